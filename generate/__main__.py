@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from generate import commands, deployer_policy, fake_plugins, karpenter, local_aws, metrics, policies, team_rights
 from generate.catalog import service_model_text
+from generate.create_cluster import without_key_text
 from generate.hyperpod import hyperpod_text
 from generate.refusals import PAGE, refusals_page
 from generate.rules import examples_text, rules_page
@@ -21,7 +22,7 @@ FILES: dict[str, Callable[[], str]] = {
     karpenter.FILE: karpenter.karpenter_text,
     metrics.FILE: metrics.kueue_metrics_text,
     commands.FILE: commands.commands_page,
-    "docs/reference/config.md": reference,
+    "docs/reference/config.md": lambda: reference() + without_key_text(),
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
     "docs/reference/policies.md": policies.page,

@@ -1,0 +1,140 @@
+"""Properties of the API's CreateCluster for which the organization file has no key, by botocore's service model."""
+
+from collections.abc import Iterator, Mapping
+
+from botocore.loaders import Loader
+from botocore.model import ServiceModel, Shape
+from pydantic import BaseModel
+
+from hpkit.config.cluster import (
+    AutoPatch,
+    BatchSize,
+    Cluster,
+    ClusterEbsVolumeConfig,
+    ClusterFsxLustreConfig,
+    ClusterFsxOpenZfsConfig,
+    ClusterInstanceStorageConfig,
+    ClusterNetworkInterface,
+    DeploymentConfig,
+    DrainPolicy,
+    EnvironmentConfig,
+    FSxLustreConfig,
+    InstanceGroup,
+    OverrideVpcConfig,
+    RestrictedInstanceGroup,
+    RestrictedInstanceGroupsConfig,
+    ScheduledUpdate,
+    SharedEnvironmentConfig,
+    Taint,
+    TieredStorage,
+)
+
+__all__ = ["ELSEWHERE", "without_key", "without_key_text"]
+
+# Names of the file where they differ from the API's.
+_NAMES = {
+    "AutoPatchConfig": "autoPatch",
+    "AutoRollbackConfiguration": "autoRollbackAlarms",
+    "CapacityRequirements": "capacityType",
+    "ClusterName": "name",
+    "InstanceGroupName": "name",
+    "InstanceRequirements": "instanceTypes",
+    "KubernetesConfig": "labels",
+    "LifeCycleConfig": "lifecycleScript",
+    "OnStartDeepHealthChecks": "deepHealthChecks",
+    "ScheduledUpdateConfig": "scheduledUpdate",
+    "TieredStorageConfig": "tieredStorage",
+}
+# Where the file has the members of a structure; several members of the API may be one key, or values of one.
+_MODELS: Mapping[str, tuple[type[BaseModel], Mapping[str, str]]] = {
+    "CreateClusterRequest": (Cluster, _NAMES),
+    "ClusterAutoPatchConfig": (AutoPatch, _NAMES),
+    "CapacitySizeConfig": (BatchSize, _NAMES),
+    "ClusterDrainPolicy": (DrainPolicy, _NAMES),
+    "ClusterEbsVolumeConfig": (ClusterEbsVolumeConfig, _NAMES),
+    "ClusterFsxLustreConfig": (ClusterFsxLustreConfig, _NAMES),
+    "ClusterFsxOpenZfsConfig": (ClusterFsxOpenZfsConfig, _NAMES),
+    "ClusterInstanceGroupSpecification": (InstanceGroup, _NAMES),
+    "ClusterInstanceStorageConfig": (ClusterInstanceStorageConfig, _NAMES),
+    "ClusterKubernetesConfig": (InstanceGroup, _NAMES),
+    "ClusterKubernetesTaint": (Taint, _NAMES),
+    "ClusterLifeCycleConfig": (
+        InstanceGroup,
+        {"SourceS3Uri": "lifecycleScript", "OnCreate": "lifecycleEvent", "OnInitComplete": "lifecycleEvent"},
+    ),
+    "ClusterNetworkInterface": (ClusterNetworkInterface, _NAMES),
+    "ClusterRestrictedInstanceGroupSpecification": (RestrictedInstanceGroup, _NAMES),
+    "ClusterRestrictedInstanceGroupsConfig": (RestrictedInstanceGroupsConfig, _NAMES),
+    "ClusterSharedEnvironmentConfig": (SharedEnvironmentConfig, _NAMES),
+    "ClusterTieredStorageConfig": (TieredStorage, _NAMES),
+    "DeploymentConfiguration": (DeploymentConfig, {**_NAMES, "RollingUpdatePolicy": "maximumBatchSize"}),
+    "EnvironmentConfig": (EnvironmentConfig, _NAMES),
+    "FSxLustreConfig": (FSxLustreConfig, _NAMES),
+    "RollingDeploymentPolicy": (DeploymentConfig, _NAMES),
+    "ScheduledUpdateConfig": (ScheduledUpdate, _NAMES),
+    "VpcConfig": (OverrideVpcConfig, _NAMES),
+}
+# Values of one key, or of a list of texts.
+_FLAT: Mapping[str, set[str]] = {
+    "AlarmDetails": {"AlarmName"},
+    "ClusterCapacityRequirements": {"OnDemand", "Spot"},
+    "ClusterInstanceRequirements": {"InstanceTypes"},
+    "ClusterOnDemandOptions": set(),
+    "ClusterSpotOptions": set(),
+}
+# Other sections of the file set these, or they are the same on every platform. Slurm clusters are not supported. The
+# service sets the date of the next patch; a file that states it would be out of date after each patch.
+ELSEWHERE: Mapping[str, set[str]] = {
+    "CreateClusterRequest": {
+        "AutoScaling", "ClusterRole", "NodeProvisioningMode", "Orchestrator", "Tags", "VpcConfig",
+    },
+    "ClusterAutoPatchConfig": {"PatchSchedule"},
+    "ClusterInstanceGroupSpecification": {"SlurmConfig"},
+}  # fmt: skip
+
+
+def without_key() -> dict[str, set[str]]:
+    """Return the properties of CreateCluster that no key of the file sets, by the shape that has them."""
+    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
+    missing = {}
+    for shape in _structures(model.shape_for("CreateClusterRequest")):
+        if shape.name in _FLAT:
+            absent = set(shape.members) - _FLAT[shape.name]
+        elif shape.name in _MODELS:
+            config, names = _MODELS[shape.name]
+            keys = {field.alias or name for name, field in config.model_fields.items()}
+            absent = {each for each in shape.members if names.get(each, each[0].lower() + each[1:]) not in keys}
+        else:
+            absent = set(shape.members)
+        if absent:
+            missing[shape.name] = absent
+    return missing
+
+
+def without_key_text() -> str:
+    """Return the section of the reference page that lists them."""
+    lines = [
+        f"- `{name}`: {', '.join(f'`{each}`' for each in sorted(absent))}" for name, absent in without_key().items()
+    ]
+    return "\n".join(
+        [
+            "",
+            "## CreateCluster properties without a key",
+            "",
+            "hpkit sets them from other sections. Slurm isn't supported, and AWS sets the patch date.",
+            "",
+            *lines,
+            "",
+        ]
+    )
+
+
+def _structures(shape: Shape) -> Iterator[Shape]:
+    """Yield the structures of a request, without those that the file doesn't say."""
+    if shape.type_name == "list":
+        yield from _structures(shape.member)
+    elif shape.type_name == "structure":
+        yield shape
+        for name, member in shape.members.items():
+            if name not in ELSEWHERE.get(shape.name, ()):
+                yield from _structures(member)
