@@ -244,6 +244,7 @@ def test_the_lock_of_a_release_installs_the_wheel_of_its_hash_with_pinned_packag
     assert "DO NOT MATCH THE HASHES" in installed().stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.cluster
 @pytest.mark.timeout(900)

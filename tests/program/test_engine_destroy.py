@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.engine,
     pytest.mark.cluster,
     pytest.mark.platform(taken_away=2),

@@ -239,31 +239,6 @@ EDITS = {
 }
 
 
-# Together, for they have nothing in common. Each edit alone is seen at night.
-TOGETHER = (
-    "a zone comes and goes in the middle with a group in it, another gets other addresses",
-    "a team comes and goes in the middle",
-)
-
-
-def together(*changes):
-    def change(data, dev):
-        for each in changes:
-            each(data, dev)
-
-    return change
-
-
-def test_edits_change_what_they_are_about_and_taking_them_back_leaves_no_trace(up, edit, live):
-    cases = [EDITS[name] for name in TOGETHER]
-    edit(together(*(case.change for case in cases)))
-    assert up.preview() == {name: op for case in cases for name, op in case.there.items()}
-    up.up()
-    for case in cases:
-        assert case.look(live) == case.seen
-    edit.back()
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", EDITS.values(), ids=EDITS.keys())
 def test_an_edit_changes_what_it_is_about_and_taking_it_back_leaves_no_trace(up, edit, live, case):

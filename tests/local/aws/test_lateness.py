@@ -15,7 +15,6 @@ from hpkit_local.aws.view import BackendView
 from tests.local.aws.conftest import Cloud, new_cloud
 
 Refused = Callable[..., str]
-NOW = time.time()
 EBS = "aws-ebs-csi-driver"
 POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
@@ -27,7 +26,7 @@ def late(name: str) -> float:
 @pytest.fixture
 def late_cloud(served: Any) -> Cloud:
     """The times of AWS, on a clock that begins where moto's is."""
-    return new_cloud(served, latency_factor=1.0, start=NOW)
+    return new_cloud(served, latency_factor=1.0, start=time.time())
 
 
 def pod_role(cloud: Cloud) -> str:

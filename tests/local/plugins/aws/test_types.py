@@ -58,6 +58,7 @@ def test_every_type_of_the_table_has_a_row_and_every_row_an_edit_and_a_replaceme
     assert bare == []
 
 
+@pytest.mark.nightly
 def test_up_then_no_change(project):
     project.spec = stack()
     project.up()
