@@ -8,6 +8,7 @@ import yaml
 from kubernetes.utils.quantity import parse_quantity
 
 from generate.examples import example_files
+from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
 from hpkit_local.rehearsal.objects import team_objects
@@ -15,7 +16,7 @@ from hpkit_whatif.admission import model_of
 from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.rehearse import object_differences, policy_request, quota_requests
 from hpkit_whatif.scenario import open_scenario
-from tests.builders import ranked_handson, typed
+from tests.builders import group, organization, ranked_handson, team, typed
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = [
@@ -43,6 +44,49 @@ def test_the_service_makes_of_every_example_what_the_simulator_takes_it_for(stem
     classes = {"WorkloadPriorityClass"} if plan.policy.priority_classes else set()
     assert {"ClusterQueue", "ResourceFlavor", *classes} <= {each["kind"] for each in objects}
     assert differences(plan, objects) == []
+
+
+TEAMS = [
+    team("a", sharing={"strategy": "LendAndBorrow", "borrowLimit": 33}),
+    team("b", sharing={"strategy": "Lend"}, preemptTeamTasks="Never"),
+    team("c", sharing={"strategy": "DontLend"}, fairShareWeight=0),
+    team(
+        "d",
+        sharing={
+            "strategy": "LendAndBorrow",
+            "absoluteBorrowLimits": [{"instanceType": "ml.p4d.24xlarge", "count": 1}],
+        },
+    ),
+    team("e"),
+]
+GROUPS = [group("gpu", "ml.g5.12xlarge", 8), group("large", "ml.p4d.24xlarge", 4), group("cpu", "ml.c5.2xlarge", 3)]
+ALLOCATIONS = {
+    "a": [{"instanceType": "ml.g5.12xlarge", "count": 3}],
+    "b": [{"instanceType": "ml.g5.12xlarge", "accelerators": 3}, {"instanceType": "ml.c5.2xlarge", "vCpu": 3.5}],
+    "c": [{"instanceType": "ml.p4d.24xlarge", "acceleratorPartition": {"type": "mig-1g.5gb", "count": 5}}],
+    "d": [{"instanceType": "ml.c5.2xlarge", "memoryInGiB": 7.3}, {"instanceType": "ml.g5.12xlarge", "count": 1}],
+    "e": [{"instanceType": "ml.p4d.24xlarge", "accelerators": 3, "vCpu": 11.25}],
+}
+
+
+@pytest.mark.parametrize("fair", ["Enabled", "Disabled"])
+@pytest.mark.parametrize("idle", ["Enabled", "Disabled"])
+def test_so_does_it_of_every_way_to_reserve_lend_and_borrow(fair, idle):
+    policy = {"fairShare": fair, "idleResourceSharing": idle}
+    data = organization(teams=TEAMS, groups=GROUPS, allocations=ALLOCATIONS, top={"clusterPolicy": policy})
+    plan = derive(typed(data), "dev")
+    assert differences(plan, objects_of(plan)) == []
+    assert (model_of(plan).fair_sharing is not None) == (fair == "Enabled")
+
+
+def test_an_instance_type_without_figures_is_said():
+    data = organization(
+        teams=[team("a")],
+        groups=[group("new", "ml.g7.12xlarge", 1)],
+        allocations={"a": [{"instanceType": "ml.g7.12xlarge", "count": 1}]},
+    )
+    with pytest.raises(CatalogError, match=r"ml\.g7\.12xlarge are not known"):
+        model_of(derive(typed(data), "dev"))
 
 
 def queue_of(objects, team):
