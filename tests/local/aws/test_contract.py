@@ -21,7 +21,6 @@ def _hyperpod(cloud: Any) -> None:
     nodes = [node["InstanceId"] for node in cloud.nodes()]
     for entry in ({"InstanceGroupName": "gpu", "IncrementTargetCountBy": 1},):
         sm.batch_add_cluster_nodes(ClusterName=arn, NodesToAdd=[entry])
-    _attach(cloud, arn, nodes[0])
     sm.batch_reboot_cluster_nodes(ClusterName=arn, NodeIds=nodes[:1])
     sm.batch_replace_cluster_nodes(ClusterName=arn, NodeIds=nodes[:1])
     sm.batch_delete_cluster_nodes(ClusterName=arn, NodeIds=nodes[1:])
@@ -95,18 +94,6 @@ def _eks(cloud: Any) -> None:
     eks.update_cluster_version(name="kube", version=newest["clusterVersion"])
     eks.list_clusters()
     eks.delete_cluster(name="kube")
-
-
-def _attach(cloud: Any, arn: str, node: str) -> None:
-    sm = cloud.sm
-    details = sm.describe_cluster_node(ClusterName=arn, NodeId=node)["NodeDetails"]
-    volume = cloud.ec2.create_volume(AvailabilityZone=details["Placement"]["AvailabilityZone"], Size=10)["VolumeId"]
-    sm.attach_cluster_node_volume(ClusterArn=arn, NodeId=node, VolumeId=volume)
-    sm.detach_cluster_node_volume(ClusterArn=arn, NodeId=node, VolumeId=volume)
-    interface = cloud.ec2.create_network_interface(SubnetId=cloud.subnets[0])["NetworkInterface"]["NetworkInterfaceId"]
-    sm.attach_cluster_node_network_interface(ClusterName=arn, NodeId=node, NetworkInterfaceId=interface)
-    checks = [{"InstanceGroupName": "gpu", "InstanceIds": [node], "DeepHealthChecks": ["InstanceStress"]}]
-    sm.start_cluster_health_check(ClusterName=arn, DeepHealthCheckConfigurations=checks)
 
 
 def _grafana(cloud: Any) -> None:

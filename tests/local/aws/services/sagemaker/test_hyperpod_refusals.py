@@ -5,39 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hpkit_local.aws.services.sagemaker.attachments import _DEVICES
 from hpkit_local.aws.services.sagemaker.batch import MOST_DELETED
 from hpkit_local.aws.services.sagemaker.tags import MOST
 
 Refused = Callable[..., str]
-
-
-def test_a_node_takes_as_many_volumes_as_it_has_names_for(cloud: Any, refused: Refused) -> None:
-    arn = cloud.make_cluster()
-    node = cloud.nodes()[0]["InstanceId"]
-    zone = cloud.sm.describe_cluster_node(ClusterName="train", NodeId=node)["NodeDetails"]["Placement"]
-    which = {"ClusterArn": arn, "NodeId": node}
-
-    def disk() -> str:
-        return str(cloud.ec2.create_volume(AvailabilityZone=zone["AvailabilityZone"], Size=10)["VolumeId"])
-
-    for _ in _DEVICES:
-        cloud.sm.attach_cluster_node_volume(**which, VolumeId=disk())
-    text = refused("ValidationException", cloud.sm.attach_cluster_node_volume, **which, VolumeId=disk())
-    assert f"has {len(_DEVICES)} volumes, and takes no more" in text
-
-
-def test_health_checks_wait_for_cluster_and_node(slow_cloud: Any, refused: Refused) -> None:
-    sm = slow_cloud.sm
-    checks = [{"InstanceGroupName": "gpu", "DeepHealthChecks": ["InstanceStress"]}]
-    wanted = {"ClusterName": "train", "DeepHealthCheckConfigurations": checks}
-    sm.create_cluster(**slow_cloud.request(NodeProvisioningMode=None))
-    assert "need it InService" in refused("ValidationException", sm.start_cluster_health_check, **wanted)
-    slow_cloud.advance(1200)
-    slow_cloud.describe()
-    slow_cloud.advance(240)
-    sm.start_cluster_health_check(**wanted)
-    assert "it must run in 'gpu'" in refused("ValidationException", sm.start_cluster_health_check, **wanted)
 
 
 def test_a_request_deletes_so_many_nodes_and_no_more(cloud: Any, refused: Refused) -> None:
