@@ -5,7 +5,7 @@ import pytest
 from hpkit.catalog import TASK_GOVERNANCE, addons
 from hpkit.plan.derive import derive
 from hpkit.plan.hosts import awaited_groups
-from tests.builders import group, organization, typed
+from tests.builders import group, organization, team, typed
 from tests.program.recorder import recorded, recorded_from
 
 READINESS = "hyperpod:index:Readiness"
@@ -43,6 +43,15 @@ def test_eks_waits_until_its_role_can_use_the_key(enterprise):
     assert all(enterprise.waits(key, each) for each in rights)
     slow = [*enterprise.all("ec2/natGateway:NatGateway"), *enterprise.all("ec2/vpcEndpoint:VpcEndpoint")]
     assert [each.name for each in slow if enterprise.waits(key, each)] == []
+
+
+def test_other_services_use_the_key_when_it_can_be_used_everywhere():
+    given = {"teams": [team("nlp", registry=["train"])], "groups": [group("gpu", "ml.g5.12xlarge", 1)]}
+    allocations = {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
+    program = recorded_from(organization(**given, allocations=allocations))
+    key = program.one(READINESS, "key")
+    assert program.waits(program.one("cloudwatch/logGroup:LogGroup"), key)
+    assert program.waits(program.one("ecr/repository:Repository"), key)
 
 
 @pytest.mark.parametrize("stack", ["enterprise-prod", "autoscale-dev"])

@@ -40,6 +40,7 @@ class Eks(Component):
     - kubernetes: the provider of everything inside the cluster, once `connect` was called.
     - kept: ids of what is created and must not be lost, by name in `allowReplace`.
     - key_arn: the key that is created with it; None for an existing one.
+    - key_usable: what waits until other services can use that key.
     """
 
     name: pulumi.Output[str]
@@ -49,6 +50,7 @@ class Eks(Component):
     kubernetes: k8s.Provider
     kept: Mapping[str, pulumi.Output[str]]
     key_arn: pulumi.Output[str] | None = None
+    key_usable: Sequence[pulumi.Resource] = ()
 
     def __init__(
         self,
@@ -168,6 +170,13 @@ class Eks(Component):
             policy=json.dumps(key_policy(self._context.account, name), sort_keys=True),
             opts=self.child(protect=kept(plan, "key")),
         )
+        # Without it EKS creates the cluster, and refuses to upgrade it later.
+        uses_key = identity.allow_secrets_key(key.arn)
+        # EKS checks at once whether the role may use the key, and CloudWatch Logs and ECR use it at once. KMS is
+        # eventually consistent (AWS KMS developer guide, "AWS KMS eventual consistency").
+        usable = Readiness(
+            "key", minutes=_KEY_MINUTES, key_arn=key.arn, opts=self.child(after=[*identity.for_control_plane, uses_key])
+        )
         # Made before EKS would make it, since that one would keep its logs for ever.
         logs = aws.cloudwatch.LogGroup(
             "control-plane",
@@ -176,13 +185,7 @@ class Eks(Component):
             kms_key_id=key.arn,
             # EKS may write an existing group again after its cluster is deleted (terraform-aws-eks issues 2446, 2763).
             # It is imported, then changed (Pulumi pull request 19339). has_log_group ignores what the state holds.
-            opts=self.child(import_id=name if self._context.has_log_group else None),
-        )
-        # Without it EKS creates the cluster, and refuses to upgrade it later.
-        uses_key = identity.allow_secrets_key(key.arn)
-        # EKS checks at once whether the role may use the key, which KMS may not know everywhere yet.
-        usable = Readiness(
-            "key", minutes=_KEY_MINUTES, key_arn=key.arn, opts=self.child(after=[*identity.for_control_plane, uses_key])
+            opts=self.child(after=[usable], import_id=name if self._context.has_log_group else None),
         )
         cluster = aws.eks.Cluster(
             "cluster",
@@ -219,7 +222,7 @@ class Eks(Component):
                 pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),
             ),
         )
-        self.kept, self.key_arn = {"eks": cluster.id, "key": key.id}, key.arn
+        self.kept, self.key_arn, self.key_usable = {"eks": cluster.id, "key": key.id}, key.arn, [usable]
         return cluster
 
 

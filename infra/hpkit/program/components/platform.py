@@ -84,7 +84,9 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
         "eks", plan, context, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts
     )
     registry = (
-        Registry("registry", plan, key_arn=eks.key_arn or storage.key_arn, opts=opts) if repositories_of(plan) else None
+        Registry("registry", plan, key_arn=eks.key_arn or storage.key_arn, after=eks.key_usable, opts=opts)
+        if repositories_of(plan)
+        else None
     )
     access = Access("access", plan, context, eks=eks, after=network.connectivity, opts=opts)
     # EKS takes longer than all of the network: waiting for that here costs an `up` nothing.

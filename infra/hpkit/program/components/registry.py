@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -23,9 +23,15 @@ class Registry(Component):
     uris: Mapping[str, Mapping[str, pulumi.Output[str]]]
 
     def __init__(
-        self, name: str, plan: Plan, *, key_arn: pulumi.Input[str] | None, opts: pulumi.ResourceOptions
+        self,
+        name: str,
+        plan: Plan,
+        *,
+        key_arn: pulumi.Input[str] | None,
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions,
     ) -> None:
-        """Make them; key_arn: None for the key that AWS manages for ECR."""
+        """Make them; key_arn: None for the key that AWS manages for ECR; after: what waits for another key."""
         super().__init__(name, opts=opts)
         uris: dict[str, dict[str, pulumi.Output[str]]] = {}
         for repository in repositories_of(plan):
@@ -42,7 +48,7 @@ class Registry(Component):
                 force_delete=False,
                 # A repository keeps the key that it was made with: another one would replace it, images and all.
                 opts=pulumi.ResourceOptions.merge(
-                    self.child(), pulumi.ResourceOptions(ignore_changes=["encryptionConfigurations"])
+                    self.child(after=after), pulumi.ResourceOptions(ignore_changes=["encryptionConfigurations"])
                 ),
             )
             aws.ecr.LifecyclePolicy(
