@@ -85,7 +85,9 @@ pictures: install tools
 	$(BIN)/python -m generate.pictures
 
 # Everything that decides whether a change may land; CI runs this and nothing else.
-test: lint types pages docs prose unit audit
+test: install
+	$(MAKE) --no-print-directory -j 2 audit pages lint types docs prose
+	$(MAKE) --no-print-directory unit
 
 # The wheel, its bill of materials and the template for `pulumi new`, in dist/; the same commit gives the same bytes.
 release: install
