@@ -1,6 +1,4 @@
-"""Many quotas, and random programs, under the real Pulumi engine: live is what was declared, and never too much."""
-
-import random
+"""Many quotas under the real Pulumi engine: live is what was declared, and never too much."""
 
 import pytest
 
@@ -12,12 +10,9 @@ from tests.provider.builders import GOVERNANCE, TYPE, Project
 
 pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.timeout(1800)]
 
-RUNS = 6
 TEAMS = 200
 CAPACITY = 300
 WHOLE = Measure(TYPE, "Count")
-FRACTION = Measure(TYPE, "Accelerators")
-EACH = 4  # accelerators of an instance
 
 
 class ReservationLog(Controllers):
@@ -118,93 +113,3 @@ def test_capacity_that_is_named_after_the_growth_is_reported_at_preview(watched)
     project.up()
     assert watched.counts() == {"ada": 5, "dee": 3}
     assert max(live[WHOLE] for live in watched.ledger.moments) == 8
-
-
-def random_program(dice, before, capacity):
-    """Rows by team: each team keeps its measure, and nobody counts on what only a deletion frees."""
-    teams = dice.sample(["ada", "bob", "cyd", "dee", "eve"], dice.randint(2, 5))
-    left = capacity * EACH - sum(weight(resource) for team, resource in before.items() if team not in teams)
-    resources = {}
-    for team in teams:
-        if team in ("ada", "bob"):
-            resources[team] = {"accelerators": dice.randint(0, left)}
-        else:
-            resources[team] = {"count": dice.randint(0, left // EACH)}
-        left -= weight(resources[team])
-    return resources
-
-
-def weight(resource):
-    return resource.get("accelerators", 0) + EACH * resource.get("count", 0)
-
-
-def random_cluster(dice, spec):
-    group = {**spec["instance_groups"][0]}
-    labels = {"acme.example/pool": dice.choice(["a", "b"])} if dice.random() < 0.6 else {}
-    group["kubernetesConfig"] = {"labels": labels}
-    spare = {
-        **group,
-        "instanceGroupName": "spare",
-        "instanceType": "ml.c5.2xlarge",
-        "instanceCount": dice.randint(1, 3),
-    }
-    # The spare group comes and goes with its instances: that it may go is allowed each time.
-    groups = [group, spare] if dice.random() < 0.5 else [group]
-    return {**spec, "instance_groups": groups, "allow_delete_instance_groups": ["spare"]}
-
-
-def model(spec):
-    """What a program declares, as the service tells it."""
-    groups = {
-        group["instanceGroupName"]: (group["instanceCount"], group["kubernetesConfig"]["labels"])
-        for group in spec["cluster"]["instance_groups"]
-    }
-    resources = {
-        name: quota["compute_quota_config"]["computeQuotaResources"][0] for name, quota in spec["quotas"].items()
-    }
-    return (
-        groups,
-        {name: weight(resource) for name, resource in resources.items()},
-        spec["policy"] and spec["policy"]["fairShare"],
-    )
-
-
-def live_model(watched):
-    sm = watched.cloud.sm
-    groups = {
-        group["InstanceGroupName"]: (
-            group["TargetCount"],
-            group.get("KubernetesConfig", {}).get("DesiredLabels", {}),
-        )
-        for group in watched.cloud.describe()["InstanceGroups"]
-    }
-    resources = {
-        name: resource.get("Accelerators", 0) + EACH * resource.get("Count", 0)
-        for name, resource in watched.live().items()
-    }
-    policies = [
-        sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=entry["ClusterSchedulerConfigId"])
-        for entry in sm.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
-    ]
-    shares = [policy["SchedulerConfig"]["FairShare"] for policy in policies]
-    return groups, resources, shares[0] if shares else None
-
-
-@pytest.mark.parametrize("watched", [8], indirect=True)
-def test_random_programs_one_after_the_other_each_end_as_declared(watched):
-    dice = random.Random(11)  # noqa: S311 - repeatable programs, no secret
-    watched.endpoint.set_faults({"throttle": "0.1", "slow-update": "0.1@quota"})
-    resources = {}
-    for _ in range(RUNS):
-        resources = random_program(dice, resources, 8)
-        shares = dice.choice([None, "Enabled", "Disabled"])
-        policy = shares and {"priorityClasses": [{"name": "training", "weight": 80}], "fairShare": shares}
-        watched.ledger.begin()
-        watched.declare(resources, policy=policy, cluster=random_cluster(dice, watched.project.spec["cluster"]))
-        watched.project.up()
-        watched.endpoint.set_faults({"throttle": None})
-        assert live_model(watched) == model(watched.project.spec)
-        watched.endpoint.set_faults({"throttle": "0.1"})
-        reserved = [live.get(FRACTION, 0) + EACH * live.get(WHOLE, 0) for live in watched.ledger.moments]
-        assert max(reserved, default=0) <= 8 * EACH
-    assert watched.project.preview() == {}
