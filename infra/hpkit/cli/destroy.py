@@ -24,7 +24,7 @@ __all__ = ["command"]
 def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     """Delete an entire stack, including its nodes and teams.
 
-    `pulumi destroy` refuses to, because important resources are protected. If a run is interrupted, the stack stays
+    `pulumi destroy` fails, because important resources are protected. If a run is interrupted, the stack stays
     unprotected until the next `pulumi up`.
     """
     environment = pulumi_environment()

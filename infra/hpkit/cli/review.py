@@ -34,7 +34,7 @@ __all__ = ["command"]
 
 @click.command("review")
 @click.option(
-    "--base", "ref", metavar="REF", help="Compare with the commit where HEAD left REF.  [default: origin/main or main]"
+    "--base", "ref", metavar="REF", help="Compare with the merge base of HEAD and REF.  [default: origin/main or main]"
 )
 @stacks_option("Only this stack, whether affected or not", variable=False)
 @output_options(

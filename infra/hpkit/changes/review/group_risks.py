@@ -71,7 +71,7 @@ def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
             if name in counts
             else f"{name} is new: {count} × {instance_types}"
         )
-        yield Risk("more-nodes", "ok", name, f"{how}, from now on at all times")
+        yield Risk("more-nodes", "ok", name, f"{how}, running at all times")
 
 
 def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
