@@ -150,8 +150,8 @@ def _eks(api: _ApiReader, name: str) -> tuple[dict[str, LiveAddon], list[LiveAcc
     )
     policies = api.all(
         [
-            ApiCall("eks", "ListAssociatedAccessPolicies", {**cluster_argument, "principalArn": each})
-            for each in principals
+            ApiCall("eks", "ListAssociatedAccessPolicies", {**cluster_argument, "principalArn": principal})
+            for principal in principals
         ]
     )
     identities = api.all(

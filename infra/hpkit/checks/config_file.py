@@ -125,7 +125,7 @@ def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Pat
 RULES = (
     Rule("CFG009", "error", "Lists contain each entry once.", "Amazon EKS API: CreateAccessEntry; Pulumi, URNs",
          _entries, waivable=False),
-    Rule("CFG006", "error", "Tags don't use reserved keys, and differ by more than case.",
+    Rule("CFG006", "error", "Tag keys aren't reserved, and differ by more than case.",
          "AWS tagging guide, tag naming limits; IAM user guide, tags: case sensitivity", _tags),
     Rule("CFG007", "error", "The name of an organization file in stacks/ matches its organization.", _CONTRACT,
          waivable=False),

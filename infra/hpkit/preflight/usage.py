@@ -124,8 +124,8 @@ def without_running(plan: Plan, responses: Responses) -> Plan:
             replace(each, spec=each.spec.model_copy(update=remaining_counts(each.spec))) for each in plan.groups
         ),
         restricted_groups=tuple(
-            replace(each, spec=each.spec.model_copy(update=remaining_counts(each.spec)))
-            for each in plan.restricted_groups
+            replace(group, spec=group.spec.model_copy(update=remaining_counts(group.spec)))
+            for group in plan.restricted_groups
         ),
     )
 

@@ -46,7 +46,7 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
 @click.option(
     "--controllers",
     metavar="MODULE:FACTORY",
-    help="Controllers that react in the cluster to changes at the AWS endpoint.",
+    help="Controllers that apply changes at the AWS endpoint to the cluster.",
 )
 @click.option(
     "--from",

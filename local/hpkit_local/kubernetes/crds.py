@@ -37,8 +37,8 @@ def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None
     CRDs that are already up to date are left alone: the API server takes seconds for them.
     """
     existing = {
-        each["metadata"]["name"]: each["metadata"].get("annotations", {})
-        for each in api.items(_PATH, metadata_only=True)
+        definition["metadata"]["name"]: definition["metadata"].get("annotations", {})
+        for definition in api.items(_PATH, metadata_only=True)
     }
     names = []
     for crd in crds_in(folder):

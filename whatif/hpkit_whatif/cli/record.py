@@ -57,8 +57,8 @@ def command(
     """Record the tasks of a cluster, a public trace, or another scenario as a scenario.
 
     Without FILE, records the running platform: Kueue's Workloads of the last days. With --trace, reads FILEs as
-    published: openb_pod_list_*.csv. With one scenario as FILE, writes all its tasks, also generated ones, as CSV. What
-    is left out or changed is reported on standard error.
+    published: openb_pod_list_*.csv. With one scenario as FILE, writes all its tasks as CSV, including generated
+    ones. Omitted and changed tasks are reported on standard error.
     """
     to = output
     if to.suffix not in (".yaml", ".yml", ".csv"):

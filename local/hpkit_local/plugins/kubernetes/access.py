@@ -52,14 +52,14 @@ def connect(kubeconfig: str) -> Access:
     return Access(loopback_client(configuration), str(context.get("namespace") or "default"), token)
 
 
-def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:
+def _kubeconfig(kubeconfig: str) -> tuple[dict[str, Any], Path]:
     """Return the document and the folder that its relative paths start from."""
-    if not given:
-        given = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    one_line = "\n" not in given and not given.lstrip().startswith("{")
-    path = Path(given).expanduser()
+    if not kubeconfig:
+        kubeconfig = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    one_line = "\n" not in kubeconfig and not kubeconfig.lstrip().startswith("{")
+    path = Path(kubeconfig).expanduser()
     try:
-        text = path.read_text(encoding="utf-8") if one_line else given
+        text = path.read_text(encoding="utf-8") if one_line else kubeconfig
         document = yaml.safe_load(text)
     except (OSError, yaml.YAMLError) as error:
         raise PluginError(

@@ -139,7 +139,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_address,
         outputs=("arn", "allocationId", "publicIp", "publicDns"),
         tagging=TAGS,
-        note="addresses that stand alone or at a NAT gateway; `instance` is not offered",
+        note="addresses, alone or for a NAT gateway; `instance` is not supported",
     ),
     ResourceType(
         "aws:ec2/natGateway:NatGateway",
