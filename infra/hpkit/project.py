@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
-from hpkit.checks.cluster import is_same_cluster, second_governance
+from hpkit.checks.cluster import is_same_cluster, less_than_stated, second_governance
 from hpkit.checks.finding import Severity
 from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
 from hpkit.config.base import is_name
@@ -43,6 +43,7 @@ __all__ = [
     "organization_files",
     "policy_file",
     "policy_settings",
+    "problems_with_others",
     "project_findings",
     "project_root",
     "pulumi_project",
@@ -439,7 +440,7 @@ def stack_file_problems(documents: Mapping[str, Document], environments: Mapping
 
 
 def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return where environments of different files have, or govern, one cluster."""
+    """Return where environments of different files contradict each other about one cluster."""
     findings: list[Finding] = []
     before: list[tuple[Loaded, Plan]] = []
     for file in loaded:
@@ -449,9 +450,21 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
             first = next((pair for pair in others if _both_create(plan.spec, pair[1].spec)), None)
             findings += [] if first is None else [_same_cluster((file, plan), first)]
             for earlier in others:
-                findings += [*_both_govern((file, plan), earlier), *_both_govern(earlier, (file, plan))]
+                findings += [*_between_stacks((file, plan), earlier), *_between_stacks(earlier, (file, plan))]
         before += [(file, plan) for plan in plans]
     return findings
+
+
+def problems_with_others(own: Loaded) -> list[Finding]:
+    """Return the errors of a stack's environment that only the project's other organization files show."""
+    others = [load(file) for file in organization_files() if file.resolve() != Path(own.file).resolve()]
+    return [
+        finding
+        for plan in own.plans.values()
+        for other in without_parts(others)
+        for taken in other.plans.values()
+        for finding in _between_stacks((own, plan), (other, taken))
+    ]
 
 
 def _is_one_file(one: Loaded, other: Loaded) -> bool:
@@ -478,16 +491,22 @@ def _same_cluster(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Fin
     return _between("CFG011", "warning", file, ("environments", plan.environment, "cluster", "name"), message, fix)
 
 
-def _both_govern(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Iterator[Finding]:
-    (file, plan), (_, other_plan) = own, earlier
+def _between_stacks(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Iterator[Finding]:
+    """Yield where a stack contradicts one of another file: both govern one cluster, or this one has less of it."""
+    (file, plan), (_, other_plan) = own, other
     second = second_governance(plan.spec, other_plan.spec, plan.stack, other_plan.stack)
     if second is not None:
         message, fix = second
-        message += f"; `governance` of {other_plan.stack} is at {_place(earlier, 'governance')}"
+        message += f"; `governance` of {other_plan.stack} is at {_place(other, 'governance')}"
         yield _between("CLU050", "error", file, ("environments", plan.environment, "governance"), message, fix)
+    for path, message, fix, place, what in less_than_stated(plan, other_plan, plan.stack, other_plan.stack):
+        is_known = plan.spec.account and other_plan.spec.account
+        choice = "" if is_known else " Or, if their accounts differ, set `account` in both."
+        elsewhere = f"{message}; {what} is at {_place(other, *place[2:])}"
+        yield _between("CLU051", "error", file, path, elsewhere, fix + choice)
 
 
-def _place(of: tuple[Loaded, Plan], *path: str) -> str:
+def _place(of: tuple[Loaded, Plan], *path: str | int) -> str:
     mark = of[0].document.locate(("environments", of[1].environment, *path))
     return f"{mark.file or of[0].file}:{mark.line}:{mark.column}"
 

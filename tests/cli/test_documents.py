@@ -57,6 +57,7 @@ CASES = {
     "quota": ["quota"],
     "describe team": ["describe", "team", "john", *ONE_STACK],
     "describe group": ["describe", "group", "gpu", *ONE_STACK],
+    "describe stack": ["describe", "stack", "handson-dev"],
     "review": ["review", "--quick", *ONE_STACK, "--base", "HEAD"],
     "catalog rules": ["catalog", "rules"],
     "catalog rules CAP001": ["catalog", "rules", "CAP001"],

@@ -19,7 +19,8 @@ def test_a_team_of_one_stack_alone_needs_no_stack(examples):
 def test_a_name_alone_is_led_to_what_to_write_before_it(examples):
     answer = hpkit("describe", "john", cwd=examples)
     assert answer.returncode == 2
-    assert "`hpkit describe team john` or `hpkit describe group john`." in answer.stderr
+    written = " or ".join(f"`hpkit describe {kind} john`" for kind in ("team", "group", "stack"))
+    assert f"run {written}." in answer.stderr
     assert "Did you mean 'team'?" in hpkit("describe", "taem", "john", cwd=examples).stderr
 
 
@@ -70,6 +71,37 @@ def test_a_team_in_several_files_names_the_place_of_each_setting(tmp_path):
     }
     shown = hpkit("describe", "group", "gpu", cwd=tmp_path).stdout
     assert "environments.dev.cluster.instanceGroups[gpu]: stacks/acme.yaml:" in shown.replace("\n    ", " ")
+
+
+def test_each_value_of_a_stack_has_its_place_and_whether_it_is_inherited(tmp_path):
+    data = organization(allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
+    data |= {"include": ["ada.yaml"], "defaults": "shared.yaml", "environmentDefaults": {"manageTags": True}}
+    waiver = {"rule": "STO001", "path": "environments.dev", "reason": "tried out", "until": "2026-12-31"}
+    del data["environments"]["dev"]["account"]
+    data["environments"]["dev"] |= {"protect": False, "waivers": [waiver]}
+    # What isn't of this stack is left out.
+    data["environments"]["prod"] = {**data["environments"]["dev"]}
+    shared = {"tags": {"cost-center": "research"}, "environmentDefaults": {"protect": True, "account": "123456789012"}}
+    (tmp_path / "Pulumi.yaml").touch()
+    (tmp_path / "stacks").mkdir()
+    for name, each in {"acme": data, "ada": {"teams": [team("ada")]}, "shared": shared}.items():
+        (tmp_path / "stacks" / f"{name}.yaml").write_bytes(text_of(each))
+    answer = hpkit("describe", "stack", "acme-dev", "--format", "json", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    found = {each["path"]: (each["value"], each["file"], each["inherited"]) for each in told["values"]}
+    own, of_team, common = (f"stacks/{name}.yaml" for name in ("acme", "ada", "shared"))
+    assert found["environments.dev.protect"] == (False, own, False)
+    assert found["environments.dev.manageTags"] == (True, own, True)
+    assert found["environments.dev.account"] == ("123456789012", common, True)
+    assert found["environments.dev.waivers[STO001].until"] == ("2026-12-31", own, False)
+    assert found["tags.cost-center"] == ("research", common, True)
+    assert found["teams[ada].name"] == ("ada", of_team, False)
+    assert not any("prod" in path for path in found)
+    lines = hpkit("describe", "stack", "acme-dev", cwd=tmp_path).stdout.splitlines()
+    (line,) = (each for each in lines if each.startswith("environments.dev.account: "))
+    assert line.startswith(f'environments.dev.account: "123456789012"  {common}:')
+    assert line.endswith(" (inherited)")
 
 
 @pytest.mark.parametrize(

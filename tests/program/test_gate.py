@@ -11,6 +11,7 @@ import pytest
 import hpkit.program.run
 from hpkit.errors import ToolError
 from hpkit.program.charts.package import Package
+from tests.builders import split
 from tests.program.cloud import Repository
 
 AWS = "https://eks.us-west-2.amazonaws.com"
@@ -76,6 +77,22 @@ def test_an_error_ends_a_run_with_its_place_before_anything_is_registered(run, t
     assert outcome.endswith("nothing was registered")
     assert "stacks/handson.yaml:" in said
     assert "CAP001" in said
+
+
+def test_a_run_is_refused_for_what_another_file_says_of_its_cluster(run, tmp_path, monkeypatch):
+    repository = Repository(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    whole = repository.read("handson")
+    two = split({**whole, "environments": {"dev": {"account": "123456789012", **whole["environments"]["dev"]}}})
+    for name, environment in (("handson", "dev"), ("other", "governance")):
+        own = {"environments": {environment: two["environments"][environment]}, "organization": name}
+        repository.write(name, {**two, **own})
+    assert run("handson-dev", LOCAL)[0].startswith("builds ")
+    # Both govern it.
+    repository.write("handson", whole)
+    outcome, said = run("other-governance", LOCAL)
+    assert outcome.startswith("refused: 1 errors in ")
+    assert "CLU050" in said
 
 
 @pytest.mark.parametrize("endpoint", [None, AWS])

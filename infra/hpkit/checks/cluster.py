@@ -6,18 +6,18 @@ from dataclasses import replace
 from hpkit.catalog import TASK_GOVERNANCE, aws_regions, dependencies_chart, is_zone_id, regions
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.checks.storage import not_of_lustre
-from hpkit.config.cluster import FSxLustreConfig
+from hpkit.config.cluster import FSxLustreConfig, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.organization import Environment
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 from hpkit.plan.derive import derive
-from hpkit.plan.model import GroupPlan
+from hpkit.plan.model import GroupPlan, Plan
 from hpkit.plan.registry import region_of_registry
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
-__all__ = ["RULES", "is_same_cluster", "second_governance"]
+__all__ = ["RULES", "is_same_cluster", "less_than_stated", "second_governance"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
@@ -340,46 +340,72 @@ def _one_governs(context: Context) -> Iterator[Issue]:
             yield Issue((*context.path, "governance"), *second, other=where, other_name=f"`governance` of {name}")
 
 
+def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Iterator[tuple[Path, str, str, Path, str]]:
+    """Yield what an environment that creates a cluster has less of than one that governs the cluster states for it.
+
+    Yields place, message and fix, then the place in the other environment and what the message calls it.
+    """
+    if not _governs(stated.spec, own.spec):
+        return
+    fix = f"Restore it here. Or lower `cluster` and the quotas of {name} too, and deploy {stated.stack} first."
+    path, where = [("environments", plan.environment) for plan in (own, stated)]
+    groups = {group.name: (key, index, group) for key, index, group in _groups_of(own.spec)}
+    places = {group.name: index for index, group in enumerate(stated.spec.cluster.instance_groups)}
+    for group in stated.groups:
+        short = _short_group(groups.get(group.spec.name), group, own_name, name)
+        if short is not None:
+            place: Path = (*where, "cluster", "instanceGroups", places[group.spec.name])
+            yield (*path, "cluster", *short[0]), short[1], fix, place, f"{group.spec.name} of {name}"
+    for instance_type, needed in stated.capacity.items():
+        found = own.capacity.get(instance_type)
+        if needed.pools and needed.maximum and found is not None and (found.maximum or needed.maximum) < needed.maximum:
+            yield (
+                (*path, "autoscaling" if own.spec.autoscaling else "cluster"),
+                f"Karpenter adds at most {found.maximum} × {instance_type}, but {name} states {needed.maximum}",
+                fix,
+                (*where, "autoscaling"),
+                f"`autoscaling` of {name}",
+            )
+
+
+def _groups_of(spec: Environment) -> Iterator[tuple[str, int, InstanceGroupBase]]:
+    """Yield each group with its list and its index in it; of two with one name, the one that counts is last."""
+    cluster = spec.cluster
+    restricted = ("restrictedInstanceGroups", cluster.restricted_instance_groups)
+    for key, groups in (restricted, ("instanceGroups", cluster.instance_groups)):
+        for index in reversed(range(len(groups))):
+            yield key, index, groups[index]
+
+
 def _has_what_is_governed(context: Context) -> Iterator[Issue]:
-    """Compare the cluster that this environment creates with what others state for it; see `stated_differences`."""
+    """Compare the cluster that this environment creates with what others state for it."""
     for name, other in context.organization.environments.items():
-        is_governed = other.cluster.existing and other.governance is not None
-        if context.spec.cluster.existing or not is_governed or not is_same_cluster(context.spec, other):
-            continue
-        stated = derive(context.organization, name)
-        fix = f"Restore it here. Or lower `cluster` and the quotas of {name} too, and deploy {stated.stack} first."
-        paths = {group.name: index for index, group in enumerate(other.cluster.instance_groups)}
-        for group in stated.groups:
-            where: Path = ("environments", name, "cluster", "instanceGroups", paths[group.spec.name])
-            short = _short_group(context, group, name)
-            if short is not None:
-                yield Issue(*short, fix, other=where, other_name=f"{group.spec.name} of {name}")
-        for instance_type, needed in stated.capacity.items():
-            own = context.plan.capacity.get(instance_type)
-            if needed.pools and needed.maximum and own is not None and (own.maximum or needed.maximum) < needed.maximum:
-                yield Issue(
-                    (*context.path, "autoscaling" if context.spec.autoscaling else "cluster"),
-                    f"Karpenter adds at most {own.maximum} × {instance_type}, but {name} states {needed.maximum}",
-                    fix,
-                    other=("environments", name, "autoscaling"),
-                    other_name=f"`autoscaling` of {name}",
-                )
+        if _governs(other, context.spec):
+            stated = derive(context.organization, name)
+            for path, message, fix, place, what in less_than_stated(context.plan, stated, context.environment, name):
+                yield Issue(path, message, fix, other=place, other_name=what)
 
 
-def _short_group(context: Context, stated: GroupPlan, name: str) -> tuple[Path, str] | None:
-    """Return where and how this environment has less than a group that the environment of a name states."""
+def _governs(stated: Environment, own: Environment) -> bool:
+    """Return whether an environment governs the cluster that another one creates."""
+    is_governed = stated.cluster.existing and stated.governance is not None and not own.cluster.existing
+    return is_governed and is_same_cluster(own, stated)
+
+
+def _short_group(
+    own: tuple[str, int, InstanceGroupBase] | None, stated: GroupPlan, own_name: str, name: str
+) -> tuple[Path, str] | None:
+    """Return where in `cluster` and how an environment has less than a group that another one states."""
     group, count = stated.spec.name, stated.spec.instance_count
     types = " or ".join(sorted(stated.spec.types))
-    if group not in context.group_paths:
-        message = f"{context.environment} has no group {group}, but {name} states {count} × {types}"
-        return (*context.path, "cluster", "instanceGroups"), message
-    path = context.group_paths[group]
-    own = next(each for where, each in context.groups if where == path)
-    if set(own.types) != set(stated.spec.types):
-        return path, f"{group} has {' or '.join(sorted(own.types))}, but {name} states {types}"
-    if not stated.autoscaled and own.instance_count < count:
-        has = plural(own.instance_count, "instance")
-        return (*path, "instanceCount"), f"{group} has {has}, but {name} states {count}"
+    if own is None:
+        return ("instanceGroups",), f"{own_name} has no group {group}, but {name} states {count} × {types}"
+    key, index, found = own
+    if set(found.types) != set(stated.spec.types):
+        return (key, index), f"{group} has {' or '.join(sorted(found.types))}, but {name} states {types}"
+    if not stated.autoscaled and found.instance_count < count:
+        has = plural(found.instance_count, "instance")
+        return (key, index, "instanceCount"), f"{group} has {has}, but {name} states {count}"
     return None
 
 

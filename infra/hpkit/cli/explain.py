@@ -1,12 +1,13 @@
-"""`hpkit describe`: in words, what a team or an instance group of a stack has, and why."""
+"""`hpkit describe`: what a team or an instance group has and why, and where each value of a stack comes from."""
 
+import json
 from collections.abc import Callable, Iterable
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import click
 
 from hpkit.catalog.prices import near_price
-from hpkit.cli.completion import complete_groups, complete_teams, stack_option
+from hpkit.cli.completion import complete_groups, complete_stacks, complete_teams, stack_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of
@@ -22,6 +23,7 @@ from hpkit.explain import (
     places_of_group,
     places_of_team,
     team_text,
+    values_of,
 )
 from hpkit.explain.team import Peer
 from hpkit.explain.words import Section
@@ -30,7 +32,7 @@ from hpkit.project import Loaded, select
 from hpkit.text.formatting import json_number
 from hpkit.text.spelling import near
 
-__all__ = ["InstanceGroup", "Team", "command"]
+__all__ = ["InstanceGroup", "Stack", "Team", "command"]
 
 
 class _Rival(TypedDict):
@@ -130,6 +132,18 @@ class InstanceGroup(TypedDict):
     places: Annotated[list[_Place], "Where the files set it."]
 
 
+class _Value(_Place):
+    value: Annotated[Any, "As the file states it."]
+    inherited: Annotated[bool, "Whether it comes from `defaults` or `environmentDefaults`."]
+
+
+class Stack(TypedDict):
+    """Each value that the files set for a stack, and its place."""
+
+    stack: str
+    values: list[_Value]
+
+
 class _Kinds(click.Group):
     """Says what to write before a name that stands alone."""
 
@@ -138,14 +152,14 @@ class _Kinds(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in self.commands and not name.startswith("-") and near(name, self.commands) is None:
-            written = " or ".join(f"`hpkit describe {kind} {name}`" for kind in ("team", "group"))
-            ctx.fail(f"No such command '{name}'. For a team or an instance group, run {written}.")
+            written = " or ".join(f"`hpkit describe {kind} {name}`" for kind in ("team", "group", "stack"))
+            ctx.fail(f"No such command '{name}'. For a team, an instance group or a stack, run {written}.")
         return super().resolve_command(ctx, args)
 
 
 @click.group("describe", cls=_Kinds, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Describe what a team or an instance group of a stack has, and why."""
+    """Describe what a team or an instance group has and why, or where a stack's values come from."""
 
 
 _STACK = stack_option("Stack. Optional if only one stack has it")
@@ -186,6 +200,32 @@ def _group(group: str, stack: str | None, form: str) -> None:
         click.echo(json_document(InstanceGroup, **_group_as_dict(explained, places)))
     else:
         _show((*group_text(explained), _set_in(places)))
+
+
+@command.command("stack")
+@click.argument("stack", shell_complete=complete_stacks)
+@_FORMAT
+def _stack(stack: str, form: str) -> None:
+    """Describe where each value of a STACK comes from: file, line and column.
+
+    Values from `defaults` or `environmentDefaults` are marked as inherited. Settings that no file has aren't listed.
+    """
+    plan, loaded = _plan_of(stack, lambda _: True)
+    values = values_of(loaded.document, plan.environment)
+    data: Stack = {
+        "stack": plan.stack,
+        "values": [
+            {**place, "value": each.value, "inherited": each.inherited}
+            for each, place in zip(values, _places(loaded, ((each.path, each.mark) for each in values)), strict=True)
+        ],
+    }
+    if form == "json":
+        click.echo(json_document(Stack, **data))
+        return
+    for each in data["values"]:
+        place = f"{each['file']}:{each['line']}:{each['column']}"
+        shown = json.dumps(each["value"], ensure_ascii=False)
+        click.echo(f"{each['path']}: {shown}  {place}{' (inherited)' if each['inherited'] else ''}")
 
 
 def _plan_of(stack: str | None, matches: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:

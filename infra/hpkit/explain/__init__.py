@@ -1,12 +1,13 @@
 """What a plan means for one team or one instance group: facts, and the same in words."""
 
 from hpkit.explain.group import GroupExplanation, explain_group
-from hpkit.explain.places import places_of_group, places_of_team
+from hpkit.explain.places import PlacedValue, places_of_group, places_of_team, values_of
 from hpkit.explain.team import TeamExplanation, TypeExplanation, explain_team
 from hpkit.explain.words import group_text, team_text
 
 __all__ = [
     "GroupExplanation",
+    "PlacedValue",
     "TeamExplanation",
     "TypeExplanation",
     "explain_group",
@@ -15,4 +16,5 @@ __all__ = [
     "places_of_group",
     "places_of_team",
     "team_text",
+    "values_of",
 ]

@@ -1,10 +1,22 @@
-"""Where the files set what a team or an instance group has."""
+"""Where the files set what a team, an instance group or a whole environment has."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from hpkit.config.document import Document, Mark, Path, value_at
 
-__all__ = ["places_of_group", "places_of_team"]
+__all__ = ["PlacedValue", "places_of_group", "places_of_team", "values_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedValue:
+    """A value that an environment uses, and its place. inherited: it's stated for several environments or files."""
+
+    path: Path
+    value: Any
+    mark: Mark
+    inherited: bool
 
 
 def places_of_team(document: Document, environment: str, team: str) -> list[tuple[Path, Mark]]:
@@ -35,3 +47,35 @@ def _keys(document: Document, path: Path) -> Iterator[Path]:
     value = value_at(document.data, path)
     for key in value if isinstance(value, dict) else ():
         yield (*path, key)
+
+
+def values_of(document: Document, environment: str) -> list[PlacedValue]:
+    """Return each value that the files state for an environment: its own, inherited ones, and the organization's."""
+    paths = [path for path in _leaves(document.data, ()) if path[0] != "environments" or path[1:2] == (environment,)]
+    return [
+        PlacedValue(path, value_at(document.data, path), document.locate(path), _is_inherited(document, path))
+        for path in paths
+    ]
+
+
+def _is_inherited(document: Document, path: Path) -> bool:
+    """Return whether a value comes from the file of `defaults`, or from `environmentDefaults`."""
+    mark = document.locate(path)
+    if mark.file and mark.file == document.defaults:
+        return True
+    own = document.parts.get(mark.file)
+    stated = path[2:] if path[0] == "environments" else ()
+    return bool(stated and own and own.locate(("environmentDefaults", *stated)) == mark)
+
+
+def _leaves(value: Any, path: Path) -> Iterator[Path]:
+    """Yield the path of each value that has no values with a path of their own; a list of texts is one."""
+    steps: list[str | int] = []
+    if isinstance(value, dict):
+        steps = list(value)
+    elif isinstance(value, tuple) and any(isinstance(each, dict | tuple) for each in value):
+        steps = list(range(len(value)))
+    if not steps:
+        yield path
+    for step in steps:
+        yield from _leaves(value[step], (*path, step))

@@ -15,7 +15,7 @@ from hpkit.plan.model import Plan
 from hpkit.program.charts.package import MIRROR, ensure_package
 from hpkit.program.components import build
 from hpkit.program.components.outputs import TeamOutputs
-from hpkit.project import described_by, is_local, load_stack, project_root
+from hpkit.project import described_by, is_local, load_stack, problems_with_others, project_root
 from hpkit.text.printable import printable_lines
 
 __all__ = ["Platform", "gate", "run"]
@@ -27,9 +27,10 @@ def gate(stack: str) -> Plan:
         loaded = load_stack(stack)
     except SelectionError as error:
         raise pulumi.RunError(printable_lines(str(error))) from None
-    for finding in loaded.listed_findings:
+    findings = [*loaded.listed_findings, *problems_with_others(loaded)]
+    for finding in findings:
         (pulumi.log.error if finding.severity == "error" else pulumi.log.warn)(text(finding))
-    errors = sum(finding.severity == "error" for finding in loaded.listed_findings)
+    errors = sum(finding.severity == "error" for finding in findings)
     if errors or not loaded.plans:
         raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
     plan = next(iter(loaded.plans.values()))
