@@ -89,7 +89,7 @@ def test_each_value_of_a_stack_has_its_place_and_whether_it_is_inherited(tmp_pat
     answer = hpkit("describe", "stack", "acme-dev", "--format", "json", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     told = json.loads(answer.stdout)
-    found = {each["path"]: (each["value"], each["file"], each["inherited"]) for each in told["values"]}
+    found = {each["path"]: (json.loads(each["value"]), each["file"], each["inherited"]) for each in told["values"]}
     own, of_team, common = (f"stacks/{name}.yaml" for name in ("acme", "ada", "shared"))
     assert found["environments.dev.protect"] == (False, own, False)
     assert found["environments.dev.manageTags"] == (True, own, True)

@@ -78,7 +78,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **_kinds("hpkit.cli.formats", Validation="validate"),
     **_kinds("hpkit.cli.plan", PlanList="plan"),
     **_kinds("hpkit.cli.quota", QuotaList="quota"),
-    **_kinds("hpkit.cli.explain", Team="describe team", InstanceGroup="describe group"),
+    **_kinds("hpkit.cli.explain", Team="describe team", InstanceGroup="describe group", Stack="describe stack"),
     **_kinds("hpkit.changes.review.as_json", ChangeReview="review"),
     **_kinds("hpkit.cli.rules", RuleList="catalog rules"),
     **_kinds("hpkit.cli.instances", InstanceTypeList="catalog instances"),

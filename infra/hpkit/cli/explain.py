@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import click
 
@@ -133,7 +133,7 @@ class InstanceGroup(TypedDict):
 
 
 class _Value(_Place):
-    value: Annotated[Any, "As the file states it."]
+    value: Annotated[str, "As JSON."]
     inherited: Annotated[bool, "Whether it comes from `defaults` or `environmentDefaults`."]
 
 
@@ -215,7 +215,7 @@ def _stack(stack: str, form: str) -> None:
     data: Stack = {
         "stack": plan.stack,
         "values": [
-            {**place, "value": each.value, "inherited": each.inherited}
+            {**place, "value": json.dumps(each.value, ensure_ascii=False), "inherited": each.inherited}
             for each, place in zip(values, _places(loaded, ((each.path, each.mark) for each in values)), strict=True)
         ],
     }
@@ -224,8 +224,7 @@ def _stack(stack: str, form: str) -> None:
         return
     for each in data["values"]:
         place = f"{each['file']}:{each['line']}:{each['column']}"
-        shown = json.dumps(each["value"], ensure_ascii=False)
-        click.echo(f"{each['path']}: {shown}  {place}{' (inherited)' if each['inherited'] else ''}")
+        click.echo(f"{each['path']}: {each['value']}  {place}{' (inherited)' if each['inherited'] else ''}")
 
 
 def _plan_of(stack: str | None, matches: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:
