@@ -499,11 +499,11 @@ def _between_stacks(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Ite
         message, fix = second
         message += f"; `governance` of {other_plan.stack} is at {_place(other, 'governance')}"
         yield _between("CLU050", "error", file, ("environments", plan.environment, "governance"), message, fix)
-    for path, message, fix, place, what in less_than_stated(plan, other_plan, plan.stack, other_plan.stack):
-        is_known = plan.spec.account and other_plan.spec.account
-        choice = "" if is_known else " Or, if their accounts differ, set `account` in both."
-        elsewhere = f"{message}; {what} is at {_place(other, *place[2:])}"
-        yield _between("CLU051", "error", file, path, elsewhere, fix + choice)
+    is_known = plan.spec.account and other_plan.spec.account
+    choice = "" if is_known else " Or, if their accounts differ, set `account` in both."
+    for issue in less_than_stated(plan, other_plan, plan.stack, other_plan.stack):
+        elsewhere = f"{issue.message}; {issue.other_name} is at {_place(other, *(issue.other or ())[2:])}"
+        yield _between("CLU051", "error", file, issue.path, elsewhere, issue.fix + choice)
 
 
 def _place(of: tuple[Loaded, Plan], *path: str | int) -> str:

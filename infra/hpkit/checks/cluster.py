@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hpkit.catalog import TASK_GOVERNANCE, aws_regions, dependencies_chart, is_zone_id, regions
-from hpkit.checks.rule import Context, Issue, Rule
+from hpkit.checks.rule import Context, Issue, Rule, groups_of
 from hpkit.checks.storage import not_of_lustre
 from hpkit.config.cluster import FSxLustreConfig, InstanceGroupBase
 from hpkit.config.document import Path
@@ -340,50 +340,44 @@ def _one_governs(context: Context) -> Iterator[Issue]:
             yield Issue((*context.path, "governance"), *second, other=where, other_name=f"`governance` of {name}")
 
 
-def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Iterator[tuple[Path, str, str, Path, str]]:
-    """Yield what an environment that creates a cluster has less of than one that governs the cluster states for it.
-
-    Yields place, message and fix, then the place in the other environment and what the message calls it.
-    """
+def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Iterator[Issue]:
+    """Yield what an environment that creates a cluster has less of than one that governs the cluster states for it."""
     if not _governs(stated.spec, own.spec):
         return
     fix = f"Restore it here. Or lower `cluster` and the quotas of {name} too, and deploy {stated.stack} first."
     path, where = [("environments", plan.environment) for plan in (own, stated)]
-    groups = {group.name: (key, index, group) for key, index, group in _groups_of(own.spec)}
+    # Of two groups of one name, the first counts, as in `Context.group_paths`.
+    groups = {group.name: (place, group) for place, group in reversed(groups_of(own.spec, path))}
     places = {group.name: index for index, group in enumerate(stated.spec.cluster.instance_groups)}
     for group in stated.groups:
-        short = _short_group(groups.get(group.spec.name), group, own_name, name)
+        if group.spec.name in groups:
+            short = _short_group(*groups[group.spec.name], group, name)
+        else:
+            types = " or ".join(sorted(group.spec.types))
+            message = (
+                f"{own_name} has no group {group.spec.name}, but {name} states {group.spec.instance_count} × {types}"
+            )
+            short = (*path, "cluster", "instanceGroups"), message
         if short is not None:
-            place: Path = (*where, "cluster", "instanceGroups", places[group.spec.name])
-            yield (*path, "cluster", *short[0]), short[1], fix, place, f"{group.spec.name} of {name}"
+            other = (*where, "cluster", "instanceGroups", places[group.spec.name])
+            yield Issue(*short, fix, other=other, other_name=f"{group.spec.name} of {name}")
     for instance_type, needed in stated.capacity.items():
         found = own.capacity.get(instance_type)
         if needed.pools and needed.maximum and found is not None and (found.maximum or needed.maximum) < needed.maximum:
-            yield (
+            yield Issue(
                 (*path, "autoscaling" if own.spec.autoscaling else "cluster"),
                 f"Karpenter adds at most {found.maximum} × {instance_type}, but {name} states {needed.maximum}",
                 fix,
-                (*where, "autoscaling"),
-                f"`autoscaling` of {name}",
+                other=(*where, "autoscaling"),
+                other_name=f"`autoscaling` of {name}",
             )
-
-
-def _groups_of(spec: Environment) -> Iterator[tuple[str, int, InstanceGroupBase]]:
-    """Yield each group with its list and its index in it; of two with one name, the one that counts is last."""
-    cluster = spec.cluster
-    restricted = ("restrictedInstanceGroups", cluster.restricted_instance_groups)
-    for key, groups in (restricted, ("instanceGroups", cluster.instance_groups)):
-        for index in reversed(range(len(groups))):
-            yield key, index, groups[index]
 
 
 def _has_what_is_governed(context: Context) -> Iterator[Issue]:
     """Compare the cluster that this environment creates with what others state for it."""
     for name, other in context.organization.environments.items():
         if _governs(other, context.spec):
-            stated = derive(context.organization, name)
-            for path, message, fix, place, what in less_than_stated(context.plan, stated, context.environment, name):
-                yield Issue(path, message, fix, other=place, other_name=what)
+            yield from less_than_stated(context.plan, derive(context.organization, name), context.environment, name)
 
 
 def _governs(stated: Environment, own: Environment) -> bool:
@@ -392,20 +386,14 @@ def _governs(stated: Environment, own: Environment) -> bool:
     return is_governed and is_same_cluster(own, stated)
 
 
-def _short_group(
-    own: tuple[str, int, InstanceGroupBase] | None, stated: GroupPlan, own_name: str, name: str
-) -> tuple[Path, str] | None:
-    """Return where in `cluster` and how an environment has less than a group that another one states."""
-    group, count = stated.spec.name, stated.spec.instance_count
-    types = " or ".join(sorted(stated.spec.types))
-    if own is None:
-        return ("instanceGroups",), f"{own_name} has no group {group}, but {name} states {count} × {types}"
-    key, index, found = own
-    if set(found.types) != set(stated.spec.types):
-        return (key, index), f"{group} has {' or '.join(sorted(found.types))}, but {name} states {types}"
-    if not stated.autoscaled and found.instance_count < count:
-        has = plural(found.instance_count, "instance")
-        return (key, index, "instanceCount"), f"{group} has {has}, but {name} states {count}"
+def _short_group(path: Path, own: InstanceGroupBase, stated: GroupPlan, name: str) -> tuple[Path, str] | None:
+    """Return where and how a group at a path has less than another environment states for it."""
+    if set(own.types) != set(stated.spec.types):
+        has, states = (" or ".join(sorted(group.types)) for group in (own, stated.spec))
+        return path, f"{own.name} has {has}, but {name} states {states}"
+    if not stated.autoscaled and own.instance_count < stated.spec.instance_count:
+        has = plural(own.instance_count, "instance")
+        return (*path, "instanceCount"), f"{own.name} has {has}, but {name} states {stated.spec.instance_count}"
     return None
 
 

@@ -18,7 +18,7 @@ from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
 from hpkit.plan.principals import admits, made_role_arn, member_role_of
 
-__all__ = ["Context", "Issue", "Member", "PlacedIssue", "Rule"]
+__all__ = ["Context", "Issue", "Member", "PlacedIssue", "Rule", "groups_of"]
 
 _ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\Z")
 
@@ -138,15 +138,8 @@ class Context:
 
     @cached_property
     def groups(self) -> tuple[tuple[Path, InstanceGroupBase], ...]:
-        """Return path and group, ordinary ones first, restricted ones after them."""
-        cluster = self.spec.cluster
-        lists: list[tuple[str, tuple[InstanceGroupBase, ...]]] = [
-            ("instanceGroups", cluster.instance_groups),
-            ("restrictedInstanceGroups", cluster.restricted_instance_groups),
-        ]
-        return tuple(
-            ((*self.path, "cluster", key, index), group) for key, found in lists for index, group in enumerate(found)
-        )
+        """Return path and group, as `groups_of` does."""
+        return groups_of(self.spec, self.path)
 
     @cached_property
     def group_paths(self) -> Mapping[str, Path]:
@@ -241,6 +234,15 @@ class Rule:
     source: str
     check: Callable[[Context], Iterator[Issue]] | None = None
     waivable: bool = True
+
+
+def groups_of(spec: Environment, path: Path) -> tuple[tuple[Path, InstanceGroupBase], ...]:
+    """Return path and group of an environment at a path, ordinary groups first, restricted ones after them."""
+    lists: list[tuple[str, tuple[InstanceGroupBase, ...]]] = [
+        ("instanceGroups", spec.cluster.instance_groups),
+        ("restrictedInstanceGroups", spec.cluster.restricted_instance_groups),
+    ]
+    return tuple(((*path, "cluster", key, index), group) for key, groups in lists for index, group in enumerate(groups))
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:

@@ -51,16 +51,16 @@ def _keys(document: Document, path: Path) -> Iterator[Path]:
 
 def values_of(document: Document, environment: str) -> list[PlacedValue]:
     """Return each value that the files state for an environment: its own, inherited ones, and the organization's."""
-    paths = [path for path in _leaves(document.data, ()) if path[0] != "environments" or path[1:2] == (environment,)]
     return [
-        PlacedValue(path, value_at(document.data, path), document.locate(path), _is_inherited(document, path))
-        for path in paths
+        PlacedValue(path, value, mark, _is_inherited(document, path, mark))
+        for path, value in _leaves(document.data, ())
+        if path[0] != "environments" or path[1:2] == (environment,)
+        for mark in (document.locate(path),)
     ]
 
 
-def _is_inherited(document: Document, path: Path) -> bool:
+def _is_inherited(document: Document, path: Path, mark: Mark) -> bool:
     """Return whether a value comes from the file of `defaults`, or from `environmentDefaults`."""
-    mark = document.locate(path)
     if mark.file and mark.file == document.defaults:
         return True
     own = document.parts.get(mark.file)
@@ -68,14 +68,14 @@ def _is_inherited(document: Document, path: Path) -> bool:
     return bool(stated and own and own.locate(("environmentDefaults", *stated)) == mark)
 
 
-def _leaves(value: Any, path: Path) -> Iterator[Path]:
-    """Yield the path of each value that has no values with a path of their own; a list of texts is one."""
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield path and value of each that has no values with a path of their own; a list of texts is one."""
     steps: list[str | int] = []
     if isinstance(value, dict):
         steps = list(value)
     elif isinstance(value, tuple) and any(isinstance(each, dict | tuple) for each in value):
         steps = list(range(len(value)))
     if not steps:
-        yield path
+        yield path, value
     for step in steps:
         yield from _leaves(value[step], (*path, step))
