@@ -208,7 +208,7 @@ def _group(group: str, stack: str | None, form: str) -> None:
 def _stack(stack: str, form: str) -> None:
     """Describe where each value of a STACK comes from: file, line and column.
 
-    Values from `defaults` or `environmentDefaults` are marked as inherited. Settings that no file has aren't listed.
+    Values from `defaults` or `environmentDefaults` are marked as inherited. Settings that no file states aren't listed.
     """
     plan, loaded = _plan_of(stack, lambda _: True)
     values = values_of(loaded.document, plan.environment)
