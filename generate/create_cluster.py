@@ -121,7 +121,10 @@ def without_key_text() -> str:
             "",
             "## CreateCluster properties without a key",
             "",
-            "hpkit sets most of these from other sections of the file. It doesn't support Slurm, and AWS sets the patch date.",
+            (
+                "hpkit sets most of these from other sections of the file. "
+                "It doesn't support Slurm, and AWS sets the patch date."
+            ),
             "",
             *lines,
             "",
