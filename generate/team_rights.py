@@ -18,12 +18,12 @@ _READ = ("get", "list", "watch")
 _LEVEL = "Pod Security `baseline`"
 _LIMIT_RANGE = "LimitRange `hpkit-requests`"
 _REASONS: Final = {
-    _LEVEL: "it is root on the node",
-    _LIMIT_RANGE: "Kueue would count nothing and assign no instance type; they get `teamLimits.defaultRequests`",
+    _LEVEL: "these give root access to the node",
+    _LIMIT_RANGE: "instead of rejecting them, it adds `teamLimits.defaultRequests`, so that Kueue counts them",
 }
 # By what refuses, and the field of a policy or else what is refused: its tests, whose names begin with PREFIX.
 ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    (_LEVEL, "privileged containers, the node's files, network, processes and ports, capabilities"): (
+    (_LEVEL, "privileged containers and capabilities, and the node's files, network, processes and ports"): (
         "root_on_a_node",
         "root_on_a_node_by_a_job_whose_pods_a_controller_makes",
     ),
@@ -45,7 +45,7 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hpkit-team-pods", "spec.affinity"): ("nodes_that_keep_the_pods_of_another_team_away",),
     ("hpkit-team-workloads", "spec.priorityClassRef"): ("to_go_first_in_kueue_by_a_class_of_the_system",),
     ("hpkit-team-workloads", "spec.priorityClassRef of the team"): ("to_go_first_in_kueue_by_a_class_of_pods",),
-    (_LIMIT_RANGE, "containers that request no CPU or memory, or none of it"): ("to_run_without_requests",),
+    (_LIMIT_RANGE, "containers that don't request CPU or memory"): ("to_run_without_requests",),
     ("hpkit-team-services", "spec.externalIPs"): ("the_traffic_of_an_address_that_is_not_theirs",),
     ("hpkit-member-work", "metadata.ownerReferences"): (
         "more_compute_by_a_pod_that_poses_as_part_of_an_admitted_job",
@@ -75,7 +75,7 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ),
     ("hpkit-member-deletions", "gracePeriodSeconds"): ("to_keep_instances_by_a_slow_deletion",),
     ("hpkit-member-orphans", "propagationPolicy"): ("to_keep_the_pods_of_a_deleted_job",),
-    ("hpkit-member-orphans", "Jobs that a controller made"): ("a_job_of_a_job_set_to_run_again",),
+    ("hpkit-member-orphans", "deletion of a controlled Job"): ("a_job_of_a_job_set_to_run_again",),
     ("hpkit-member-lifecycle", "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished"): (
         "a_job_of_a_job_set_to_run_again",
     ),
@@ -87,7 +87,9 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hpkit-member-ray", "spec.ttlSecondsAfterFinished"): ("more_of_ray_than_its_queue_counts",),
     ("hpkit-member-ray", "spec.deletionStrategy"): ("more_of_ray_than_its_queue_counts",),
     ("hpkit-member-ray", "spec.headGroupSpec.serviceType"): ("more_of_ray_than_its_queue_counts",),
-    ("hpkit-member-lifecycle", "what a controller made"): ("more_compute_by_growing_a_part_of_an_admitted_job",),
+    ("hpkit-member-lifecycle", "changes to a controlled object"): (
+        "more_compute_by_growing_a_part_of_an_admitted_job",
+    ),
     ("hpkit-member-lifecycle", "pod templates"): ("another_instance_type_for_a_job_that_runs",),
     ("hpkit-member-lifecycle", "spec.runPolicy.cleanPodPolicy"): ("to_keep_workers_after_the_job_ends",),
     ("hpkit-member-lifecycle", "spec.runPolicy.cleanPodPolicy of an MPIJob"): ("workers_of_mpi_that_never_end",),
@@ -96,26 +98,28 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hpkit-member-services", "spec.type"): ("to_publish_work_outside_the_cluster",),
     ("hpkit-member-secrets", "type"): ("the_rights_of_a_service_account_by_a_secret",),
     (_RBAC, "changing an existing pod"): ("a_waiting_pod_to_start_by_taking_its_gate_away",),
-    (_RBAC, "the size of a running pod"): ("another_size_for_a_running_pod",),
-    (_RBAC, "ephemeral containers"): ("a_shell_beside_a_container_that_is_there",),
-    (_RBAC, "nodes, and their kubelet by the API server's proxy"): ("the_kubelet_of_a_node",),
-    (_RBAC, "labels of the namespace"): ("to_lift_the_level_of_the_namespace",),
-    (_RBAC, "new namespaces, and any other namespace"): (
+    (_RBAC, "resizing a running pod"): ("another_size_for_a_running_pod",),
+    (_RBAC, "adding ephemeral containers"): ("a_shell_beside_a_container_that_is_there",),
+    (_RBAC, "changing nodes, or calling their kubelet through the API server's proxy"): ("the_kubelet_of_a_node",),
+    (_RBAC, "changing the namespace's labels"): ("to_lift_the_level_of_the_namespace",),
+    (_RBAC, "creating namespaces, and access to other namespaces"): (
         "a_namespace_where_nobody_counts",
         "the_work_of_another_team_to_end",
         "the_secrets_of_others",
     ),
-    (_RBAC, "roles and bindings; escalate, bind, impersonate"): (
+    (_RBAC, "creating roles or bindings, and the verbs `escalate`, `bind` and `impersonate`"): (
         "to_give_the_team_more_rights",
         "a_right_that_leads_to_others",
     ),
-    (_RBAC, "tokens of service accounts"): (
+    (_RBAC, "creating tokens of service accounts"): (
         "the_rights_of_a_service_account_by_a_token",
         "the_token_of_a_service_account_by_way_of_keda",
     ),
-    (_RBAC, "kinds of work that the team's `workloads` do not name"): ("to_run_what_the_team_does_not",),
-    (_RBAC, "workloads: their priority, their end"): ("another_priority_for_a_workload",),
-    (_RBAC, "queues, quotas, flavors, ranks, Kueue's settings, admission policies"): ("to_change_what_governs",),
+    (_RBAC, "kinds of objects that the team's `workloads` don't include"): ("to_run_what_the_team_does_not",),
+    (_RBAC, "changing a Workload's priority, or ending it"): ("another_priority_for_a_workload",),
+    (_RBAC, "changing queues, quotas, flavors, priority classes, Kueue's settings or admission policies"): (
+        "to_change_what_governs",
+    ),
 }
 
 
@@ -127,9 +131,9 @@ def _page() -> str:
         "SPACES": _rights(workload_rules("spaces")),
         "TEAM": _rights(team_rules(())),
         "CLUSTER": _rights(cluster_rules(spaces=True)),
-        "VERBS": _table("verb", "is needed", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
+        "VERBS": _table("verb", "is required", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
         "RBAC": "\n".join(f"- {what}" for part, what in ATTACKS if part == _RBAC),
-        "REFUSED": _table("refused", "by", "because", rows=_refused()),
+        "REFUSED": _table("rejected", "by", "because", rows=_refused()),
     }
     return Template((Path(__file__).parent / "team_rights.md").read_text(encoding="utf-8")).substitute(parts)
 

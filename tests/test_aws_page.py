@@ -37,7 +37,13 @@ NOT_HERE = {
     ("pull-request.yml", "code-scanning"): "it uploads to GitHub, and has no script",
 }
 # Sections of the page with commands. Each is typed; the steps once more after a change.
-SECTIONS = ("Steps", "A network without internet", "Kubernetes versions", "Taking it down", "From GitHub Actions")
+SECTIONS = (
+    "Steps",
+    "A network without internet",
+    "Kubernetes versions",
+    "Delete the stack",
+    "Deploy from GitHub Actions",
+)
 
 
 def section(name):

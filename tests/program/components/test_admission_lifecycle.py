@@ -142,7 +142,7 @@ def test_a_member_leaves_what_a_controller_made_to_it(kind):
         with_metadata(WORK[kind], ownerReferences=[{**owner, **more}]) for more in ({}, {"controller": True})
     )
     assert answers(POLICIES, update, owned, owned) == []
-    assert answers(POLICIES, update, controlled, controlled) == ["what a controller made"]
+    assert answers(POLICIES, update, controlled, controlled) == ["changes to a controlled object"]
 
 
 def test_a_cleanup_policy_stays_and_an_mpi_job_has_one_that_ends_its_workers():
@@ -218,7 +218,7 @@ def test_a_member_deletes_no_job_of_a_job_set_and_lets_none_expire():
     child = with_metadata(job("x"), ownerReferences=[owner])
     options = {"propagationPolicy": "Background"}
     request = request_of(child, operation="DELETE", options=options)
-    assert answers(POLICIES, request, child) == ["Jobs that a controller made"]
+    assert answers(POLICIES, request, child) == ["deletion of a controlled Job"]
     by_controller = request_of(child, operation="DELETE", options=options, member=False)
     assert answers(POLICIES, by_controller, child) == []
     held = with_metadata(pod("x"), ownerReferences=[owner])

@@ -11,7 +11,7 @@ from hpkit_whatif.admission import Simulator
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "whatif-api.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```\n\nThe output:\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=range(len(EXAMPLES)))

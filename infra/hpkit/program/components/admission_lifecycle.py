@@ -71,7 +71,7 @@ def _orphans() -> Refusal:
 def _parts() -> Refusal:
     """Return the refusal of deleting a Job that another object made; see _restarts."""
     return Refusal(
-        "Jobs that a controller made",
+        "deletion of a controlled Job",
         f"request.resource.group != 'batch' || !{_CONTROLLED}",
         "this Job belongs to another object, such as a JobSet, which would create it again. Delete its owner instead",
         "Kueue frees the quota when a Job succeeds, but JobSet runs a deleted Job again",
@@ -96,10 +96,10 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "deleted pods would remain, so the namespace couldn't be deleted",
         ),
         Refusal(
-            "what a controller made",
+            "changes to a controlled object",
             f"request.operation == 'CREATE' || !{_CONTROLLED}",
             "this object belongs to another one, such as a Job to its JobSet. Change its owner instead",
-            "Kueue counts the owner: growing parts aren't counted, and a pod with other labels leaves its owner",
+            "Kueue counts only the owner: not larger parts, or a pod whose labels no longer match its owner",
         ),
         Refusal(
             "pod templates",
