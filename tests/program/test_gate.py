@@ -33,11 +33,9 @@ def run(monkeypatch):
     monkeypatch.setattr(hpkit.program.run, "build", build)
     monkeypatch.setattr(gc, "disable", lambda: None)
     monkeypatch.setattr(atexit, "register", lambda *_: None)
-    # The program replaces it.
-    monkeypatch.setattr(pulumi.log, "debug", pulumi.log.debug)
     for level in ("info", "warn", "error"):
         monkeypatch.setattr(pulumi.log, level, said.append)
-    for name in [name for name in os.environ if name.startswith("AWS_") or name == "HPKIT_DEBUG"]:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
 
     def start(stack, endpoint=None):
@@ -128,12 +126,3 @@ def test_on_aws_a_run_without_the_dependencies_chart_ends_before_anything_is_reg
     outcome, said = run("autoscale-dev", LOCAL)
     assert outcome == "builds autoscale-dev"
     assert "The local cloud continues without the chart; on AWS, this run would fail" in said
-
-
-@pytest.mark.parametrize("asked", ["", "1"])
-def test_debug_messages_are_sent_when_they_are_asked_for(run, charts, monkeypatch, asked):
-    charts()
-    kept = pulumi.log.debug
-    monkeypatch.setenv("HPKIT_DEBUG", asked)
-    run("handson-dev", LOCAL)
-    assert (pulumi.log.debug is kept) == bool(asked)

@@ -146,9 +146,5 @@ def run() -> None:
     # as importing all modules.
     gc.disable()
     atexit.register(gc.freeze)
-    # The SDK sends the engine four or five debug messages for each resource, and waits for each answer, even without
-    # `--debug`. That takes a tenth of a run. HPKIT_DEBUG=1 turns them on again.
-    if os.environ.get("HPKIT_DEBUG") != "1":
-        pulumi.log.debug = lambda *_, **__: None
     for name, value in build(gate(pulumi.get_stack()), root=os.path.relpath(project_root())).items():
         pulumi.export(name, value)

@@ -36,7 +36,7 @@ def functions(file: str) -> frozenset[str]:
 
 
 def depended_tests():
-    return {f"{each['where']}: {each['rule']}": each["test"] for each in depended_rules()}
+    return {entry["rule"]: entry["test"] for entry in depended_rules()}
 
 
 def named_tests():
