@@ -193,11 +193,11 @@ class _Window:
 
         Nothing is left out: what a task does not say would follow pro rata, and Kueue counts what is requested alone.
         """
-        requests = dict(workload.requests)
+        requested = dict(workload.requests)
         instance = find_instance_type(instance_type)
         resource = instance.accelerator_resource if instance is not None else None
-        accelerators = int(requests.get(resource, Decimal(0))) if resource else 0
-        if any(name.startswith("nvidia.com/mig-") and amount for name, amount in requests.items()):
+        accelerators = int(requested.get(resource, Decimal(0))) if resource else 0
+        if any(name.startswith("nvidia.com/mig-") and amount for name, amount in requested.items()):
             self._left_out("request MIG partitions, which a task can't: left out")
             return None
         pods = workload.pods
@@ -207,7 +207,7 @@ class _Window:
             most = (instance.accelerators if instance is not None else None) or 1
             each = next(size for size in range(most, 0, -1) if accelerators % size == 0)
             pods = accelerators // each
-        cpus, memory = requests.get("cpu", Decimal(0)) / pods, requests.get("memory", Decimal(0)) / pods / _GIB
+        cpus, memory = requested.get("cpu", Decimal(0)) / pods, requested.get("memory", Decimal(0)) / pods / _GIB
         if not (accelerators or cpus or memory):
             self._left_out("request nothing: left out")
             return None

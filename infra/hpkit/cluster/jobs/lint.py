@@ -373,7 +373,7 @@ class _Job:
 
     def _use(self, team: TeamPlan | None) -> Iterator[JobFinding]:
         for template in self._templates:
-            requests = requests_of(template.template)
+            requested = requests_of(template.template)
             selected = instance_type_of(template.template) is not None
             kinds = [find_instance_type(name) for name in types_of(template.template, self._plan)]
             able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
@@ -384,17 +384,17 @@ class _Job:
                 able = [
                     instance_type
                     for instance_type in able
-                    if requests.get(str(instance_type.accelerator_resource))
+                    if requested.get(str(instance_type.accelerator_resource))
                     and (quota is None or instance_type.name in quota)
                 ]
             if len(able) == 1 and able[0].vcpu:
-                yield from self._use_of(template, able[0], requests)
+                yield from self._use_of(template, able[0], requested)
 
-    def _use_of(self, pods: PodTemplate, details: InstanceType, requests: Mapping[str, int]) -> Iterator[JobFinding]:
+    def _use_of(self, pods: PodTemplate, details: InstanceType, requested: Mapping[str, int]) -> Iterator[JobFinding]:
         resource, accelerators = str(details.accelerator_resource), int(details.accelerators or 0)
-        wants, cpus = requests.get(resource, 0), requests.get("cpu", 0) / 1000
+        wants, cpus = requested.get(resource, 0), requested.get("cpu", 0) / 1000
         path = (*pods.path, "spec", "containers")
-        partitions = [name for name in requests if name.startswith(("nvidia.com/mig-", "aws.amazon.com/neuron"))]
+        partitions = [name for name in requested if name.startswith(("nvidia.com/mig-", "aws.amazon.com/neuron"))]
         if not wants and not partitions:
             yield self._say(
                 path,
