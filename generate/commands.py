@@ -36,7 +36,9 @@ def commands_page() -> str:
     """Return the page: each command with its help and options, by section."""
     hpkit = click.Context(click.Group(), info_name="hpkit")
     sections = {
-        title: [entry for name, each in commands.items() for entry in _entries(each.load(name), hpkit, each.line)]
+        title: [
+            entry for name, command in commands.items() for entry in _entries(command.load(name), hpkit, command.line)
+        ]
         for title, commands in SECTIONS.items()
     }
     counts = Counter(option for entries in sections.values() for entry in entries for option in entry.options)
@@ -48,11 +50,11 @@ def commands_page() -> str:
         parts.append(f"## {title}")
         for entry in entries:
             own = [option for option in entry.options if option not in common]
-            shared = ", ".join(f"`{_names(each[0])}`" for each in entry.options if each in common)
-            parts += [f"### `{entry.typed}`", entry.text, _table(own) if own else ""]
+            shared = ", ".join(f"`{_names(option[0])}`" for option in entry.options if option in common)
+            parts += [f"### `{entry.typed}`", entry.text, _list(own) if own else ""]
             parts.append(f"[Common](#common-options): {shared}." if shared else "")
     template = Template((Path(__file__).parent / "commands.md").read_text(encoding="utf-8"))
-    return template.substitute(COMMON=_table(common), COMMANDS="\n\n".join(part for part in parts if part))
+    return template.substitute(COMMON=_list(common), COMMANDS="\n\n".join(part for part in parts if part))
 
 
 def _entries(command: click.Command, parent: click.Context, line: str = "") -> Iterator[_Entry]:
@@ -60,7 +62,7 @@ def _entries(command: click.Command, parent: click.Context, line: str = "") -> I
     context = click.Context(command, parent, info_name=command.name, terminal_width=_WIDTH, max_content_width=_WIDTH)
     children = command.list_commands(context) if isinstance(command, click.Group) else []
     options = [
-        (record[0].replace("|", "\\|"), _ENVIRONMENT.sub("", _text(record[1])).replace("|", "\\|"))
+        (record[0], _ENVIRONMENT.sub("", _text(record[1])))
         for parameter in command.get_params(context)
         if isinstance(parameter, click.Option)
         and "--help" not in parameter.opts
@@ -76,12 +78,12 @@ def _entries(command: click.Command, parent: click.Context, line: str = "") -> I
 
 
 def _names(option: str) -> str:
-    """Return an option's names without what it takes, which the table of common options shows."""
+    """Return an option's names without what it takes, which the list of common options shows."""
     return re.split(r"(?<![,/]) (?![-/])", option)[0]
 
 
-def _table(options: list[tuple[str, str]]) -> str:
-    return "\n".join(["| option | meaning |", "|---|---|", *(f"| `{names}` | {text} |" for names, text in options)])
+def _list(options: list[tuple[str, str]]) -> str:
+    return "\n".join(f"- `{names}`: {text}" for names, text in options)
 
 
 def _text(text: str) -> str:

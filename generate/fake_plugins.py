@@ -9,10 +9,8 @@ from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 __all__ = ["render"]
 
 _INTRODUCTION = f"""\
-This page lists which types of Pulumi's `aws` plugin {VERSION} work on the local cloud. There the engine loads
-a fake plugin in its place.
-
-Other types, and properties that no fake has, are refused by name.
+This page lists which types of Pulumi's `aws` plugin {VERSION} work on the local cloud, where the engine loads
+a fake plugin instead. The fake rejects other types and unsupported properties, and names them.
 """
 
 

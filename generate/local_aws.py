@@ -19,8 +19,8 @@ __all__ = ["render"]
 
 _INTRODUCTION = (
     "This page lists which AWS operations the local cloud supports, how long changes take, and which faults "
-    "you can inject. Requests and answers of hpkit's own services are checked against the service's API model. An "
-    "operation that isn't implemented is refused with `UnsupportedOperation` (HTTP 501)."
+    "you can inject. Requests and responses of hpkit's own services are checked against the service's API model. "
+    "Operations that aren't implemented fail with `UnsupportedOperation` (HTTP 501)."
 )
 
 
@@ -73,16 +73,16 @@ def _machines() -> list[str]:
         for machine in MACHINES.values()
     ]
     head = [
-        "| object | change | meanwhile | done | failed | seconds at latency factor 1 |",
+        "| object | change | during | after success | after failure | seconds at latency factor 1 |",
         "|---|---|---|---|---|---|",
     ]
-    return ["## Status machines", "\n".join([*head, *rows])]
+    return ["## Statuses", "\n".join([*head, *rows])]
 
 
 def _lateness() -> list[str]:
     rows = [f"| {each.what} | {each.seconds:g} | {each.source} |" for each in LATENESS.values()]
-    table = "\n".join(["| at first | seconds | source |", "|---|---|---|", *rows])
-    return ["## Effective late", table]
+    table = "\n".join(["| until it takes effect | seconds | source |", "|---|---|---|", *rows])
+    return ["## Delayed effects", table]
 
 
 def _faults() -> list[str]:

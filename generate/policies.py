@@ -29,10 +29,11 @@ def _section(policy: Policy) -> list[str]:
     traits += [] if policy.waivable else ["can't be waived"]
     lines = ["", f"## {policy.name}", "", f"{policy.description} ({', '.join(traits)})"]
     if policy.types:
-        lines += ["", "Checks " + ", ".join(f"`{each}`" for each in policy.types) + "."]
+        lines += ["", "Checks " + ", ".join(f"`{resource_type}`" for resource_type in policy.types) + "."]
     if policy.parameters:
-        lines += ["", "| parameter | default | meaning |", "|---|---|---|"]
+        lines.append("")
         lines += [
-            f"| `{each.name}` | `{json.dumps(each.default)}` | {each.description} |" for each in policy.parameters
+            f"- `{parameter.name}` (default: `{json.dumps(parameter.default)}`): {parameter.description}"
+            for parameter in policy.parameters
         ]
     return lines

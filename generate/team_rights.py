@@ -131,7 +131,7 @@ def _page() -> str:
         "SPACES": _rights(workload_rules("spaces")),
         "TEAM": _rights(team_rules(())),
         "CLUSTER": _rights(cluster_rules(spaces=True)),
-        "VERBS": _table("verb", "is required", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
+        "VERBS": "\n".join(f"- `{verb}`: {purpose}" for verb, purpose in VERBS.items()),
         "RBAC": "\n".join(f"- {what}" for part, what in ATTACKS if part == _RBAC),
         "REFUSED": _table("rejected", "by", "because", rows=_refused()),
     }

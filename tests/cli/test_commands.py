@@ -80,7 +80,7 @@ def all_commands(command=_hpkit, name="hpkit"):
 
 # What a command, a flag, or a line of a list begins with.
 VERB = re.compile(
-    "(Adopt|Apply|Change|Check|Compare|Copy|Delete|Describe|Download|Drain|Evict|Explain|Export|Fetch|Find|Fix|Follow|Get|"
+    "(Adopt|Apply|Change|Check|Compare|Copy|Delete|Deploy|Describe|Download|Drain|Evict|Explain|Export|Fetch|Find|Fix|Follow|Get|"
     "Import|Install|List|Lower|Overwrite|Plan|Print|Record|Refresh|Reboot|Repair|Replace|Review|Run|Serve|Show|Simulate|Skip|Start|Stop|Take|Undo|Update|"
     r"Use|Wait|Write)\b"
 )

@@ -2,19 +2,14 @@
 
 import ast
 import itertools
-import json
 import re
 from pathlib import Path
 
 from generate.team_rights import PREFIX
 from hpkit.program.components.admission import policies_of
 from hpkit.program.components.admission_files import policies_of_users
-from hpkit.program.iam.account import AwsAccount
-from hpkit.program.iam.deployer import bystander_policies
-from hpkit.project import load_stack
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 HEAD = "| who | may do what | enforced by | tested by |"
 TRUST = Path(__file__).with_name("trust.md").read_text(encoding="utf-8")
 TABLE = TRUST.partition(f"{HEAD}\n|---|---|---|---|\n")[2].partition("\n\n")[0].splitlines()
@@ -67,10 +62,3 @@ def test_rows_of_one_actor_are_together():
 def test_every_admission_policy_that_the_table_names_is_one_of_the_kit():
     policies = {policy.name for policy in (*policies_of(()), *policies_of_users(()))}
     assert set(re.findall(r"`(hpkit-(?:files|member|team)-[\w-]+)`", TRUST)) <= policies
-
-
-def test_the_denial_on_the_page_is_the_one_that_the_command_prints():
-    (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    (plan,) = load_stack("handson-dev").plans.values()
-    (policy,) = bystander_policies(plan, AwsAccount("aws", plan.spec.region, "123456789012"))
-    assert json.loads(text) == policy.document

@@ -177,9 +177,9 @@ def check(
 ) -> None:
     """Check whether a principal may do one thing, and which binding allows it.
 
-    PRINCIPAL is the ARN of a role, a user or a session, or the name at the end of an ARN. VERB is get, create, delete,
-    or another. RESOURCE is jobs, pytorchjobs.kubeflow.org, pods/exec, or another. Exits 1 if the principal isn't
-    allowed, or has no access entry.
+    PRINCIPAL is the ARN of a role, a user or a session, or the name at the end of an ARN. VERB is a Kubernetes verb,
+    such as get, create or delete. RESOURCE is a Kubernetes resource, such as jobs, pytorchjobs.kubeflow.org or
+    pods/exec. Exits 1 if the principal isn't allowed, or has no access entry.
     """
     from hpkit.cluster.access.check import check as check_access
     from hpkit.cluster.access.check import find_resource, resources_of

@@ -192,7 +192,7 @@ def _team(team: str, stack: str | None, form: str) -> None:
 @_STACK
 @_FORMAT
 def _group(group: str, stack: str | None, form: str) -> None:
-    """Describe what an instance GROUP is, what manages its count, and which teams' quota uses it."""
+    """Describe an instance GROUP: its nodes, what manages their number, and which teams' quota uses it."""
     plan, loaded = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
     explained = explain_group(plan, group)
     places = _places(loaded, places_of_group(loaded.document, plan.environment, group))
@@ -206,9 +206,9 @@ def _group(group: str, stack: str | None, form: str) -> None:
 @click.argument("stack", shell_complete=complete_stacks)
 @_FORMAT
 def _stack(stack: str, form: str) -> None:
-    """Describe where each value of a STACK comes from: file, line and column.
+    """Describe where each setting of a STACK comes from: file, line and column.
 
-    Values from `defaults` or `environmentDefaults` are marked as inherited. Settings that no file states aren't listed.
+    Values from `defaults` or `environmentDefaults` are marked as inherited. Settings in no file aren't listed.
     """
     plan, loaded = _plan_of(stack, lambda _: True)
     values = values_of(loaded.document, plan.environment)

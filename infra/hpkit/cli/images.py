@@ -46,8 +46,8 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
     """List the images that a stack's nodes pull, with their names in a mirror.
 
     The list comes from the rendered chart or, if the chart or helm isn't available, from the list that hpkit pins
-    with it. Images of EKS add-ons come from AWS registries in the stack's region, which endpoints of a closed network
-    reach.
+    with it. Images of EKS add-ons come from AWS registries in the stack's region, which nodes in a closed network reach
+    through its endpoints.
     """
     from hpkit.program.charts import mirrored
 

@@ -51,7 +51,7 @@ def command(
     scenario: str | None,
     preview: bool,
 ) -> None:
-    """Show what the changes in the working tree do to the stacks that they affect.
+    """Show how the changes in the working tree affect stacks.
 
     Shows losses (worst first) with affected teams and cost, new and fixed findings, each team's quota before and after,
     and capacity. Exit codes: 0, can be deployed; 1, blocked by errors or a replacement that isn't allowed; 2, usage

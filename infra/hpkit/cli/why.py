@@ -42,8 +42,8 @@ class WaitingJob(TypedDict):
 def command(task: str, stack: str | None, profile: str | None, team: str | None, form: str) -> None:
     """Explain why a job is waiting, which tasks hold its capacity, and what would let it run now.
 
-    The reason comes from Kueue. The simulator then tries changes that would let the job run now: one task less, a
-    higher priority class, or fewer pods. The command estimates a start time if the running
+    The reason comes from Kueue. The simulator then looks for changes that would let the job run now: ending another
+    task, a higher priority class, or fewer pods. The command estimates a start time if the running
     tasks have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
     """
     from hpkit.cluster.live.why import explain, find_task

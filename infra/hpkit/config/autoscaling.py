@@ -59,7 +59,7 @@ class Disruption(Model):
     """When Karpenter removes nodes."""
 
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"] = Field(
-        default="WhenEmptyOrUnderutilized", description="WhenEmpty or WhenEmptyOrUnderutilized."
+        default="WhenEmptyOrUnderutilized", description="Which nodes Karpenter removes."
     )
     consolidate_after: str = Field(
         default="5m", pattern=_DURATION, description="Idle time before removal, such as `5m`, or Never."

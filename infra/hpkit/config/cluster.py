@@ -39,7 +39,7 @@ class Taint(Model):
     key: Annotated[str, Api("ClusterKubernetesTaintKey")] = Field(description="Taint key.")
     value: Annotated[str, Api("ClusterKubernetesTaintValue")] | None = Field(default=None, description="Taint value.")
     effect: Annotated[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"], Api("ClusterKubernetesTaintEffect")] = (
-        Field(description="NoSchedule, PreferNoSchedule or NoExecute.")
+        Field(description="Effect on pods that don't tolerate the taint.")
     )
 
 
@@ -93,7 +93,7 @@ class AutoPatch(Model):
     """Security patches without a schedule."""
 
     patching_strategy: Annotated[Literal["WhenIdle", "WhenAllIdle", "DrainFirst"], Api("ClusterPatchingStrategy")] = (
-        Field(description="WhenIdle, WhenAllIdle or DrainFirst.")
+        Field(description="When nodes are patched.")
     )
     idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = Field(
         default=None, description="Seconds, 3600–2160000. The service's default is 86400."
@@ -231,9 +231,7 @@ class InstanceGroup(InstanceGroupBase):
     min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
         default=None, description="Number of nodes that creation waits for, up to three hours."
     )
-    capacity_type: Literal["OnDemand", "Spot"] = Field(
-        default="OnDemand", description="OnDemand or Spot. Can't change after creation."
-    )
+    capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Can't change after creation.")
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
     ] = Field(default={}, description="Kubernetes labels of the nodes, at most 50.", max_length=50)
@@ -365,7 +363,7 @@ class RestrictedInstanceGroupsConfig(Model):
 class TieredStorage(Model):
     """Managed tiered checkpointing."""
 
-    mode: Annotated[Literal["Enable", "Disable"], Api("ClusterConfigMode")] = Field(description="Enable or Disable.")
+    mode: Annotated[Literal["Enable", "Disable"], Api("ClusterConfigMode")] = Field(description="Turns it on or off.")
     instance_memory_allocation_percentage: Annotated[int, Api("ClusterInstanceMemoryAllocationPercentage")] | None = (
         Field(default=None, description="Percent of node memory, 20–100.")
     )

@@ -238,7 +238,7 @@ class RequeuingStrategy(Model):
     )
     backoff_limit_count: _Count | None = Field(
         default=None,
-        description="Retries until Kueue deactivates the workload. Default: no limit.",
+        description="Retries before Kueue deactivates the workload. Default: no limit.",
     )
     backoff_base_seconds: _Count = Field(
         default=60, description="Seconds until the first retry. The wait doubles with each retry."

@@ -34,7 +34,7 @@ class OidcTrust(Model):
 
 
 class MemberRole(Model):
-    """A role that hpkit creates for a team. Its keys say who can assume it."""
+    """A role that hpkit creates for a team. Its keys determine who can assume it."""
 
     permission_sets: tuple[_PermissionSet, ...] = Field(
         default=(),

@@ -17,9 +17,9 @@ from hpkit_local.aws.service import services
 __all__ = ["Fault", "Faults", "known_faults", "parse_fault"]
 
 _OF_ALL: dict[str, str] = {
-    "throttle": "probability that a call is answered with ThrottlingException",
-    "conflict": "probability that a changing call is answered with the conflict error of its API model",
-    "internal": "probability that a call is answered with InternalFailure (HTTP 500)",
+    "throttle": "probability that a call fails with ThrottlingException",
+    "conflict": "probability that a call that changes something fails with its API's conflict error",
+    "internal": "probability that a call fails with InternalFailure (HTTP 500)",
     "latency": "seconds by which each call is delayed",
     "failed-create": "probability that a creation ends in its failed status",
     "failed-update": "probability that an update ends in its failed status",

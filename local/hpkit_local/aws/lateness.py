@@ -24,27 +24,27 @@ class Lateness:
 
 LATENESS: Final = {
     "access-entry": Lateness(
-        "an EKS access entry or access policy lets nobody in",
+        "a new EKS access entry or access policy grants no access",
         30,
         "EKS API, CreateAccessEntry: several seconds; a public test harness of Terraform: 30 s to 2 min",
     ),
     "pod-identity": Lateness(
-        "new pods get no credentials of a Pod Identity association",
+        "new pods get no credentials from a new Pod Identity association",
         5,
         "EKS API, CreatePodIdentityAssociation: several seconds",
     ),
     "key-rights": Lateness(
-        "EKS may not use a KMS key, by a new key or right",
+        "EKS can't use a new KMS key, or a key with a new permission",
         4,
         "KMS guide, grants: up to five minutes; terraform-provider-aws issue 49247; in that harness, 4 s sufficed",
     ),
     "role": Lateness(
-        "no service can assume a new role",
+        "services can't assume a new role",
         10,
         "IAM guide, changes aren't always immediately visible; terraform-provider-aws, propagationTimeout of eks",
     ),
     "node": Lateness(
-        "a Running HyperPod node isn't in Kubernetes",
+        "a `Running` HyperPod node doesn't appear in Kubernetes",
         180,
         "awsome-distributed-training, Terraform: polls for nodes up to 30 min",
     ),

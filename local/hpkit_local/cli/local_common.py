@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
-_ONLY = "Name of the instance. Default: the only one that is running or exists."
+_NAME = "Name of the instance. Default: the stack's name, or the only instance."
 
 
 def in_repository(function: Callable[..., None]) -> Callable[..., None]:
@@ -34,7 +34,7 @@ def in_repository(function: Callable[..., None]) -> Callable[..., None]:
     )(checked)
 
 
-def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str | None = None) -> Callable[..., None]:
+def where(function: Callable[..., None], *, name_help: str = _NAME, default: str | None = None) -> Callable[..., None]:
     """Give a command --name in addition to --dir."""
     option = click.option("--name", default=default, show_default=default is not None, help=name_help)
     return option(in_repository(function))

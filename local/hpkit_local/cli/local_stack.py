@@ -36,7 +36,7 @@ _PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
     stack = stack_option(f"Stack. Default: the project's only stack, or {_EXAMPLE}")
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
-    return stack(where(wait_option(extra(function)), name_help="Name of the instance. Default: the stack's name."))
+    return stack(where(wait_option(extra(function))))
 
 
 def _yes(function: Callable[..., None]) -> Callable[..., None]:
@@ -180,9 +180,9 @@ def _up(
     verbose: bool,
     plugins: str,
 ) -> None:
-    """Start the local cloud if necessary, and `pulumi up` a stack on it.
+    """Deploy a stack to the local cloud with `pulumi up`, and start the local cloud if necessary.
 
-    The organization file is used unchanged. The local cloud has the account that the file sets. Calls use the first
+    The organization file is used unchanged. The local cloud uses the account in the file. Calls use the first
     role in `deployers`, from an address in publicCidrs.
     """
     from hpkit_local.cloud import control
@@ -267,7 +267,7 @@ def _down(
     yes: bool,
     verbose: bool,
 ) -> None:
-    """Delete everything that `up` created, even if it's protected, and the stack and its instance.
+    """Delete everything that `up` created, even if it's protected, then the stack and its instance.
 
     An instance that belongs to the stack is deleted; any other instance is stopped.
     """

@@ -85,13 +85,15 @@ _ANY_RESOURCE: Final = Parameter(
 )
 _ATTACHED: Final = Parameter(
     "policies",
-    f"Policies that may be attached in addition to {', '.join(_MANAGED)}: ARNs, or names of AWS managed policies.",
+    "Policies that may be attached: ARNs, or names of AWS managed policies. Always allowed: "
+    + ", ".join(_MANAGED)
+    + ".",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
 _TRUSTED: Final = Parameter(
     "services",
-    f"Services that roles may trust in addition to {', '.join(_SERVICES)}.",
+    "Services that roles may trust. Always allowed: " + ", ".join(_SERVICES) + ".",
     {"type": "array", "items": {"type": "string"}},
     [],
 )

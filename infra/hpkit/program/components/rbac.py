@@ -14,16 +14,16 @@ __all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "viewer_rules",
 
 _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
-# What each verb is needed for, whatever the resource.
+# What each verb is required for, regardless of the resource.
 VERBS = {
-    "get": "to read one object, and for `kubectl exec` and `port-forward` of older clients",
-    "list": "to list objects",
-    "watch": "to follow changes (`kubectl get -w`, `kubectl wait`)",
-    "create": "to create objects",
-    "delete": "to delete one object",
-    "deletecollection": "to delete all objects with a label (`kubectl delete -l`)",
-    "patch": "to change an object (`kubectl apply`, `label`, `scale`)",
-    "update": "to change an object (`kubectl replace`, `edit`, SDKs)",
+    "get": "read one object; `kubectl exec` and `port-forward` of older clients",
+    "list": "list objects",
+    "watch": "follow changes (`kubectl get -w`, `kubectl wait`)",
+    "create": "create objects",
+    "delete": "delete one object",
+    "deletecollection": "delete all objects with a label (`kubectl delete -l`)",
+    "patch": "change an object (`kubectl apply`, `label`, `scale`)",
+    "update": "change an object (`kubectl replace`, `edit`, SDKs)",
 }
 
 

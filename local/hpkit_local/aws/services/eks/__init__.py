@@ -15,8 +15,8 @@ declare(
             Machine("addon", "delete", "DELETING", "", "DELETE_FAILED", 30),
         ),
         faults={
-            "late-logs": "seconds after the deletion of an EKS cluster at which its last logs come, into a log group "
-            "made anew",
+            "late-logs": "seconds after the deletion of an EKS cluster when its last logs arrive and create its log "
+            "group again",
         },
     )
 )

@@ -31,9 +31,9 @@ declare(
             ),
         ),
         faults={
-            "capacity": "nodes that an instance group can get; what it asks beyond stays missing",
+            "capacity": "maximum number of nodes that an instance group gets",
             "node-failure": "probability that a new node fails",
-            "role-race": "CreateCluster calls still to be refused because a fresh role cannot be assumed yet",
+            "role-race": "number of CreateCluster calls that fail because a new role can't be assumed yet",
         },
     )
 )
