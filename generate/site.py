@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hpkit.cli.documents import KINDS, schema_of
+from hpkit.cli.documents import schema_of
+from hpkit.cli.schema import kinds
 
 SECTIONS = ("Tutorials", "Guides", "Reference", "Explanation", "Decisions")
 _KINDS = "<!-- kinds -->"
@@ -42,9 +43,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
 def kinds_text() -> str:
     """Return a section for each kind of JSON document: the commands that print it, and its fields."""
     lines = []
-    for name, kind in KINDS.items():
-        schema = schema_of(name)
-        printed = ", ".join(f"`hpkit {each}`" for each in kind.commands if each)
+    for name, kind in kinds().items():
+        schema = schema_of(kind.document)
+        printed = ", ".join(f"`hpkit {each}`" for each in kind.commands)
         lines += [f"### {name}", "", schema["description"] + (f" Printed by {printed}." if printed else ""), ""]
         lines += _fields({name: schema, **schema.get("$defs", {})})
     return "\n".join(lines)

@@ -5,6 +5,7 @@ import json
 import jsonschema
 
 from hpkit.cli.documents import schema_of
+from hpkit.cli.schema import kinds
 from hpkit.text.formatting import json_text
 
 __all__ = ["closed", "document", "plain"]
@@ -14,7 +15,7 @@ def document(text):
     """Return a document; AssertionError where it isn't one."""
     data = json.loads(text)
     assert set(data) >= {"apiVersion", "kind"}, sorted(data)
-    jsonschema.Draft202012Validator(closed(schema_of(data["kind"]))).validate(data)
+    jsonschema.Draft202012Validator(closed(schema_of(kinds()[data["kind"]].document))).validate(data)
     return data
 
 

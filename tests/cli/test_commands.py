@@ -9,11 +9,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli import EXPECTED, SECTIONS, _hpkit, command_lines, main
+from hpkit.cli import EXPECTED, SECTIONS, command_lines, commands, main
 from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
+from tests.cli.tries import WITHOUT
 from tests.examples import copy_project
 
 
@@ -48,7 +49,7 @@ def test_a_name_that_other_tools_have_is_answered_with_the_command(words, meant)
 
 
 def test_names_of_other_tools_lead_to_commands_and_are_none_themselves():
-    names = {name.removeprefix("hpkit ") for name, _ in all_commands()}
+    names = {name for name, _ in commands()}
     assert {meant for meant in EXPECTED.values() if not meant.startswith("--")} <= names
     assert not EXPECTED.keys() & names
 
@@ -69,15 +70,6 @@ def test_the_command_alone_ends_with_first_steps_that_exist():
         assert hpkit(*command.split()[1:], "--help", cwd=ROOT).returncode == 0
 
 
-def all_commands(command=_hpkit, name="hpkit"):
-    """Yield every command and group, with what is typed."""
-    yield name, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for child in command.list_commands(context):
-            yield from all_commands(command.get_command(context, child), f"{name} {child}")
-
-
 # What a command, a flag, or a line of a list begins with.
 VERB = re.compile(
     "(Adopt|Apply|Change|Check|Compare|Copy|Delete|Deploy|Describe|Download|Drain|Evict|Explain|Export|Fetch|Find|Fix|Follow|Get|"
@@ -85,14 +77,14 @@ VERB = re.compile(
     r"Use|Wait|Write)\b"
 )
 # A stack to delete is always named, and a verdict is on all stacks.
-NO_VARIABLE = ("hpkit aws destroy", "hpkit review", "hpkit validate")
+NO_VARIABLE = ("aws destroy", "review", "validate")
 
 
 def test_help_begins_with_a_verb():
-    said = {name: command.help for name, command in all_commands() if name != "hpkit"}
+    said = {name: command.help for name, command in commands()}
     said |= {
         f"{name} {option.opts[0]}": option.help
-        for name, command in all_commands()
+        for name, command in commands()
         for option in command.params
         if isinstance(option, click.Option) and option.is_flag and option.name not in ("help", "version")
     }
@@ -101,12 +93,13 @@ def test_help_begins_with_a_verb():
 
 
 def test_an_option_means_the_same_in_every_command():
-    for name, command in all_commands():
+    for name, command in commands():
         options = {opt: option for option in command.params if isinstance(option, click.Option) for opt in option.opts}
         if "--format" in options:
             assert options["--format"].type.choices[0] == options["--format"].default == "text", name
             assert "--output" in options, name
         assert not {"--out", "--file", "--save"} & set(options), name
+        assert "--output" in options or not WITHOUT.get(name, "").startswith("prints"), name
         if "--output" in options:
             assert options["--output"].opts == ["-o", "--output"], name
             assert options["--output"].metavar == "FILE", name
@@ -145,7 +138,7 @@ def test_the_findings_of_a_file_with_errors_are_written_and_an_error_of_the_comm
 
 
 def test_no_help_prints_what_only_click_reads():
-    for name, command in all_commands():
+    for name, command in commands():
         assert "\\b" not in command.get_help(click.Context(command)), name
 
 

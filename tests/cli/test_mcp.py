@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from hpkit.cli.documents import schema_of
+from hpkit.cli.schema import kinds
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.documents import document
@@ -57,7 +58,7 @@ def test_tools_say_that_they_only_read_and_have_schemas(project):
         assert tool.annotations.open_world_hint is (tool.name == "job_why")
         assert len(tool.description) > 40
         assert all(part["description"] for part in tool.input_schema["properties"].values()), tool.name
-        assert tool.output_schema == schema_of(tool.output_schema["title"])
+        assert tool.output_schema == schema_of(kinds()[tool.output_schema["title"]].document)
     assert tools["describe_team"].input_schema["required"] == ["team"]
 
 

@@ -22,6 +22,7 @@ from packaging.utils import canonicalize_name
 from hpkit.cli import command_lines
 from hpkit.cli.tools import pulumi_environment
 from hpkit.scaffold.lock import locked_requirements
+from tests.cli.tries import RUNS
 from tests.test_readme import PROJECT, README
 
 ROOT = Path(__file__).parent.parent.parent
@@ -41,48 +42,6 @@ for package in sys.argv[1:]:
 """
 # One that needs Pulumi's packages, one that needs an extra; all others at night.
 ALWAYS = {"plan", "local"}
-# Command → arguments, exit code, what it says.
-RUNS = {
-    "cluster access": ("--stack handson-dev", 2, "no AWS credentials"),
-    "aws adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
-    "catalog fetch-chart": ("--help", 0, "HPKIT_MIRROR"),
-    "catalog hash-chart": ("stacks", 0, ""),
-    "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
-    "aws recover": ("--stack handson-dev", 1, "hpkit local doctor"),
-    "aws destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
-    "mcp": ("", 1, "pip install 'hpkit[mcp]'"),
-    "local doctor": ("", 1, "To install them: hpkit local doctor"),
-    "describe": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always run"),
-    "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana with Prometheus"),
-    "aws images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
-    "init": ("acme --dry-run", 1, "another project (hpkit)"),
-    "catalog instances": ("p5", 0, "ml.p5.48xlarge"),
-    "job new": ("--team john --instance-type ml.g5.12xlarge", 0, "hyperpod-ns-john-localqueue"),
-    "job list": ("--stack handson-dev", 2, "no AWS credentials"),
-    "local": ("list", 1, "pip install 'hpkit[local]'"),
-    "node": ("list --stack handson-dev", 2, "no AWS credentials"),
-    "plan": ("", 0, "hyperpod.ComputeQuota john"),
-    "aws preflight": ("--stack handson-dev", 2, "no AWS credentials"),
-    "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
-    "whatif recommend": (
-        "no.yaml --stack handson-dev --goal fairness>0.9",
-        1,
-        "error: no.yaml: this file doesn't exist",
-    ),
-    "whatif record": ("--stack handson-dev --output x.yaml", 2, "no AWS credentials"),
-    "whatif rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
-    "review": ("", 0, "john"),
-    "catalog refresh": ("", 2, "no AWS credentials"),
-    "catalog rules": ("CAP001", 0, "CAP001 (error, can't be waived)"),
-    "catalog schema": ("", 0, '"$schema"'),
-    "whatif simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; pass a scenario"),
-    "cluster status": ("--stack handson-dev", 2, "no AWS credentials"),
-    "cluster topology": ("--stack handson-dev", 2, "no AWS credentials"),
-    "aws team-policy": ("--stack handson-dev --team john", 0, "sagemaker:DescribeCluster"),
-    "cluster upgrade": ("--offline --quick --stack handson-dev", 0, "handson-dev: Kubernetes 1.35"),
-    "validate": ("", 0, "0 errors"),
-    "job why": ("train --stack handson-dev", 2, "no AWS credentials"),
-}
 
 
 @pytest.fixture(scope="module")

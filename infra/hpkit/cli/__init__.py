@@ -7,7 +7,8 @@ import gc
 import importlib
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,7 @@ from hpkit.text.spelling import near
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["EXPECTED", "SECTIONS", "Command", "command_lines", "main"]
+__all__ = ["EXPECTED", "SECTIONS", "Command", "command_lines", "commands", "main"]
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,20 @@ def command_lines() -> dict[str, str]:
         for name, command in section.items():
             lines |= {f"{name} {child}": each.line for child, each in command.children.items()} or {name: command.line}
     return lines
+
+
+def commands(command: click.Command | None = None, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield every command and group of the installed packages, with what is typed after `hpkit`."""
+    command = command or _hpkit
+    if name:
+        yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for child in command.list_commands(context):
+            with suppress(ToolError):  # its package isn't installed
+                inner = command.get_command(context, child)
+                assert inner is not None  # noqa: S101 - the group has just listed it
+                yield from commands(inner, f"{name} {child}".strip())
 
 
 class _LazyGroup(click.Group):

@@ -61,7 +61,7 @@ class AccessCheck(TypedDict):
 
 @click.group("access", invoke_without_command=True, epilog=rights("cluster access"))
 @platform_options
-@output_options("text", "json", "html", "csv")
+@output_options("text", "json", "html", "csv", documents=("hpkit.cli.access:PrincipalList",))
 @click.pass_context
 def command(context: click.Context, stack: str | None, profile: str | None, form: str) -> None:
     """Show each principal's roles in the cluster and in each team's namespace.
@@ -163,7 +163,7 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
 @click.argument("resource")
 @platform_options
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace or team. Default: all namespaces.")
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.access:AccessCheck",))
 @click.pass_context
 def check(
     context: click.Context,

@@ -35,7 +35,7 @@ __all__ = ["handover"]
     metavar="STACK",
     help="Name of a CloudFormation stack, or a file with the output of `aws cloudformation describe-stack-resources`.",
 )
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.adopt.handover:HandoverPlan",))
 def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form: str) -> None:
     """Show what Terraform or CloudFormation must release, so that each resource has one owner.
 

@@ -2,6 +2,7 @@
 
 import click
 
+from hpkit.cli.formats import output_options
 from hpkit.config.chart import chart_hash
 
 __all__ = ["command"]
@@ -9,6 +10,7 @@ __all__ = ["command"]
 
 @click.command("hash-chart")
 @click.argument("path", metavar="PATH")
+@output_options()
 def command(path: str) -> None:
     """Print the sha256 of a chart: a .tgz file, or the paths and contents of a folder.
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TextIO
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
 from hpkit.program.iam.account import AwsAccount
@@ -78,6 +79,7 @@ def _time(text: str) -> str:
 
 
 @click.command("deployer-policy")
+@output_options()
 @stack_option("Stack to deploy", required=True)
 @click.option("--account", metavar="ID", help=_ACCOUNT)
 @click.option(

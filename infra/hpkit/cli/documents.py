@@ -1,11 +1,12 @@
-"""The JSON documents that commands print: their envelope, the table of their kinds, and a schema of each.
+"""The JSON documents that commands print: their envelope, their kinds, and a schema of each.
 
 A kind is a TypedDict of the module that fills it, so that the type checker compares the two; its schema is derived.
+Each command names its kinds in `output_options`.
 """
 
 import dataclasses
 import datetime
-import importlib
+import pkgutil
 import types
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -28,11 +29,18 @@ from typing import (
 import click
 
 from hpkit.checks import Finding
-from hpkit.errors import HpkitError, SelectionError, ToolError
+from hpkit.errors import HpkitError, ToolError
 from hpkit.text.formatting import camel_case, json_text
-from hpkit.text.spelling import hint
 
-__all__ = ["API_VERSION", "KINDS", "Error", "Kind", "error_document", "json_document", "schema_of"]
+__all__ = [
+    "API_VERSION",
+    "Error",
+    "FormatOption",
+    "documents_of",
+    "error_document",
+    "json_document",
+    "schema_of",
+]
 
 API_VERSION: Final = "hpkit/v1"
 Fields = ParamSpec("Fields")
@@ -49,14 +57,6 @@ _PLAIN: Final = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of document: the commands that print it, and the module that has it as a TypedDict of its name."""
-
-    commands: tuple[str, ...]
-    module: str
-
-
 class Error(TypedDict):
     """Why a command failed."""
 
@@ -70,39 +70,19 @@ class Error(TypedDict):
     findings: Annotated[list[Finding], "What is wrong with organization files."]
 
 
-def _kinds(module: str, **commands: str) -> dict[str, Kind]:
-    return {name: Kind(tuple(printed.split(", ")), module) for name, printed in commands.items()}
+class FormatOption(click.Option):
+    """The option `--format` of a command, with the kinds of JSON documents that the command prints."""
+
+    def __init__(self, *args: Any, documents: tuple[str, ...] = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.documents = documents
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    **_kinds("hpkit.cli.formats", Validation="validate"),
-    **_kinds("hpkit.cli.plan", PlanList="plan"),
-    **_kinds("hpkit.cli.quota", QuotaList="quota"),
-    **_kinds("hpkit.cli.explain", Team="describe team", InstanceGroup="describe group", Stack="describe stack"),
-    **_kinds("hpkit.changes.review.as_json", ChangeReview="review"),
-    **_kinds("hpkit.cli.rules", RuleList="catalog rules"),
-    **_kinds("hpkit.cli.instances", InstanceTypeList="catalog instances"),
-    **_kinds("hpkit.cli.preflight", Preflight="aws preflight", OfferingList="aws preflight"),
-    **_kinds("hpkit.cli.images", ImageList="aws images"),
-    **_kinds("hpkit.adopt.handover", HandoverPlan="aws adopt handover"),
-    **_kinds("hpkit.cluster.live.as_json", ClusterStatus="cluster status"),
-    **_kinds("hpkit.cli.status_all", ClusterStatusList="cluster status"),
-    **_kinds("hpkit.cli.topology", Topology="cluster topology"),
-    **_kinds("hpkit.cli.access", PrincipalList="cluster access", AccessCheck="cluster access check"),
-    **_kinds("hpkit.cli.upgrade", Upgrade="cluster upgrade"),
-    **_kinds("hpkit.cli.nodes", NodeList="node list"),
-    **_kinds("hpkit.cli.job", JobLint="job lint"),
-    **_kinds("hpkit.cli.jobs", JobList="job list"),
-    **_kinds("hpkit.cli.why", WaitingJob="job why"),
-    **_kinds("hpkit_whatif.simulate.report", Simulation="whatif simulate, whatif rehearse"),
-    **_kinds("hpkit_whatif.cli.simulate_compare", SimulationComparison="whatif simulate"),
-    **_kinds("hpkit_whatif.cli.simulate_vary", SimulationList="whatif simulate"),
-    **_kinds("hpkit_whatif.recommend.model", RecommendedPolicy="whatif recommend"),
-    **_kinds("hpkit_local.cli.local_status", InstanceStatus="local status", InstanceList="local list"),
-    **_kinds("hpkit_local.cli.local_env", Environment="local env"),
-    **_kinds("hpkit_local.cli.doctor", ToolList="local doctor"),
-    **_kinds(__name__, Error=""),
-}
+def documents_of(command: click.Command) -> tuple[str, ...]:
+    """Return the kinds that a command prints as JSON, each as `module:TypedDict`."""
+    return tuple(
+        document for option in command.params if isinstance(option, FormatOption) for document in option.documents
+    )
 
 
 def json_document(
@@ -123,15 +103,11 @@ def error_document(error: HpkitError | click.ClickException, exit_code: int) -> 
     return json_text({"apiVersion": API_VERSION, "kind": Error.__name__, **body}, indent=None)
 
 
-def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of a kind; later versions of hpkit/v1 may add fields.
-
-    Raises SelectionError for an unknown kind.
-    """
-    if kind not in KINDS:
-        raise SelectionError(f"no kind {kind}; {hint(kind, KINDS)}")
+def schema_of(document: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind, given as `module:TypedDict`; later versions of hpkit/v1 may add fields."""
+    kind = document.partition(":")[2]
     definitions: dict[str, Any] = {}
-    _schema(getattr(importlib.import_module(KINDS[kind].module), kind), definitions)
+    _schema(pkgutil.resolve_name(document), definitions)
     body = definitions.pop(kind)
     envelope = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     return {

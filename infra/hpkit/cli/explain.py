@@ -163,13 +163,12 @@ def command() -> None:
 
 
 _STACK = stack_option("Stack. Optional if only one stack has it")
-_FORMAT = output_options("text", "json")
 
 
 @command.command("team")
 @click.argument("team", shell_complete=complete_teams)
 @_STACK
-@_FORMAT
+@output_options("text", "json", documents=("hpkit.cli.explain:Team",))
 def _team(team: str, stack: str | None, form: str) -> None:
     """Describe what a TEAM has, what it can borrow from which teams, and why.
 
@@ -190,7 +189,7 @@ def _team(team: str, stack: str | None, form: str) -> None:
 @command.command("group")
 @click.argument("group", shell_complete=complete_groups)
 @_STACK
-@_FORMAT
+@output_options("text", "json", documents=("hpkit.cli.explain:InstanceGroup",))
 def _group(group: str, stack: str | None, form: str) -> None:
     """Describe an instance GROUP: its nodes, what manages their number, and which teams' quota uses it."""
     plan, loaded = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
@@ -204,7 +203,7 @@ def _group(group: str, stack: str | None, form: str) -> None:
 
 @command.command("stack")
 @click.argument("stack", shell_complete=complete_stacks)
-@_FORMAT
+@output_options("text", "json", documents=("hpkit.cli.explain:Stack",))
 def _stack(stack: str, form: str) -> None:
     """Describe where each setting of a STACK comes from: file, line and column.
 

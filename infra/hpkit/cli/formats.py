@@ -12,7 +12,7 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from hpkit.checks import RULES, Finding, Summary, summarize
-from hpkit.cli.documents import json_document
+from hpkit.cli.documents import FormatOption, json_document
 from hpkit.cli.output import output_to
 from hpkit.config import format_path
 from hpkit.project import Loaded
@@ -40,10 +40,15 @@ def output_option(help_text: str = "Write it to this file", *, required: bool = 
     return click.option("-o", "--output", type=path, metavar="FILE", required=required, help=f"{help_text}.")
 
 
-def output_options(*formats: str, help: str | None = None) -> Callable[[Command], Command]:  # noqa: A002 - as click's
+def output_options(
+    *formats: str,
+    documents: tuple[str, ...] = (),
+    help: str | None = None,  # noqa: A002 - as click's
+) -> Callable[[Command], Command]:
     """Return the options for what a command prints: its format, as the parameter `form`, and a file for it.
 
-    formats: the first is the default; without any there is the file alone. help: what isn't plain about them.
+    formats: the first is the default; without any there is the file alone. documents: the kinds of JSON documents that
+    it prints, each as `module:TypedDict`. help: what isn't plain about the formats.
     """
 
     def decorate(command: Command) -> Command:
@@ -56,7 +61,15 @@ def output_options(*formats: str, help: str | None = None) -> Callable[[Command]
         if not formats:
             return written  # type: ignore[return-value]  # what wraps it takes one option more
         chosen = click.Choice(formats)
-        return click.option("--format", "form", type=chosen, default=formats[0], show_default=True, help=help)(written)  # type: ignore[return-value]
+        return click.option(  # type: ignore[return-value]  # what wraps it takes one option more
+            *("--format", "form"),
+            cls=FormatOption,
+            documents=documents,
+            type=chosen,
+            default=formats[0],
+            show_default=True,
+            help=help,
+        )(written)
 
     return decorate
 

@@ -41,7 +41,7 @@ _ACCOUNT = "ACCOUNT"
     is_flag=True,
     help="Copy the images with crane or skopeo; without either, print the commands.",
 )
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.images:ImageList",))
 def command(stack: str, registry: str | None, account: str | None, form: str, *, copying: bool) -> None:
     """List the images that a stack's nodes pull, with their names in a mirror.
 

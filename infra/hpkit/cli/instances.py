@@ -42,7 +42,7 @@ class InstanceTypeList(TypedDict):
 
 @click.command("instances")
 @click.argument("pattern", required=False)
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.instances:InstanceTypeList",))
 @click.option("--sources", is_flag=True, help="Show the source and date of each figure.")
 def command(pattern: str | None, form: str, sources: bool) -> None:
     """List instance types and their specifications.

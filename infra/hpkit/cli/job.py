@@ -140,7 +140,7 @@ def _topology(text: str | None) -> tuple[str, str] | None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @stack_option("Stack to check against; required if the project has several")
 @click.option("--write", is_flag=True, help="Fix errors in the files where possible.")
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.job:JobLint",))
 def lint(files: tuple[Path, ...], stack: str | None, write: bool, form: str) -> None:
     """Check job manifests: queue, priority, topology, requests that can never be admitted, and rejected pods.
 

@@ -47,7 +47,7 @@ _ENDED = ("succeeded", "failed")
 @platform_options
 @click.option("--team", metavar="T", shell_complete=complete_teams, help="Only list this team's tasks.")
 @click.option("--all", "everything", is_flag=True, help="List completed tasks too.")
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.jobs:JobList",))
 def command(stack: str | None, profile: str | None, team: str | None, everything: bool, form: str) -> None:
     """List tasks with the capacity that they hold or request.
 

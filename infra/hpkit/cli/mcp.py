@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hpkit.cli.documents import KINDS, Error, schema_of
+from hpkit.cli.documents import Error, documents_of, schema_of
 from hpkit.config import MAX_BYTES, read_file, read_text
 from hpkit.errors import InputError, ToolError
-from hpkit.extensions import is_installed
 from hpkit.project import project_root
 from hpkit.text.formatting import camel_case
 
@@ -49,7 +48,6 @@ class _Tool:
     """A command as a tool. inputs: the command's parameters that it takes, and what to say of those without help."""
 
     words: str
-    kind: str
     inputs: Mapping[str, str]
     network: bool = False
 
@@ -57,15 +55,13 @@ class _Tool:
 _FILES: Final = "Organization files inside the project, such as stacks/acme.yaml. Default: all."
 _SCENARIO: Final = "Scenario file inside the project, such as stacks/scenarios/acme.yaml."
 _TOOLS: Final[Mapping[str, _Tool]] = {
-    "validate": _Tool("validate", "Validation", {"files": _FILES, "stacks": "", "policies": ""}),
-    "quota": _Tool("quota", "QuotaList", {"files": _FILES, "stacks": ""}),
-    "describe_team": _Tool("describe team", "Team", {"team": "Name of the team.", "stack": ""}),
-    "describe_group": _Tool("describe group", "InstanceGroup", {"group": "Name of the instance group.", "stack": ""}),
-    "job_why": _Tool("job why", "WaitingJob", {"task": "Name of the job.", "stack": "", "team": ""}, network=True),
-    "simulate": _Tool(
-        "whatif simulate", "Simulation", {"scenario": _SCENARIO, "stack": "", "seed": "", "skip_impossible": ""}
-    ),
-    "review": _Tool("review", "ChangeReview", {"ref": "", "stacks": "", "quick": "", "scenario": _SCENARIO}),
+    "validate": _Tool("validate", {"files": _FILES, "stacks": "", "policies": ""}),
+    "quota": _Tool("quota", {"files": _FILES, "stacks": ""}),
+    "describe_team": _Tool("describe team", {"team": "Name of the team.", "stack": ""}),
+    "describe_group": _Tool("describe group", {"group": "Name of the instance group.", "stack": ""}),
+    "job_why": _Tool("job why", {"task": "Name of the job.", "stack": "", "team": ""}, network=True),
+    "simulate": _Tool("whatif simulate", {"scenario": _SCENARIO, "stack": "", "seed": "", "skip_impossible": ""}),
+    "review": _Tool("review", {"ref": "", "stacks": "", "quick": "", "scenario": _SCENARIO}),
 }
 # Parameters that name files.
 _PATHS: Final = ("files", "scenario")
@@ -188,7 +184,12 @@ def _unreadable(error: Exception) -> JSONRPCError:
 
 
 def _is_available(tool: _Tool) -> bool:
-    return not KINDS[tool.kind].module.startswith("hpkit_whatif") or is_installed("simulator")
+    """Return whether the package with its command is installed."""
+    try:
+        _command_of(tool)
+    except ToolError:
+        return False
+    return True
 
 
 def _command_of(tool: _Tool) -> click.Command:
@@ -228,7 +229,7 @@ def _definition(name: str, tool: _Tool) -> types.Tool:
             "required": [key for key, each in parameters if each.required],
             "additionalProperties": False,
         },
-        output_schema=schema_of(tool.kind),
+        output_schema=schema_of(documents_of(_command_of(tool))[0]),
         annotations=types.ToolAnnotations(
             read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=tool.network
         ),

@@ -83,7 +83,7 @@ def command() -> None:
 @command.command("list", epilog=rights("node list"))
 @platform_options
 @click.option("--group", metavar="G", shell_complete=complete_groups, help="Only list this instance group.")
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.nodes:NodeList",))
 def list_nodes(stack: str | None, profile: str | None, group: str | None, form: str) -> None:
     """List the nodes with group, type, status in SageMaker and Kubernetes, AMI release, and pods."""
     from hpkit.cluster.nodes.model import nodes_of

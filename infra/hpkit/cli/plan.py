@@ -45,7 +45,7 @@ class PlanList(TypedDict):
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option()
 @click.option("--all", "everything", is_flag=True, help="Show connecting resources too, such as routes and policies.")
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.plan:PlanList",))
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, everything: bool) -> None:
     """Show the resources that a stack creates.
 

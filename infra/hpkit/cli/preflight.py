@@ -51,7 +51,7 @@ _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yel
 
 @click.command("preflight")
 @stack_option("Stack to deploy", required=True)
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.preflight:Preflight", "hpkit.cli.preflight:OfferingList"))
 @click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")
 @click.option(
     "--offerings", is_flag=True, help="List the training plans that AWS sells for the stack's groups instead."

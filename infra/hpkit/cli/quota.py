@@ -76,7 +76,7 @@ class QuotaList(TypedDict):
 @click.command("quota")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option()
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.quota:QuotaList",))
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     """Show capacity and each team's share of it, in instances.
 

@@ -38,7 +38,12 @@ __all__ = ["command"]
 )
 @stacks_option("Only this stack, whether affected or not", variable=False)
 @output_options(
-    "text", "markdown", "html", "json", help="markdown: a comment for a pull request; html: a page with charts."
+    "text",
+    "markdown",
+    "html",
+    "json",
+    documents=("hpkit.changes.review.as_json:ChangeReview",),
+    help="markdown: a comment for a pull request; html: a page with charts.",
 )
 @click.option("--quick", is_flag=True, help="Compare only the files, not their resources; policies still run.")
 @click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks before and after the change.")

@@ -59,7 +59,7 @@ def examples() -> dict[str, Any]:
 
 @click.command("rules")
 @click.argument("rule_id", required=False, metavar="[RULE]", shell_complete=complete_rules)
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.rules:RuleList",))
 def command(rule_id: str | None, form: str) -> None:
     """List the validator's rules, or explain one with an example that fails and one that passes.
 

@@ -37,7 +37,12 @@ _MANY = 200
 
 @click.command("status", epilog=rights("cluster status"))
 @platform_options
-@output_options("text", "json", "html")
+@output_options(
+    "text",
+    "json",
+    "html",
+    documents=("hpkit.cluster.live.as_json:ClusterStatus", "hpkit.cli.status_all:ClusterStatusList"),
+)
 @click.option("--all", "every_stack", is_flag=True, help="Show one row per stack of the project.")
 @click.option("--watch", is_flag=True, help="Show the page on the full terminal, and refresh it until Ctrl-C.")
 @click.option(

@@ -5,6 +5,7 @@ import re
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import SelectionError
 from hpkit.plan.names import partition_of
@@ -17,6 +18,7 @@ __all__ = ["command"]
 
 
 @click.command("team-policy")
+@output_options()
 @stack_option("Stack that the team works on", required=True)
 @click.option("--team", required=True, metavar="T", help="Team with quota in the stack.")
 @click.option(

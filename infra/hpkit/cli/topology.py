@@ -60,7 +60,7 @@ class Topology(TypedDict):
 
 @click.command("topology", epilog=rights("cluster topology"))
 @platform_options
-@output_options("text", "table", "mermaid", "json", "svg", "html")
+@output_options("text", "table", "mermaid", "json", "svg", "html", documents=("hpkit.cli.topology:Topology",))
 def command(stack: str | None, profile: str | None, form: str) -> None:
     """Show the nodes by network layer (`topology.k8s.aws/network-node-layer-1` to `-3`).
 

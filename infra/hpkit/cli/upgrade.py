@@ -55,7 +55,7 @@ class Upgrade(TypedDict):
 @click.option(
     "--patches", type=click.Path(file_okay=False, path_type=Path), help="Write each step's patch to this folder."
 )
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.upgrade:Upgrade",))
 def command(
     stack: str | None,
     profile: str | None,

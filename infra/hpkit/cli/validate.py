@@ -17,7 +17,14 @@ __all__ = ["command"]
 @click.command("validate")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option(variable=False)
-@output_options("text", "json", "github", "sarif", help="github: workflow annotations; sarif: for code scanning.")
+@output_options(
+    "text",
+    "json",
+    "github",
+    "sarif",
+    documents=("hpkit.cli.formats:Validation",),
+    help="github: workflow annotations; sarif: for code scanning.",
+)
 @click.option(
     "--policies",
     is_flag=True,

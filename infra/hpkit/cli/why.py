@@ -38,7 +38,7 @@ class WaitingJob(TypedDict):
     shell_complete=complete_teams,
     help="Team of the job, if several teams have a job with this name.",
 )
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit.cli.why:WaitingJob",))
 def command(task: str, stack: str | None, profile: str | None, team: str | None, form: str) -> None:
     """Explain why a job is waiting, which tasks hold its capacity, and what would let it run now.
 

@@ -32,7 +32,7 @@ _REMEDY = "hpkit local doctor --fix"
 @click.command("doctor")
 @click.argument("names", metavar="[TOOL]...", nargs=-1)
 @click.option("--fix", is_flag=True, help="Install missing tools. Builds take minutes, once per machine.")
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit_local.cli.doctor:ToolList",))
 def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     """Check which tools for the local cloud and `pulumi up` are installed.
 

@@ -25,7 +25,7 @@ class Environment(TypedDict):
 @click.command("env")
 @where
 @click.option("--shell", type=click.Choice(SHELLS), help="Shell to print for. Default: the shell in SHELL.")
-@output_options("text", "json")
+@output_options("text", "json", documents=("hpkit_local.cli.local_env:Environment",))
 @click.option("--unset", is_flag=True, help="Print commands that restore the previous environment.")
 def env(name: str | None, root: Path | None, shell: str | None, form: str, unset: bool) -> None:
     """Print shell commands that point AWS, Kubernetes and Pulumi at an instance.

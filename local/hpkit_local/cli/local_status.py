@@ -67,12 +67,11 @@ class InstanceList(TypedDict):
 
 
 _MEBIBYTE = 1 << 20
-_FORMAT = output_options("text", "json")
 
 
 @click.command("status")
 @where
-@_FORMAT
+@output_options("text", "json", documents=("hpkit_local.cli.local_status:InstanceStatus",))
 def status(name: str | None, root: Path | None, form: str) -> None:
     """Show the stack on an instance, and the state and resource use of its parts.
 
@@ -155,7 +154,7 @@ def _port_of(part: str) -> str:
 
 @click.command("list")
 @in_repository
-@_FORMAT
+@output_options("text", "json", documents=("hpkit_local.cli.local_status:InstanceList",))
 def list_all(root: Path | None, form: str) -> None:
     """List all instances of the repository, with their stacks."""
     from hpkit_local.cloud import Usage, overviews, usage_of

@@ -55,7 +55,7 @@ Figure = TypeVar("Figure")
 )
 @click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one per core.")
 @click.option("--on", metavar="dask://HOST:PORT", help="Simulate on a Dask cluster instead of this machine.")
-@output_options("text", "json", "patch")
+@output_options("text", "json", "patch", documents=("hpkit_whatif.recommend.model:RecommendedPolicy",))
 @click.option("--capacity", is_flag=True, help="Change the instance groups too, at the lowest cost.")
 @click.option("--write", is_flag=True, help="Change the organization file if the goals are met.")
 def command(

@@ -25,7 +25,17 @@ _MOST_ITEMS = 3
 @click.command("simulate")
 @click.argument("scenario", metavar="SCENARIO")
 @stack_option("Stack whose teams share capacity, such as handson-dev")
-@output_options("text", "json", "html", "csv")
+@output_options(
+    "text",
+    "json",
+    "html",
+    "csv",
+    documents=(
+        "hpkit_whatif.simulate.report:Simulation",
+        "hpkit_whatif.cli.simulate_compare:SimulationComparison",
+        "hpkit_whatif.cli.simulate_vary:SimulationList",
+    ),
+)
 @click.option("--seed", type=int, help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 @click.option(

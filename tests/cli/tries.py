@@ -1,0 +1,105 @@
+"""A try of each command: its arguments, for tests of all commands."""
+
+# Command → arguments, exit code, and what it says without an account.
+RUNS = {
+    "cluster access": ("--stack handson-dev", 2, "no AWS credentials"),
+    "aws adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
+    "catalog fetch-chart": ("--help", 0, "HPKIT_MIRROR"),
+    "catalog hash-chart": ("stacks", 0, ""),
+    "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
+    "aws recover": ("--stack handson-dev", 1, "hpkit local doctor"),
+    "aws destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
+    "mcp": ("", 1, "pip install 'hpkit[mcp]'"),
+    "local doctor": ("", 1, "To install them: hpkit local doctor"),
+    "describe": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always run"),
+    "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana with Prometheus"),
+    "aws images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
+    "init": ("acme --dry-run", 1, "another project (hpkit)"),
+    "catalog instances": ("p5", 0, "ml.p5.48xlarge"),
+    "job new": ("--team john --instance-type ml.g5.12xlarge", 0, "hyperpod-ns-john-localqueue"),
+    "job list": ("--stack handson-dev", 2, "no AWS credentials"),
+    "local": ("list", 1, "pip install 'hpkit[local]'"),
+    "node": ("list --stack handson-dev", 2, "no AWS credentials"),
+    "plan": ("", 0, "hyperpod.ComputeQuota john"),
+    "aws preflight": ("--stack handson-dev", 2, "no AWS credentials"),
+    "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
+    "whatif recommend": (
+        "no.yaml --stack handson-dev --goal fairness>0.9",
+        1,
+        "error: no.yaml: this file doesn't exist",
+    ),
+    "whatif record": ("--stack handson-dev --output x.yaml", 2, "no AWS credentials"),
+    "whatif rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
+    "review": ("", 0, "john"),
+    "catalog refresh": ("", 2, "no AWS credentials"),
+    "catalog rules": ("CAP001", 0, "CAP001 (error, can't be waived)"),
+    "catalog schema": ("", 0, '"$schema"'),
+    "whatif simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; pass a scenario"),
+    "cluster status": ("--stack handson-dev", 2, "no AWS credentials"),
+    "cluster topology": ("--stack handson-dev", 2, "no AWS credentials"),
+    "aws team-policy": ("--stack handson-dev --team john", 0, "sagemaker:DescribeCluster"),
+    "cluster upgrade": ("--offline --quick --stack handson-dev", 0, "handson-dev: Kubernetes 1.35"),
+    "validate": ("", 0, "0 errors"),
+    "job why": ("late --stack handson-dev", 2, "no AWS credentials"),
+}
+
+SCENARIO = "stacks/scenarios/handson.yaml"
+STREAMS = "runs Pulumi and streams what it does"
+ACTS = "acts, and reports progress"
+# Commands that print no JSON, and why.
+WITHOUT = {
+    "init": "writes files, and lists them",
+    "catalog schema": "prints a JSON Schema",
+    "catalog fetch-chart": "writes a file",
+    "catalog refresh": "writes a JSON file",
+    "catalog hash-chart": "prints lines to paste into the organization file",
+    "aws deployer-policy": "prints IAM policies in JSON",
+    "aws team-policy": "prints an IAM policy in JSON",
+    "aws adopt": "writes files, and prints a YAML file",
+    "aws adopt run": STREAMS,
+    "aws adopt undo": STREAMS,
+    "aws recover": STREAMS,
+    "aws destroy": "asks, then streams",
+    "mcp": "speaks a protocol",
+    "cluster grafana apply": ACTS,
+    "cluster grafana export": "writes JSON files",
+    **{f"node {verb}": "asks, then reports progress" for verb in ("replace", "reboot", "delete", "update")},
+    "job new": "prints a manifest in YAML",
+    "whatif record": "writes a scenario in YAML",
+    "local logs": "streams",
+    **{f"local {verb}": STREAMS for verb in ("up", "down", "preview", "refresh", "destroy")},
+    **{f"local {verb}": ACTS for verb in ("start", "stop", "reset")},
+}
+# Commands whose JSON is validated where their tests have what they need: an AWS endpoint, a Kueue.
+ELSEWHERE = ("aws preflight", "whatif rehearse")
+ONE_STACK = ("--stack", "handson-dev")
+# Further arguments that print JSON: of commands in a group, and for other kinds of documents.
+VARIANTS = {
+    "describe team": ["describe", "team", "john", *ONE_STACK],
+    "describe group": ["describe", "group", "gpu", *ONE_STACK],
+    "describe stack": ["describe", "stack", "handson-dev"],
+    "review": ["review", "--quick", *ONE_STACK, "--base", "HEAD"],
+    "catalog rules": ["catalog", "rules"],
+    "cluster status --all": ["cluster", "status", "--all"],
+    "cluster access check": ["cluster", "access", "check", "ada", "get", "pods", *ONE_STACK],
+    "node list": ["node", "list", *ONE_STACK],
+    "job lint": ["job", "lint", "docs/examples/job.yaml", *ONE_STACK],
+    "whatif simulate": ["whatif", "simulate", SCENARIO, *ONE_STACK],
+    "whatif simulate --vary": [
+        "whatif",
+        "simulate",
+        SCENARIO,
+        *ONE_STACK,
+        "--vary",
+        "teams[smith].fairShareWeight=0,999",
+    ],
+    "whatif simulate --compare": ["whatif", "simulate", SCENARIO, "--compare", "handson-dev", "handson-dev"],
+    "whatif recommend": [
+        *("whatif", "recommend", SCENARIO, *ONE_STACK, "--goal", "utilization > 1%", "--trials", "1"),
+        *("--workers", "1", "--capacity"),
+    ],
+    "local status": ["local", "status", "--name", "none"],
+    "local list": ["local", "list"],
+    "local env": ["local", "env", "--unset"],
+    "local doctor": ["local", "doctor"],
+}
