@@ -208,7 +208,7 @@ def approve(tmp_path, preview):
     """Run what writes the steps to approve, as its runner does, with an engine whose preview is this script."""
     data = workflow(ROOT / ".github" / "workflows" / "deploy.yml")
     job = data["jobs"]["preview"]
-    (step,) = [step for step in job["steps"] if step.get("name") == "What is to be approved"]
+    (step,) = [step for step in job["steps"] if step.get("name") == "Save the preview for approval"]
     (tmp_path / "pulumi").write_text(f"#!/bin/sh\n{preview}\n")
     (tmp_path / "pulumi").chmod(0o755)
     variables = {
@@ -299,7 +299,7 @@ def test_a_stack_without_a_stack_file_is_not_deployed_and_a_notice_gives_the_rea
     output = new_organization / "output"
     done = run_script(
         new_organization,
-        *github_script("deploy.yml", "stacks", "Touched stacks"),
+        *github_script("deploy.yml", "stacks", "Changed stacks"),
         GITHUB_OUTPUT=str(output),
         STACK="",
         BEFORE="HEAD",

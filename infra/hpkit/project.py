@@ -562,9 +562,9 @@ def _wrong_stack_file(
     mark = document.locate(("config", key), key=True)
     if organization not in environments:
         problem = (
-            f"its organization `{organization}` has no file"
+            f"the stack's organization `{organization}` has no file"
             if organization
-            else "it sets no organization, and the organization in its name has no file"
+            else "the stack file sets no organization, and the organization in its name has no file"
         )
         choices = ", ".join(f"`{each}`" for each in sorted(environments))
         fix = f"Set `{key}: …` under config to one of {choices}. Or remove the file."
@@ -578,7 +578,7 @@ def _wrong_stack_file(
     if by_name[2] in environments.get(by_name[0], ()) and (organization, environment) != (by_name[0], by_name[2]):
         key = _KEYS[organization == by_name[0]]
         mark = document.locate(("config", key), key=True)
-        message = f"its name is {name}, but it configures {environment} of {organization}"
+        message = f"the stack file's name is {name}, but it configures environment {environment} of {organization}"
         return mark, message, f"Remove `{key}` and the other key, or rename the file and its stack."
     return None
 

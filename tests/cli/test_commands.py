@@ -218,7 +218,7 @@ def test_quota_and_plan_show_how_a_share_was_rounded(tmp_path):
     assert "smith: 50%" not in shown, "a share that is whole isn't rounded"
     tree = hpkit("plan", str(file), cwd=ROOT).stdout
     assert "1 instance, 60% of 3 is 1.8, rounded down to 1" in tree
-    assert "1 instance, 50 %" in tree
+    assert "1 instance, 50%" in tree
 
 
 def test_quota_names_restricted_groups_apart(tmp_path):

@@ -34,7 +34,7 @@ def findings(document):
 
 def said(document):
     """Return findings without the places that their messages name."""
-    places = re.compile(r"; [^;]+ is (?:in line|at) \S+$")
+    places = re.compile(r"; [^;]+ is (?:on line|at) \S+$")
     found = findings(document)
     return sorted((each.rule, each.severity, each.path, places.sub("", each.message), each.fix) for each in found)
 

@@ -17,12 +17,12 @@ def problem(content: bytes):
 @pytest.mark.parametrize(
     ("content", "line", "says"),
     [
-        (b"a: [1, 2", 1, "the `[` in line 1 isn't closed"),
-        (b"a: {x: 1\nb: 3\n", 1, "the `{` in line 1 isn't closed"),
+        (b"a: [1, 2", 1, "the `[` on line 1 isn't closed"),
+        (b"a: {x: 1\nb: 3\n", 1, "the `{` on line 1 isn't closed"),
         (b"a:\n  weight:0\n  b: 1\n", 2, "a space is missing after the colon of `weight`"),
         (b"- a: 1\n  weight:0\n  b: {x: 1}\n", 2, "a space is missing after the colon of `weight`"),
-        (b'a: it\'s \'so\' # "\nx: "abc\ny: 1\nz: "d"\n', 2, "the quote in line 2 isn't closed"),
-        (b"x: 'abc\ny: 1\n", 1, "the quote in line 1 isn't closed"),
+        (b'a: it\'s \'so\' # "\nx: "abc\ny: 1\nz: "d"\n', 2, "the quote on line 2 isn't closed"),
+        (b"x: 'abc\ny: 1\n", 1, "the quote on line 1 isn't closed"),
         (b"a: b: c\n", 1, "the line has a second colon"),
         (b"a: 1\n  b: 2\n", 2, "indented further than the one above"),
         (b"name john\na: 1\n", 1, "the line has no colon"),

@@ -22,9 +22,9 @@ def said(data, name):
 def test_a_static_group_stands_as_the_file_says():
     data = organization(teams=[team("a")], allocations={"a": [{"instanceType": "ml.g5.12xlarge", "count": 3}]})
     text = said(data, "gpu")
-    assert "4 instances run always," in text
+    assert "4 instances always run" in text
     assert "Each ml.g5.12xlarge has 4 accelerators, 48 vCPU, 192 GiB" in text
-    assert "Quota: a 3; 1 not reserved" in text
+    assert "Quota: a 3; 1 unreserved" in text
 
 
 def test_a_group_of_an_existing_cluster_names_only_zones_that_are_known():
@@ -67,7 +67,7 @@ def test_a_group_that_is_not_there_names_the_nearest_or_all():
     [
         ("us-east-1", "It costs $7.09 per hour on demand (2026-09-16:"),
         ("us-west-2", "It costs about $7.09 per hour on demand, the price in us-east-1"),
-        ("eu-west-1", "at most. Its price isn't known:"),
+        ("eu-west-1", "per node. Its price isn't known:"),
     ],
 )
 def test_a_price_of_another_region_is_shown_as_about(region, said_of_it):

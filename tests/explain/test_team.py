@@ -73,13 +73,13 @@ def test_a_limit_that_others_cannot_fill_says_so():
     plan = plan_of({"a": 3, "b": 1}, {"a": borrows(100)})
     (part,) = explain_team(plan, "a").types
     assert (part.borrow_limit, part.borrowable, part.bound) == (3, 1, "lenders")
-    assert "others lend no more, although its limit, 100 % of 3 = 3, would" in said(plan, "a")
+    assert "others lend no more, although its limit, 100% of 3 = 3, would" in said(plan, "a")
 
 
 def test_the_services_default_limit_is_said_to_be_one():
     plan = plan_of({"a": 2, "b": 2})
     assert explain_team(plan, "a").types[0].bound == "limit"
-    assert "that is its limit, 50 % of 2 = 1 (the service's default)" in said(plan, "a")
+    assert "that is its limit, 50% of 2 = 1 (the service's default)" in said(plan, "a")
 
 
 def test_a_limit_in_instances_is_named_by_its_key():
@@ -93,7 +93,7 @@ def test_a_limit_in_instances_is_named_by_its_key():
     ("strategy", "lends", "borrowing"),
     [
         ("DontLend", "Lends none (strategy DontLend): its unused instances stay idle.", "(strategy DontLend)"),
-        ("Lend", "Lends its unused instances, up to 2: to b up to 1.", "(strategy Lend)"),
+        ("Lend", "Lends up to 2 instances when idle (at most 1 to b).", "(strategy Lend)"),
     ],
 )
 def test_a_strategy_that_does_not_borrow_is_the_reason(strategy, lends, borrowing):
@@ -137,7 +137,7 @@ def test_elastic_quota_names_the_node_pool_and_how_far_it_goes():
     )
     text = said(derive(typed(data), "dev"), "a")
     assert "Has 8 instances that rely on Karpenter (elastic): NodePool pool adds nodes when jobs wait," in text
-    assert "up to 17 in all" in text
+    assert "up to 17 in total" in text
     data["environments"]["dev"]["governance"]["allocations"] = {
         "a": [{"instanceType": GPU, "count": 1, "elastic": True}]
     }
@@ -149,9 +149,11 @@ def test_weights_are_said_beside_those_of_teams_that_want_the_same():
     plan = plan_of({"a": 1, "b": 1, "c": 1, "d": 1}, {**settings, "d": {"sharing": {"strategy": "Lend"}}})
     assert [(each.team, each.fair_share_weight) for each in explain_team(plan, "a").rivals] == [("b", 100), ("c", 0)]
     text = said(plan, "a")
-    assert "want more instances than are idle: b gets about twice as many as a; c gets only those that the" in text
     assert (
-        "Weights don't change limits: if no other team wants the instances, each team can borrow up to its own" in text
+        "want more instances than are idle, b gets about twice as many as a; c gets only what the others leave" in text
+    )
+    assert (
+        "If no other team wants the instances, each team can borrow up to its own limit, regardless of weights" in text
     )
     assert "may borrow more" not in text, "what it may borrow is a limit, which `hpkit quota` shows"
     assert "With weight 0, it's served after b, a" in said(plan, "c")
@@ -229,10 +231,10 @@ def test_when_a_job_is_evicted_because_its_pods_do_not_start_is_explained():
     gang = {"enable": True, "recoveryTimeout": "0s", "blockAdmission": True, "requeuingStrategy": strategy}
     environment = {"governance": {"allocations": {"a": [{"instanceType": GPU, "count": 1}]}, "gangScheduling": gang}}
     text = said(plan_of({"a": 1}, environment=environment), "a")
-    assert "aren't all ready 5m after it was admitted is evicted" in text
-    assert "after 30 seconds, and after twice as long each further time, at most 90. After 1 attempt" in text
+    assert "a job is evicted if not all of its pods are ready 5m after admission" in text
+    assert "after 30 seconds. Each further time, it waits twice as long, at most 90 seconds. After 1 attempt" in text
     assert "waits without a limit" in text
-    assert "Jobs are admitted one by one" in text
+    assert "Jobs of all teams are admitted one by one" in text
 
 
 def test_what_roles_can_submit_is_what_the_teams_workloads_include():

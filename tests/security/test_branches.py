@@ -189,7 +189,7 @@ def test_a_pull_request_brings_its_own_waivers_rules_and_links_to_the_judges_of_
         (tmp_path / path).write_text(text)
     (tmp_path / "change/stacks/link.yaml").symlink_to("/etc/passwd")
     (tmp_path / "change/stacks/links").symlink_to("/etc")
-    script = script_of("pull-request.yml", "judges", "The change's stacks")
+    script = script_of("pull-request.yml", "judges", "Use the change's stacks")
     subprocess.run([shutil.which("bash"), "-e", "-c", script], cwd=tmp_path, check=True)
     left = {str(each.relative_to(tmp_path)): each.read_text() for each in tmp_path.rglob("*") if each.is_file()}
     assert left == {
@@ -239,9 +239,11 @@ def test_a_new_or_longer_waiver_goes_unseen_by_the_review():
 def test_up_does_something_else_than_what_was_approved():
     jobs = yaml.safe_load((WORKFLOWS / "deploy.yml").read_text())["jobs"]
     names = [step.get("name") for step in jobs["up"]["steps"]]
-    assert names.index("Still what was approved") == names.index("Up") - 1
-    assert "exit 1" in script_of("deploy.yml", "up", "Still what was approved")
-    asked = [script_of("deploy.yml", job, name) for job, name in (("preview", "What is to"), ("up", "Still what"))]
+    assert names.index("Compare with the approved preview") == names.index("Up") - 1
+    assert "exit 1" in script_of("deploy.yml", "up", "Compare with the approved preview")
+    asked = [
+        script_of("deploy.yml", job, name) for job, name in (("preview", "Save the preview"), ("up", "Compare with"))
+    ]
     commands = {re.search(r'pulumi preview .*"\$STEPS"', script)[0] for script in asked}
     assert len(commands) == 1, "both say it in the same words"
 

@@ -108,7 +108,7 @@ def _arns(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"{arn} is in the partition {match['partition']}, but {region} is in {partition}",
-                f"Use an ARN of {partition}; resources can't be shared between partitions.",
+                f"Use an ARN in {partition}; resources can't be shared between partitions.",
             )
         elif match["region"] and match["region"] != region and match["service"] in _OF_ONE_REGION:
             yield Issue(
@@ -125,10 +125,10 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
         if path[-1] not in _HANDED_OVER or account is None or match is None or match["account"] in (None, account):
             continue
         if path[-1] == _BOUNDARY:
-            why, fix = "a permissions boundary must be in the role's account", f"Use a policy of account {account}."
+            why, fix = "a permissions boundary must be in the role's account", f"Use a policy in account {account}."
         else:
-            why = "a role of another account can't be passed to a service"
-            fix = f"Use a role of account {account}. Or remove `{path[-1]}` if hpkit can create the role."
+            why = "a role in another account can't be passed to a service"
+            fix = f"Use a role in account {account}. Or remove `{path[-1]}` if hpkit can create the role."
         yield Issue(
             path,
             f"{arn} is in account {match['account']}, but {context.environment} is in {account}; {why}",
@@ -181,7 +181,7 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
             (*context.path, "governance"),
             f"{context.environment} is in account {account}, and members in other accounts get no access: "
             f"{listing(teams, 4)}",
-            f'Name roles of {account} in `governance.overrides`, such as `{team}: {{members: ["{example}"]}}`; they '
+            f'List roles from {account} in `governance.overrides`, such as `{team}: {{members: ["{example}"]}}`; they '
             "replace the team's members in this environment.",
         )
 

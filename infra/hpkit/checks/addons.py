@@ -262,9 +262,8 @@ def _reachable_web_ui(context: Context) -> Iterator[Issue]:
     if missing:
         yield Issue(
             (*context.path, "spaces", "webUi"),
-            f"the web UI requires {listing(missing)}, which hpkit doesn't install with it; without, no address leads "
-            "to a space",
-            "Add `external-dns` to `addons`, with a role for the hosted zone; `inference` brings the controller. If "
+            f"the web UI requires {listing(missing)}; without it, spaces have no address",
+            "Add `external-dns` to `addons`, with a role for the hosted zone. `inference` installs the controller. If "
             "you install them another way, waive this rule.",
         )
 

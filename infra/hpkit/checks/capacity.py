@@ -590,11 +590,11 @@ def _shares_fit(context: Context) -> Iterator[Issue]:
         if total > 1:
             # In the order of their size: that of a team's rows means nothing.
             shares = sorted((team, resource.share or Fraction(0)) for team, resource in parts)
-            team_shares = listing([f"{team} {amount(share * 100)} %" for team, share in shares])
+            team_shares = listing([f"{team} {amount(share * 100)}%" for team, share in shares])
             yield Issue(
                 (*parts[-1][1].path, "share"),
-                f"shares of {name} add up to {amount(total * 100)} % of "
-                f"{'the maximum' if elastic else 'the running instances'} ({team_shares}); the limit is 100 %",
+                f"shares of {name} add up to {amount(total * 100)}% of "
+                f"{'the maximum' if elastic else 'the running instances'} ({team_shares}); the limit is 100%",
                 f"Use `{_percent(parts)}`, or lower another share.",
             )
 
@@ -647,7 +647,7 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
             known = context.plan.capacity.get(resource.instance_type)
             of = known.guaranteed if known and not resource.elastic else known.maximum if known else None
             if resource.share and of:
-                why = f"{amount(resource.share * 100)} % of {of} × {resource.instance_type} is less than one instance"
+                why = f"{amount(resource.share * 100)}% of {of} × {resource.instance_type} is less than one instance"
             else:
                 why = f"{team.name} reserves no {resource.instance_type} here"
             yield Issue(

@@ -211,7 +211,7 @@ def _region(context: Context) -> Iterator[Issue]:
     elif not context.knows_region:
         yield Issue(
             path,
-            f"as far as known, HyperPod on EKS isn't available in {region}",
+            f"according to the catalog, HyperPod on EKS isn't available in {region}",
             f"Use one of {listing(offered, len(offered))}.",
         )
 
@@ -289,7 +289,7 @@ def _sizes(config: FSxLustreConfig, path: Path) -> Iterator[Issue]:
 
 
 def is_same_cluster(environment: Environment, other: Environment) -> bool:
-    """Return whether two environments have a cluster of one name in one region and, as far as known, account."""
+    """Return whether two environments have a cluster with the same name, region and, if known, account."""
     accounts = {each.account for each in (environment, other) if each.account}
     return (environment.cluster.name, environment.region) == (other.cluster.name, other.region) and len(accounts) < 2
 

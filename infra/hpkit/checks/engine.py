@@ -142,7 +142,7 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
     related = mark if issue.other is None else document.locate(issue.other)
     if related != mark and _is_apart(issue, mark, related, document):
         where = (
-            f"in line {related.line}"
+            f"on line {related.line}"
             if related.file == mark.file
             else f"at {related.file or file}:{related.line}:{related.column}"
         )

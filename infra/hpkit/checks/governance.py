@@ -61,7 +61,7 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
         if 1 <= limit <= most:
             yield Issue(
                 (*path, "borrowLimit"),
-                f"borrowLimit of {name} is {limit} %; the API reference documents 1–{_DOCUMENTED_BORROW_LIMIT}, and "
+                f"borrowLimit of {name} is {limit}%; the API reference documents 1–{_DOCUMENTED_BORROW_LIMIT}, and "
                 f"the service model accepts up to {most}",
                 f"Use at most {_DOCUMENTED_BORROW_LIMIT}, or set absoluteBorrowLimits.",
                 severity="warning",
@@ -69,7 +69,7 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
         else:
             yield Issue(
                 (*path, "borrowLimit"),
-                f"borrowLimit of {name} is {limit} %; the service accepts 1–{most}",
+                f"borrowLimit of {name} is {limit}%; the service accepts 1–{most}",
                 f"Use a number from 1 to {_DOCUMENTED_BORROW_LIMIT}. To turn off borrowing, remove borrowLimit and set "
                 "the strategy to Lend.",
             )

@@ -457,14 +457,14 @@ def _percentages(context: Context) -> Iterator[Issue]:
     if percent is not None and percent < _LEAST_MEMORY:
         yield Issue(
             (*context.path, "cluster", "tieredStorage", "instanceMemoryAllocationPercentage"),
-            f"checkpoints use {percent} % of the nodes' memory; the service accepts {_LEAST_MEMORY}–{_PERCENT}",
+            f"checkpoints use {percent}% of the nodes' memory; the service accepts {_LEAST_MEMORY}–{_PERCENT}",
             f"Use `{_LEAST_MEMORY}` or more.",
         )
     for size, path in _batch_sizes(context):
         if size.type == "CAPACITY_PERCENTAGE" and size.value > _PERCENT:
             yield Issue(
                 (*path, "value"),
-                f"the update replaces {size.value} % of a group at a time; the maximum is {_PERCENT}",
+                f"the update replaces {size.value}% of a group at a time; the maximum is {_PERCENT}",
                 f"Use `{_PERCENT}` or less.",
             )
 

@@ -342,7 +342,7 @@ def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
     if last is not None and zone[-1] > last and not is_zone_id(zone) and not is_local_zone(zone):
         yield Issue(
             path,
-            f"as far as known, {region} has no zone {zone}: its zones are a to {last}",
+            f"according to the catalog, {region} has no zone {zone}; its zones are a to {last}",
             f"Use a zone that `aws ec2 describe-availability-zones --region {region}` lists. Zones differ between "
             "accounts.",
             "warning",
@@ -438,9 +438,9 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "network", "zones", index, "nodeCidr"),
                 f"nodeCidr {nodes} can't be added to the VPC {vpc}: {why}",
-                f"Choose a range of {_private_block(vpc)} after vpcCidr, or of 100.64.0.0/10."
+                f"Choose a range in {_private_block(vpc)} after vpcCidr, or in 100.64.0.0/10."
                 if _private_block(vpc)
-                else f"Choose a vpcCidr in {_private_block(nodes)}, or a range of 100.64.0.0/10 for the nodes.",
+                else f"Choose a vpcCidr in {_private_block(nodes)}, or a range in 100.64.0.0/10 for the nodes.",
             )
 
 
@@ -480,7 +480,7 @@ def _addresses_of_nodes(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"{range_name} is {network}, but a VPC can't use {block}",
-                "Choose a range of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16.",
+                "Choose a range in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16.",
             )
 
 

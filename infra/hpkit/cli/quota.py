@@ -151,7 +151,7 @@ def _rounded(plan: Plan, quota: TypeQuota) -> list[str]:
         for resource in team.quota_resources
         if resource.instance_type == quota.instance_type and (line := rounding(resource, quota.capacity))
     ]
-    end = "Shares are rounded down; instances that are left go to the shares with the largest fractions."
+    end = "Shares are rounded down; remaining instances go to the shares with the largest fractions."
     return [*lines, end] if lines else []
 
 

@@ -77,8 +77,8 @@ def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Ite
         yield Problem(
             "CLU011",
             place,
-            f"the chart {dependencies.chart} is not inside the repository",
-            "Copy the chart into the repository, and name it from the folder of Pulumi.yaml; or name it as `oci://…`.",
+            f"the chart {dependencies.chart} isn't in the repository",
+            "Copy it into the repository, and use its path relative to Pulumi.yaml. Or use an `oci://` reference.",
         )
         return
     if not is_chart:
@@ -86,22 +86,22 @@ def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Ite
         yield Problem(
             "CLU011",
             place,
-            f"there is no chart {dependencies.chart}{why}",
-            "Name a chart's folder or .tgz from the folder of Pulumi.yaml, or `oci://…`.",
+            f"the chart {dependencies.chart} doesn't exist{why}",
+            "Use the path of a chart's folder or .tgz, relative to Pulumi.yaml, or an `oci://` reference.",
         )
         return
     try:
         actual_sha256 = chart_hash(chart)
     except InputError as error:
-        yield Problem("CLU011", place, f"the chart {dependencies.chart} cannot be hashed: {error}", "Fix the chart.")
+        yield Problem("CLU011", place, f"the chart {dependencies.chart} can't be hashed: {error}", "Fix the chart.")
         return
     if dependencies.sha256 is not None and actual_sha256 != dependencies.sha256:
         yield Problem(
             "CLU012",
             (*path, "sha256"),
-            f"the chart {dependencies.chart} has the sha256 {actual_sha256}, and the file names {dependencies.sha256}",
-            f"Review what changed in the chart, then write what `hpkit catalog hash-chart {dependencies.chart}` "
-            "prints.",
+            f"the chart {dependencies.chart} has the sha256 {actual_sha256}, but the file sets {dependencies.sha256}",
+            "Review the changes to the chart, then set `sha256` to the output of "
+            f"`hpkit catalog hash-chart {dependencies.chart}`.",
         )
 
 

@@ -209,7 +209,7 @@ class _Composing:
             fix = f"Did you mean `{likely}`?" if likely else f"Known keys: {', '.join(allowed)}."
             if key in fields_at(()):
                 fix = f"Move it to {self._prefix}{self._name}."
-            message = f"a file of `{reference.key}` can't have the key `{key}`"
+            message = f"a file in `{reference.key}` can't have the key `{key}`"
             self._problems.append(Problem("CFG001", (), message, fix, root.keys[key]))
         teams = root.children.get("teams")
         if reference.key == "include" and teams is None and not wrong:

@@ -321,7 +321,7 @@ class _Composer:
                 Problem(
                     "CFG004",
                     (*path, key),
-                    f"the key `{key}` is used twice; the first is in line {first.line}",
+                    f"the key `{key}` is used twice; the first is on line {first.line}",
                     "Keep one of the two.",
                     node.mark,
                 )

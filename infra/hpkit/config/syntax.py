@@ -92,7 +92,7 @@ def _open_quote(lines: list[str], mark: Mark) -> _Found | None:
         if position is not None:
             return (
                 Mark(number, position + 1),
-                f"the quote in line {number} isn't closed",
+                f"the quote on line {number} isn't closed",
                 f"Add {line[position]} after the value.",
             )
     return None
@@ -131,7 +131,7 @@ def _open_bracket(error: yaml.MarkedYAMLError) -> _Found | None:
     begun = error.context_mark
     return (
         Mark(begun.line + 1, begun.column + 1),
-        f"the `{opens}` in line {begun.line + 1} isn't closed, or a comma is missing after one of its entries",
+        f"the `{opens}` on line {begun.line + 1} isn't closed, or a comma is missing after one of its entries",
         f"Add `{closes}`.",
     )
 

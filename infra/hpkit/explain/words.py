@@ -1,4 +1,4 @@
-"""Explanations as sentences: each a paragraph, with a heading where one is due."""
+"""Explanations as paragraphs, with headings."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,16 +19,14 @@ __all__ = ["Section", "group_text", "team_text"]
 Section = tuple[str, tuple[str, ...]]
 _MOST_PEERS = 5
 _BY_AGE = (
-    "Fair share is Disabled: idle instances go to the job with the highest priority class, and among equals to the "
-    "oldest, regardless of team. A job that borrows takes nothing from another borrower."
+    "Fair share is Disabled: idle instances go to the job with the highest priority class, then to the oldest job, "
+    "regardless of team. A job that borrows doesn't preempt another borrower."
 )
 _BY_WEIGHT = (
-    "It matters only if several teams want the same idle instances. Each team's borrowed amount is divided by its "
-    "weight, and the smallest result is served first."
+    "Weights matter only if several teams want the same idle instances. Kueue divides what each team borrows by its "
+    "weight, and serves the team with the smallest result first."
 )
-_NOT_A_LIMIT = (
-    "Weights don't change limits: if no other team wants the instances, each team can borrow up to its own limit."
-)
+_NOT_A_LIMIT = "If no other team wants the instances, each team can borrow up to its own limit, regardless of weights."
 
 _NO_GANGS = (
     "Gang scheduling is off: an admitted job keeps its quota even if some of its pods can't start, so jobs with many "
@@ -37,15 +35,17 @@ _NO_GANGS = (
 
 
 def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
-    """Return what a team has, may borrow, from whom, and why."""
+    """Return what a team has, what it can borrow from which teams, and why."""
     team = explained.team
     title = f"{team.name} in {explained.plan.stack} ({explained.plan.spec.region})"
     if not explained.types:
-        types: list[Section] = [("Quota", ("It has none: its allocation is an empty list, so its jobs wait forever.",))]
+        types: list[Section] = [
+            ("Quota", ("The team has none: its allocation is an empty list, so its jobs wait forever.",))
+        ]
     else:
         types = [(part.quota.instance_type, _type(team, part)) for part in explained.types]
     if team.is_shared_pool:
-        # Nobody submits to it, so it borrows nothing and ranks nothing.
+        # No one submits jobs to it, so it has no borrowing, weights or order.
         return ((title, _queue(team)), *types)
     return (
         (title, _queue(team)),
@@ -59,13 +59,13 @@ def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
 def _queue(team: TeamPlan) -> tuple[str, ...]:
     if team.is_shared_pool:
         return (
-            "The shared pool: a team without members that holds what no other team reserved, and lends all of it.",
+            "The shared pool: a team without members that has all unreserved instances, and lends them.",
             f"Queue {team.local_queue} in namespace {team.namespace}.",
         )
     members = listing(_role_names(team.spec.members), _MOST_PEERS)
     return (
         f"Jobs go to queue {team.local_queue} in namespace {team.namespace}.",
-        f"Roles that can submit {_joined([_SUBMITTED[each] for each in team.spec.workloads])}: {members}."
+        f"Roles that can submit {_joined([_SUBMITTED[workload] for workload in team.spec.workloads])}: {members}."
         if members
         else "Roles that can submit work: only administrators, because the team has no members here.",
     )
@@ -96,28 +96,28 @@ def _has(part: TypeExplanation, so: str) -> str:
     sentences = []
     if part.reserved:
         stand = f"{capacity.guaranteed} that always run{_in_groups(capacity.standing)}"
-        together = sum(each.reserved for each in part.quota.teams)
+        together = sum(share.reserved for share in part.quota.teams)
         if together > capacity.guaranteed:
             sentences.append(
                 f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}; all teams together reserve "
                 f"{amount(together)}, so its jobs may wait for instances that don't exist."
             )
         elif part.parts:
-            each = listing([f"{amount(value)} {what}" for what, value in part.parts])
+            resources = listing([f"{amount(value)} {resource}" for resource, value in part.parts])
             sentences.append(
-                f"Has {each} on the {stand}; the largest share equals {_instances(part.reserved)}. A job requests "
-                "all of them, and the scarcest determines how many jobs fit."
+                f"Has {resources} on the {stand}; the largest share equals {_instances(part.reserved)}. Jobs use "
+                "all of these resources, and the scarcest one limits how many jobs fit."
             )
         else:
             sentences.append(f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}{so}.")
     if part.elastic:
-        most = "without a limit" if capacity.maximum is None else f"up to {capacity.maximum} in all"
+        most = "without a limit" if capacity.maximum is None else f"up to {capacity.maximum} in total"
         also = "also " if part.reserved else ""
         rely = "relies" if part.elastic == 1 else "rely"
         sentences.append(
             f"Has {also}{_instances(part.elastic)} that {rely} on Karpenter (elastic): NodePool "
             f"{' and '.join(capacity.pools) or '(none)'} adds nodes when jobs wait, {most}. New nodes take minutes, "
-            "and AWS may have none available."
+            "and AWS might have none available."
         )
     return " ".join(sentences) or "Has none of its own."
 
@@ -128,12 +128,11 @@ def _lends(team: TeamPlan, part: TypeExplanation) -> str:
     if not team.lends:
         return "Lends none (strategy DontLend): its unused instances stay idle."
     if not part.borrowers:
-        return f"Lends its unused instances, up to {amount(part.lendable)}, but no other team can borrow this type."
-    takers = _peers(part.borrowers, lambda each: f"{each.team} up to {amount(each.instances)}")
+        return f"Lends up to {_instances(part.lendable)} when idle, but no other team can borrow this type."
+    borrowers = _peers(part.borrowers, lambda peer: f"{amount(peer.instances)} to {peer.team}")
     return (
-        f"Lends its unused instances, up to {amount(part.lendable)}: to {takers}. It reclaims them as soon as its "
-        "own jobs need them, regardless of the borrower's priority and weight. The borrower's job is stopped and "
-        "waits again."
+        f"Lends up to {_instances(part.lendable)} when idle (at most {borrowers}). It reclaims them as soon as its own "
+        "jobs need them, regardless of the borrower's priority and weight. The borrower's job stops and waits again."
     )
 
 
@@ -146,22 +145,22 @@ def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
     limit = (
         f"its limit, {amount(part.borrow_limit)} (absoluteBorrowLimits)"
         if part.percent is None
-        else f"its limit, {part.percent} % of {own} = {amount(part.borrow_limit)}"
+        else f"its limit, {part.percent}% of {own} = {amount(part.borrow_limit)}"
         + (" (the service's default)" if team.spec.sharing.borrow_limit is None else "")
     )
     if not part.borrowable:
         return f"Borrows none: {limit}, would allow it, but no other team lends this type."
-    lent = amount(sum((each.instances for each in part.lenders), part.idle))
+    lent = amount(sum((lender.instances for lender in part.lenders), part.idle))
     why = f"that is {limit}" if part.bound == "limit" else f"others lend no more, although {limit}, would allow it"
     return (
         f"Borrows up to {_instances(part.borrowable)} of {lent} that others lend when idle ({_sources(part)}): "
-        f"{why}. The lender can reclaim them at any time, in the same way."
+        f"{why}. The lender can reclaim them in the same way at any time."
     )
 
 
 def _sources(part: TypeExplanation) -> str:
     idle = [f"{amount(part.idle)} that no team reserved"] if part.idle else []
-    named = [_peers(part.lenders, lambda each: f"{each.team} {amount(each.instances)}")] if part.lenders else []
+    named = [_peers(part.lenders, lambda peer: f"{peer.team} {amount(peer.instances)}")] if part.lenders else []
     return ", ".join([*named, *idle])
 
 
@@ -174,18 +173,18 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
     if not explained.fair_share:
         return (_BY_AGE,)
     weight = team.spec.fair_share_weight
-    ahead = [each for each in rivals if each.fair_share_weight > weight]
-    level = [each for each in rivals if each.fair_share_weight == weight]
-    behind = [each for each in rivals if each.fair_share_weight < weight]
-    sentences = [f"fairShareWeight {weight}, against {_peers(rivals, _weighed)}. {_BY_WEIGHT}"]
+    ahead = [peer for peer in rivals if peer.fair_share_weight > weight]
+    level = [peer for peer in rivals if peer.fair_share_weight == weight]
+    behind = [peer for peer in rivals if peer.fair_share_weight < weight]
+    sentences = [f"fairShareWeight {weight}; other teams: {_peers(rivals, _weighed)}. {_BY_WEIGHT}"]
     if weight == 0:
         if ahead:
             sentences.append(
-                f"With weight 0, it's served after {_names(ahead)}, who can also reclaim what it borrowed; its own "
+                f"With weight 0, it's served after {_names(ahead)}, which can also reclaim what it borrowed. Its own "
                 "quota isn't affected."
             )
         if level:
-            sentences.append(f"It's equal to {_names(level)}, which also have weight 0.")
+            sentences.append(f"It's served equally with {_names(level)}, also with weight 0.")
         return tuple(sentences)
     parts = []
     if ahead:
@@ -196,11 +195,11 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
     if behind:
         nearest = behind[0]
         parts.append(
-            f"{nearest.team} gets only those that the others leave"
+            f"{nearest.team} gets only what the others leave"
             if nearest.fair_share_weight == 0
             else f"{team.name} gets about {_times(weight, nearest.fair_share_weight)} as many as {nearest.team}"
         )
-    sentences.append(f"If all want more instances than are idle: {'; '.join(parts)}. {_NOT_A_LIMIT}")
+    sentences.append(f"If all teams want more instances than are idle, {'; '.join(parts)}. {_NOT_A_LIMIT}")
     return tuple(sentences)
 
 
@@ -211,14 +210,14 @@ def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
     if not explained.priority_classes:
         return ("The cluster has no priority classes: every job has weight 0, and the oldest is served first.",)
     classes = explained.priority_classes
-    order = ", then ".join(f"{each.name} ({each.weight})" for each in classes)
+    order = ", then ".join(f"{priority.name} ({priority.weight})" for priority in classes)
     label = f"kueue.x-k8s.io/priority-class: {classes[0].name}-priority"
     within = (
         "Within the team, a job of a higher class stops a job of a lower class if capacity is missing "
         "(preemptTeamTasks LowerPriority)."
         if team.spec.preempt_team_tasks == "LowerPriority"
         else (
-            "Within the team, no job stops another (preemptTeamTasks Never): jobs of a higher class only wait in front."
+            "Within the team, no job stops another (preemptTeamTasks Never): jobs of a higher class only start earlier."
         )
     )
     return (
@@ -241,30 +240,30 @@ def _start(plan: Plan) -> tuple[str, ...]:
         else f"for {gang.timeout if gang.recovery_timeout is None else gang.recovery_timeout}"
     )
     sentences = [
-        f"Gang scheduling is on: a job whose pods aren't all ready {gang.timeout} after it was admitted is evicted. It "
-        f"returns to its queue after {strategy.backoff_base_seconds} seconds, and after twice as long each further "
-        f"time, at most {strategy.backoff_max_seconds}."
+        f"Gang scheduling is on: a job is evicted if not all of its pods are ready {gang.timeout} after admission. It "
+        f"returns to its queue after {strategy.backoff_base_seconds} seconds. Each further time, it waits twice as "
+        f"long, at most {strategy.backoff_max_seconds} seconds."
         + ("" if limit is None else f" After {plural(limit, 'attempt')}, it's deactivated."),
-        f"A running job waits {recovery} for a replacement of a failed pod.",
+        f"A running job waits {recovery} until a failed pod is replaced.",
     ]
     if gang.block_admission:
         sentences.append(
-            "Jobs are admitted one by one: the next one, of any team, when all pods of the last one are ready."
+            "Jobs of all teams are admitted one by one: the next one when all pods of the previous one are ready."
         )
     return tuple(sentences)
 
 
 def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
-    """Return what an instance group is, who keeps its count, and which teams' quota depends on it."""
+    """Return an instance group's nodes, what manages their number, and which teams' quota depends on it."""
     plan, group = explained.plan, explained.group
-    kinds = " or ".join(group.spec.types)
-    title = f"{group.spec.name} in {plan.stack} ({plan.spec.region}): {kinds}"
-    # Of an existing cluster, the zones are only known where the file states them.
+    types = " or ".join(group.spec.types)
+    title = f"{group.spec.name} in {plan.stack} ({plan.spec.region}): {types}"
+    # For an existing cluster, the zones are only known if the file states them.
     if group.zones or not plan.spec.cluster.existing:
         title += f" in {', '.join(group.zones) or 'no zone'}"
     nodes = [_count(explained)]
-    nodes += [_instance(each, plan.spec.region) for each in explained.instances]
-    quotas = [(each.instance_type, (_of_teams(each),)) for each in explained.quotas]
+    nodes += [_instance(instance, plan.spec.region) for instance in explained.instances]
+    quotas = [(quota.instance_type, (_quota_of_teams(quota),)) for quota in explained.quotas]
     if not explained.quotas:
         quotas = [("Quota", ("No team's quota counts it: restricted groups are only for customizing Nova models.",))]
     return ((title, tuple(nodes)), *quotas)
@@ -273,11 +272,13 @@ def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
 def _count(explained: GroupExplanation) -> str:
     spec = explained.group.spec
     if explained.node_class is None:
-        stand = "1 instance runs" if spec.instance_count == 1 else f"{spec.instance_count} instances run"
-        return f"{stand} always, as set in the file (instanceCount)."
+        running = (
+            "1 instance always runs" if spec.instance_count == 1 else f"{spec.instance_count} instances always run"
+        )
+        return f"{running} (instanceCount in the file)."
     pools = " and ".join(explained.node_pools)
     by = f"NodePool {pools} of NodeClass {explained.node_class} adds" if pools else "no matching NodePool adds"
-    return f"Karpenter manages its count: it starts with none, and {by} nodes when pods wait for them."
+    return f"Karpenter manages the number of instances: it starts at 0, and {by} nodes when pods wait for them."
 
 
 def _instance(instance: InstanceType, region: str) -> str:
@@ -286,10 +287,10 @@ def _instance(instance: InstanceType, region: str) -> str:
         (instance.accelerators, accelerators),
         (instance.vcpu, "vCPU"),
         (instance.memory_gib, "GiB"),
-        (instance.max_pods, "pods at most"),
+        (instance.max_pods, "pods per node"),
     ]
-    known = [f"{number} {what}" for number, what in figures if number is not None]
-    has = f"has {', '.join(known)}" if known else "has specifications that the catalog doesn't know"
+    stated = [f"{number} {unit}" for number, unit in figures if number is not None]
+    has = f"has {', '.join(stated)}" if stated else "has no known specifications"
     return f"Each {instance.name} {has}. {_price(instance.name, region)}"
 
 
@@ -305,14 +306,14 @@ def _price(name: str, region: str) -> str:
     )
 
 
-def _of_teams(quota: TypeQuota) -> str:
+def _quota_of_teams(quota: TypeQuota) -> str:
     capacity = quota.capacity
     most = "without a limit" if capacity.maximum is None else f"{capacity.maximum} at most"
     held = [f"{share.team} {amount(share.reserved + share.elastic)}" for share in quota.teams]
-    teams = listing([each for each in held if not each.endswith(" 0")], _MOST_PEERS) or "no team"
+    teams = listing([text for text in held if not text.endswith(" 0")], _MOST_PEERS) or "no team"
     return (
         f"{capacity.guaranteed} guaranteed, {most}{_in_groups(capacity.groups)}. Quota: {teams}; "
-        f"{amount(quota.unreserved)} not reserved."
+        f"{amount(quota.unreserved)} unreserved."
     )
 
 
@@ -333,8 +334,8 @@ def _accelerators(part: TypeExplanation) -> str:
     return f" ({amount(part.accelerators)} accelerators)"
 
 
-def _peers(peers: Sequence[Peer], say: Callable[[Peer], str]) -> str:
-    return listing([say(each) for each in peers], _MOST_PEERS)
+def _peers(peers: Sequence[Peer], text: Callable[[Peer], str]) -> str:
+    return listing([text(peer) for peer in peers], _MOST_PEERS)
 
 
 def _weighed(peer: Peer) -> str:
@@ -342,7 +343,7 @@ def _weighed(peer: Peer) -> str:
 
 
 def _names(peers: Sequence[Peer]) -> str:
-    return _peers(peers, lambda each: each.team)
+    return _peers(peers, lambda peer: peer.team)
 
 
 def _times(more: int, less: int) -> str:

@@ -132,8 +132,7 @@ def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             "Allocated GPUs are idle",
             # The idle share: a utilization of 0 would not be above the rule's threshold.
             f"100 - {mean} > {100 - spec.idle_gpu_percent}",
-            f"GPUs of {{{{ $labels.team }}}} were less than {spec.idle_gpu_percent} % busy for {spec.idle_gpu_hours} "
-            f"h.",
+            f"GPUs of {{{{ $labels.team }}}} were less than {spec.idle_gpu_percent}% busy for {spec.idle_gpu_hours} h.",
             minutes=spec.idle_gpu_hours * _MINUTES_OF_AN_HOUR,
         ),
     ]

@@ -402,7 +402,7 @@ class TypeQuota:
 def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
     """Return what a team may borrow of a type by its own settings, in instances.
 
-    A limit in instances replaces the percentage for its type; without any limit the service takes 50 %.
+    A limit in instances replaces the percentage for its type; without any limit the service takes 50%.
     """
     if not team.borrows:
         return 0

@@ -97,7 +97,7 @@ ROUTER_ACCOUNT: Final = PodAccount("jupyter-k8s-system", "jupyter-k8s-authmiddle
 # Add-ons that can do nothing without a role, and of which only the user knows what on: then hpkit makes none.
 ROLE_BY_USER: Final[Mapping[str, str]] = {
     _S3_CSI: "the buckets that pods mount",
-    "external-dns": "the hosted zones that it keeps",
+    "external-dns": "the hosted zones that it manages",
     _FSX_CSI: "the file systems that it mounts or makes",
 }
 

@@ -105,7 +105,7 @@ def _organization(choice: Choice) -> str:
     """Return the organization file: the example with the user's names, without what explains the example."""
     schema, _, rest = _example(f"{choice.example}.yaml").partition("\n")
     body = re.sub(r"\A(?:#.*\n)+", "", rest)
-    note = f"# {choice.name}, begun from the example {choice.example} by hpkit init {choice.version}."
+    note = f"# {choice.name}, created from the example {choice.example} by hpkit init {choice.version}."
     return f"{schema}\n{note}\n{_own(body, choice)}"
 
 

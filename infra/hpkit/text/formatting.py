@@ -68,7 +68,7 @@ def borrowed(lenders: Mapping[str, float]) -> str:
 
 def percent(part: float | None) -> str:
     """Write a part of one."""
-    return "–" if part is None else f"{100 * part:.0f} %"
+    return "–" if part is None else f"{100 * part:.0f}%"
 
 
 def json_text(data: Any, *, indent: int | None = 2) -> str:

@@ -147,7 +147,7 @@ def lower_quota(name, was, now):
         yield f"{name}: weight {weights[0]:.0f} → {weights[1]:.0f}"
     limits = [each["computeQuotaConfig"]["resourceSharingConfig"]["borrowLimit"] for each in (was, now)]
     if limits[1] < limits[0]:
-        yield f"{name}: borrowLimit {limits[0]:.0f} % → {limits[1]:.0f} %"
+        yield f"{name}: borrowLimit {limits[0]:.0f}% → {limits[1]:.0f}%"
 
 
 LOWER = {

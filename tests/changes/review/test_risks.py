@@ -318,8 +318,8 @@ def tiered(**storage):
     [
         (tiered(), "tieredStorage is switched off"),
         (tiered(mode="Disable"), "tieredStorage is switched off"),
-        (tiered(mode="Enable", instanceMemoryAllocationPercentage=20), "40 % → 20 %"),
-        (tiered(mode="Enable"), "40 % → the default"),
+        (tiered(mode="Enable", instanceMemoryAllocationPercentage=20), "40% → 20%"),
+        (tiered(mode="Enable"), "40% → the default"),
     ],
 )
 def test_less_memory_for_checkpoints_is_watched(after, said):

@@ -49,7 +49,7 @@ def test_every_format_shows_the_waits():
     text, markdown, page = as_text(found), as_markdown(found), as_html(found)
     for shown in (text, html.unescape(markdown), page):
         assert "0s → 1h30m" in shown
-        assert "90 % → 80 %" in shown
+        assert "90% → 80%" in shown
         assert "day.yaml" in shown
     assert "<new>" not in page + markdown
     (stack,) = plain(as_dict(found))["stacks"]

@@ -217,7 +217,7 @@ def _tiered_storage(before: Plan, after: Plan) -> Iterator[Risk]:
         return
     was, now = (each.instance_memory_allocation_percentage for each in (old, new))
     if was != now and (was is None or now is None or now < was):
-        change = f"{'the default' if was is None else f'{was} %'} → {'the default' if now is None else f'{now} %'}"
+        change = f"{'the default' if was is None else f'{was}%'} → {'the default' if now is None else f'{now}%'}"
         message = (
             f"tieredStorage, share of each node's memory {change}: the number of checkpoints that fit there changes"
         )

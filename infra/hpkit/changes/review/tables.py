@@ -254,8 +254,8 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
 
 def _borrow_limit(percent: int | None, strategy: str | None) -> str:
     if percent is not None:
-        return f"{percent} %"
-    return "the default of 50 %" if strategy == "LendAndBorrow" else "none, since it borrows nothing"
+        return f"{percent}%"
+    return "the default of 50%" if strategy == "LendAndBorrow" else "none, since it borrows nothing"
 
 
 def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:

@@ -232,7 +232,7 @@ def _classes(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
 def _quota(inputs: Mapping[str, Any], plan: Plan) -> str:
     team = _team(inputs, plan)
     pool = "shared pool, " if team.is_shared_pool else ""
-    limit = f" {team.spec.sharing.borrow_limit} %" if team.spec.sharing.borrow_limit is not None else ""
+    limit = f" {team.spec.sharing.borrow_limit}%" if team.spec.sharing.borrow_limit is not None else ""
     return f"{pool}{team.spec.sharing.strategy}{limit}, weight {team.spec.fair_share_weight}, {team.namespace}"
 
 
@@ -256,10 +256,13 @@ def _quota_resource(quota_resource: QuotaResource, plan: Plan) -> str:
         f"× {partition.type}" if partition else "": partition.count if partition else None,
         "vCPU": quota_resource.v_cpu,
         "GiB": quota_resource.memory_in_gib,
-        "%": None if quota_resource.share is None or rounded else quota_resource.share * 100,
     }
     parts = [f"{_number(value)} {unit}" for unit, value in amounts.items() if value is not None]
-    return ", ".join([*parts, *([rounded] if rounded else [])]) + (", elastic" if quota_resource.elastic else "")
+    if rounded:
+        parts.append(rounded)
+    elif quota_resource.share is not None:
+        parts.append(f"{_number(quota_resource.share * 100)}%")
+    return ", ".join(parts) + (", elastic" if quota_resource.elastic else "")
 
 
 def _number(value: Fraction | int) -> str:
