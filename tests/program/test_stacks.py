@@ -138,7 +138,7 @@ def test_kueue_gets_its_configuration_and_restarts_after_the_quotas(program):
     assert program.waits(restart, config)
     # Pulumi waits for the rollout of what it patches unless it is told not to.
     assert "pulumi.com/skipAwait" not in restart.inputs["metadata"]["annotations"]
-    assert [each.name for each in program.all("hyperpod:index:ComputeQuota") if not program.waits(config, each)] == []
+    assert [each.name for each in program.all("hyperpod:index:ComputeQuota") if not program.waits(restart, each)] == []
 
 
 def test_a_teams_rights_wait_for_its_quota_which_makes_the_namespace(program):

@@ -67,7 +67,7 @@ class Scheduling(Component):
         super().__init__(name, opts=opts)
         # What the add-on wrote is left behind as it is: the add-on takes it along when it goes.
         inside = pulumi.ResourceOptions(
-            parent=self, provider=eks.kubernetes, depends_on=[addon, policy, *quotas], retain_on_delete=True
+            parent=self, provider=eks.kubernetes, depends_on=[addon, policy], retain_on_delete=True
         )
         # The id is known only when the policy is there, so that a first preview does not look for the file.
         live = k8s.core.v1.ConfigMap.get(
@@ -85,7 +85,7 @@ class Scheduling(Component):
             "kueue",
             metadata={"name": _DEPLOYMENT, "namespace": _NAMESPACE, "annotations": _FORCE},
             spec={"template": {"metadata": {"annotations": {"hpkit/kueue-config": digest}}}},
-            opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[config])),
+            opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[config, *quotas])),
         )
         self.register_outputs({})
 
