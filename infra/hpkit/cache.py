@@ -1,4 +1,4 @@
-"""Where hpkit keeps what it downloaded and built, for all projects of a user."""
+"""The cache folder for downloads and builds, shared by all projects of a user."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["cache_root"]
 
 
 def cache_root() -> Path:
-    """Return the folder: HPKIT_CACHE, else hpkit below XDG_CACHE_HOME, else ~/.cache/hpkit."""
+    """Return the folder: HPKIT_CACHE, or hpkit in XDG_CACHE_HOME, or ~/.cache/hpkit."""
     own = os.environ.get("HPKIT_CACHE")
     if own:
         return Path(own).expanduser().absolute()

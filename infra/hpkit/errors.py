@@ -1,12 +1,12 @@
-"""What hpkit raises for anything a user can cause.
+"""Exceptions for every error that a user can cause.
 
 HpkitError
-├── InputError         a file cannot be read at all (missing, a directory, not allowed, not UTF-8)
-│   └── FindingsError  an organization file has errors of form; the text lists all findings
-├── SelectionError     the requested stack or file does not exist, or is named in two ways at once
-├── CatalogError       a name that the catalog does not hold
-└── ToolError          an outside tool or service is missing or failed
-    └── MissingClusterError    AWS has no cluster of that name, which the local cloud may have
+├── InputError         a file can't be read (missing, a folder, no permission, not UTF-8)
+│   └── FindingsError  an organization file has format errors; the text lists all findings
+├── SelectionError     the requested stack or file doesn't exist, or is selected in two ways
+├── CatalogError       a name that isn't in the catalog
+└── ToolError          an external tool or service is missing or failed
+    └── MissingClusterError  AWS has no cluster with that name, but the local cloud might have it
 
 The command line prints the message and exits 1; a traceback is always a bug.
 """
@@ -25,15 +25,15 @@ __all__ = [
 
 
 class HpkitError(Exception):
-    """Base of all errors that are reported as one message: what is wrong, where, how to fix it."""
+    """Base class of errors that are reported as one message: what is wrong, where, and how to fix it."""
 
 
 class InputError(HpkitError):
-    """A file that was named cannot be read."""
+    """A given file can't be read."""
 
 
 class FindingsError(InputError):
-    """An organization file has errors of form; the text lists all findings, and is printed as it is."""
+    """An organization file has format errors; the text lists all findings, and is printed unchanged."""
 
     def __init__(self, text: str, findings: Iterable[object]) -> None:
         super().__init__(text)
@@ -41,16 +41,16 @@ class FindingsError(InputError):
 
 
 class SelectionError(HpkitError):
-    """What was asked for is not in the project; the command line exits 2, as for every misuse."""
+    """The requested item isn't in the project; the command line exits 2, as for every usage error."""
 
 
 class CatalogError(HpkitError):
-    """A name that the catalog does not hold."""
+    """A name that isn't in the catalog."""
 
 
 class ToolError(HpkitError):
-    """A tool or a service that hpkit needs is missing or failed."""
+    """A required tool or service is missing or failed."""
 
 
 class MissingClusterError(ToolError):
-    """These credentials see no cluster of that name; it may be on an instance of the local cloud."""
+    """These credentials see no cluster with that name; it might be on an instance of the local cloud."""

@@ -1,7 +1,7 @@
-"""What the optional packages add to hpkit, found by their entry points.
+"""Loads what optional packages add to hpkit, by their entry points.
 
 hpkit never imports `hpkit_local` or `hpkit_whatif`. Each declares in its metadata what it adds: commands, and the
-functions below. What needs a package that is not installed, theirs or one that an extra brings, says how to install it.
+functions below. If a feature requires a package that isn't installed, the error explains how to install it.
 """
 
 import re
@@ -14,25 +14,25 @@ from hpkit.errors import ToolError
 __all__ = ["extension", "is_installed", "need", "optional_command"]
 
 _REQUIREMENT: Final = re.compile(r"""(?P<name>[\w.-]+).*;.*\bextra\s*==\s*["'](?P<extra>[\w.-]+)["']""")
-# What an entry point of the group "hpkit.extensions" adds → the extra that brings it
+# Entry points of the group "hpkit.extensions" → the extra that provides them.
 _EXTRAS: Final = {
     "simulator": "whatif",  # (model, workloads, now=) → the simulator of Kueue's admission
-    "scenario-changes": "whatif",  # (stacks, file) → what a change does to a scenario's tasks
+    "scenario-changes": "whatif",  # (stacks, file) → the effect of a change on a scenario's tasks
     "scenario-schema": "whatif",  # () → the JSON Schema of scenario files
-    "stack-environment": "local",  # (repository, stack, environment) → the environment with the instance that has it
-    "local-instances": "local",  # (repository) → the instances that a command may mean, with their stacks
-    "search-path": "local",  # (*tools) → a PATH on which they come first
-    "tool-path": "local",  # (tool) → its executable; ToolError where it is missing
+    "stack-environment": "local",  # (repository, stack, environment) → the environment of the instance that runs it
+    "local-instances": "local",  # (repository) → the instances that a command can use, with their stacks
+    "search-path": "local",  # (*tools) → a PATH that begins with their folders
+    "tool-path": "local",  # (tool) → its executable; ToolError if it's missing
 }
 
 
 def is_installed(name: str) -> bool:
-    """Return whether the package that adds something is installed."""
+    """Return whether the package that provides an entry point is installed."""
     return _find("hpkit.extensions", name) is not None
 
 
 def extension(name: str) -> Any:
-    """Return what an optional package adds; ToolError, with how to install it, where it is missing."""
+    """Return what an optional package adds. Raises ToolError, with how to install it, if it's missing."""
     entry_point = _find("hpkit.extensions", name)
     if entry_point is None:
         raise ToolError(_missing(_EXTRAS[name]))
@@ -40,7 +40,7 @@ def extension(name: str) -> Any:
 
 
 def optional_command(name: str, extra: str) -> Any:
-    """Return the command that the package of an extra adds; ToolError, with how to install it, where it is missing."""
+    """Return the command that an extra's package adds. Raises ToolError, with how to install it, if it's missing."""
     entry_point = _find("hpkit.commands", name)
     if entry_point is None:
         raise ToolError(f"`hpkit {name}`: {_missing(extra)}")
@@ -57,7 +57,7 @@ def _missing(extra: str) -> str:
 
 
 def need(extra: str, *, feature: str) -> None:
-    """Raise ToolError, with how to install it, when a package of an extra is not here; `feature` needs it."""
+    """Raise ToolError, with how to install it, if a package of an extra is missing; `feature` requires it."""
     lacking = [name for name in _packages(extra) if not _here(name)]
     if lacking:
         raise ToolError(
@@ -67,7 +67,7 @@ def need(extra: str, *, feature: str) -> None:
 
 
 def _packages(extra: str) -> list[str]:
-    """Return what the package's own metadata lists for an extra; nothing where it runs without being installed."""
+    """Return what the package's metadata lists for an extra; nothing if the package runs without being installed."""
     try:
         requires = distribution("hpkit").requires or ()
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The project on disk: which files a stack's name means, what is wrong with them, and the plan of each environment."""
+"""The project on disk: the files of a stack, their findings, and the plan of each environment."""
 
 import datetime
 import ipaddress
@@ -59,16 +59,16 @@ __all__ = [
     "without_parts",
 ]
 
-# What the program reads of a stack's own file.
+# The keys that the program reads from a stack's own file.
 _KEYS: Final = ("hpkit:organization", "hpkit:environment")
 _PLUGIN: Final = "hyperpod"
-# Folders of what isn't a file of a project, such as standard input.
+# Folders of files that aren't part of a project, such as standard input.
 _PIPES: Final = ("/dev", "/proc")
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """One organization file as it was read; environment narrows it to one stack."""
+    """One organization file with its contents; environment limits it to one stack."""
 
     file: str
     document: Document
@@ -77,7 +77,7 @@ class Loaded:
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
-        """Environment → its plan, derived once; empty where the file's form is not right."""
+        """Environment → its plan, derived once; empty if the file has format errors."""
         organization = self.parsed.organization
         if organization is None:
             return {}
@@ -88,20 +88,20 @@ class Loaded:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding of the file by today's date."""
+        """Every finding in the file, as of today."""
         return self.findings_on(today())
 
     def with_text(self, text: str) -> Document:
-        """Return what the file would say with another text, together with the files that it names."""
+        """Return the file with another text, together with the files that it includes."""
         return _composed(self.file, self.file, text.encode())
 
     @cached_property
     def listed_findings(self) -> tuple[Finding, ...]:
-        """The findings as a list shows them: one for a value that several environments or teams share."""
+        """The findings for a list: one finding for a value that several environments or teams share."""
         return self.findings_on(today(), by_place=True)
 
     def findings_on(self, day: datetime.date, *, by_place: bool = False) -> tuple[Finding, ...]:
-        """Return every finding of the file on a day; for one stack, without those of other environments."""
+        """Return every finding in the file on a day; for one stack, without findings of other environments."""
         parsed = self.parsed
         if parsed.organization is not None:
             charts = chart_problems(project_root(), parsed.organization)
@@ -118,9 +118,9 @@ class Loaded:
         return tuple(findings)
 
     def _policies(self) -> Mapping[str, Any]:
-        """Return what the organization's policy file sets; nothing of a file that is wrong, which `--policies` reports.
+        """Return the settings in the organization's policy file; nothing if it's invalid, which `--policies` reports.
 
-        Only waivers are compared with it, so nothing is read without any.
+        Only waivers are compared with it, so it isn't read if there are no waivers.
         """
         organization = self.parsed.organization
         if organization is None or not any(spec.waivers for spec in organization.environments.values()):
@@ -131,7 +131,7 @@ class Loaded:
         return {}
 
     def _file_name(self, organization: Organization) -> Iterator[Problem]:
-        """Compare the name of a file in stacks/, by which stacks find it, with the organization's."""
+        """Compare the name of a file in stacks/, by which stacks find it, with the organization's name."""
         file, name = Path(self.file), organization.organization
         if file.stem != name and file.parent.resolve() == (project_root() / "stacks").resolve():
             yield Problem(
@@ -144,14 +144,14 @@ class Loaded:
 
 
 def today() -> datetime.date:
-    """Return the day by which files are judged, in UTC."""
+    """Return the date on which files are checked, in UTC."""
     return datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def pulumi_project(root: Path) -> tuple[str, str]:
-    """Return the name of the Pulumi project in a folder, and the folder of its program, relative to that one.
+    """Return the name of the Pulumi project in a folder, and the folder of its program, relative to that folder.
 
-    Raises InputError when Pulumi.yaml has no name.
+    Raises InputError if Pulumi.yaml has no name.
     """
     data = read_text(read_file(root / "Pulumi.yaml")).data
     name, main = (data.get("name"), data.get("main")) if isinstance(data, dict) else (None, None)
@@ -161,9 +161,9 @@ def pulumi_project(root: Path) -> tuple[str, str]:
 
 
 def require_environment(root: Path) -> None:
-    """Raise ToolError if Pulumi.yaml names a virtual environment, or a folder of the plugin, that lacks what it needs.
+    """Raise ToolError if the virtual environment or plugin folder in Pulumi.yaml lacks required files.
 
-    Pulumi reports a missing one without the file that names it.
+    Pulumi reports a missing one without the name of the file that refers to it.
     """
     data = read_text(read_file(root / "Pulumi.yaml")).data
     environment = _value_in(data, "runtime", "options", "virtualenv")
@@ -185,14 +185,14 @@ def require_environment(root: Path) -> None:
 
 
 def _value_in(data: Any, *keys: str) -> Any:
-    """Return what is at a path of nested mappings, None if there is nothing."""
+    """Return the value at a path of nested mappings, or None."""
     for key in keys:
         data = data.get(key) if isinstance(data, Mapping) else None
     return data
 
 
 def is_local(environment: Mapping[str, str]) -> bool:
-    """Say whether the AWS SDKs are led to an endpoint on this machine: the local cloud, by its variables."""
+    """Return whether the AWS SDKs use an endpoint on this machine, the local cloud, because of its variables."""
     host = urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -201,15 +201,18 @@ def is_local(environment: Mapping[str, str]) -> bool:
 
 
 def organization_files(root: Path | None = None) -> list[Path]:
-    """Return all organization files of the project, sorted; root: its folder, if not the one from here upward."""
+    """Return all organization files of the project, sorted.
+
+    root: the project's folder, by default found from here upward.
+    """
     folder = (root or project_root()) / "stacks"
     return sorted(file for file in folder.glob("*.yaml") if not file.name.startswith("Pulumi."))
 
 
 def stack_names(root: Path | None = None) -> list[str]:
-    """Return the stacks that the project's organization files describe, of files with errors too, sorted.
+    """Return the stacks that the project's organization files describe, sorted, including those in files with errors.
 
-    root: the project's folder, if it is not the one from here upward.
+    root: the project's folder, by default found from here upward.
     """
     names: list[str] = []
     for file in organization_files(root):
@@ -219,7 +222,7 @@ def stack_names(root: Path | None = None) -> list[str]:
 
 
 def _file_meant(file: str) -> str:
-    """Say which organization file is meant by one that cannot be read."""
+    """Return a hint about which organization file the user probably meant, if one can't be read."""
     files = [os.path.relpath(each) for each in organization_files() if not each.is_dir()]
     file_name = Path(file).name
     stacks = stack_names()
@@ -235,9 +238,9 @@ def _file_meant(file: str) -> str:
 
 
 def load(file: str | os.PathLike[str], environment: str | None = None, *, shown_name: str | None = None) -> Loaded:
-    """Read one file; whatever is wrong with it, up to its absence, becomes a problem of the result."""
+    """Read one file. All problems, even a missing file, are part of the result."""
     if shown_name is None:
-        # Files of the project are shown relative to its folder, others as the user typed them.
+        # Files in the project are shown relative to its folder, others as the user typed them.
         inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
         shown_name = os.path.relpath(file) if inside else os.fspath(file)
     try:
@@ -251,7 +254,10 @@ def load(file: str | os.PathLike[str], environment: str | None = None, *, shown_
 
 
 def _composed(file: str | os.PathLike[str], shown: str, content: bytes) -> Document:
-    """Read an organization file with its other files, whose paths are relative to its folder; of a pipe, to here."""
+    """Read an organization file with the files that it includes.
+
+    Their paths are relative to its folder, or for a pipe, to the current folder.
+    """
     folder, own = os.path.split(shown)
     if any(Path(folder).is_relative_to(each) for each in _PIPES):
         return composed(read_text(content), DiskFolder(Path()), "")
@@ -260,9 +266,9 @@ def _composed(file: str | os.PathLike[str], shown: str, content: bytes) -> Docum
 
 
 def load_stack(name: str, *, root: Path | None = None) -> Loaded:
-    """Read the file of a stack, narrowed to its environment; raises SelectionError when there is no such stack.
+    """Read a stack's file, limited to its environment. Raises SelectionError if the stack doesn't exist.
 
-    root: the project's folder, if it is not the one from here upward.
+    root: the project's folder, by default found from here upward.
     """
     folder = (root or project_root()) / "stacks"
     organization, environment = described_by(name, root=root)
@@ -284,9 +290,9 @@ def load_stack(name: str, *, root: Path | None = None) -> Loaded:
 
 
 def described_by(stack: str, *, root: Path | None = None) -> tuple[str, str]:
-    """Return the organization and environment that describe a stack, by its settings or its name.
+    """Return a stack's organization and environment, from its settings or its name.
 
-    Raises SelectionError if one isn't a valid name. root: the project's folder, if not the one from here upward.
+    Raises SelectionError if a name isn't valid. root: the project's folder, by default found from here upward.
     """
     stated = _keys_of(stack_config(stack, root=root))
     by_name = split_stack(stack) if not {"organization", "environment"} <= stated.keys() else ("", "")
@@ -297,9 +303,9 @@ def described_by(stack: str, *, root: Path | None = None) -> tuple[str, str]:
 
 
 def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
-    """Return the files named, the stacks named, or the whole project.
+    """Return the given files, the given stacks, or the whole project.
 
-    Raises SelectionError when both are named, when a stack has no file, or when there is nothing.
+    Raises SelectionError if both are given, a stack has no file, or nothing exists.
     """
     files, stacks = list(dict.fromkeys(files)), list(dict.fromkeys(stacks))
     if files and stacks:
@@ -322,9 +328,9 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
 
 
 def without_parts(loaded: Sequence[Loaded]) -> list[Loaded]:
-    """Return organization files without those that are part of another: such a file has no environments itself.
+    """Return organization files without those that are part of another; such a file has no environments.
 
-    While a path to a part is wrong, a file with only the keys of a part can be the one that is meant.
+    While a path to a part is wrong, the user might mean a file with only the keys of a part.
     """
     parts = {name for each in loaded for name in each.document.parts}
     is_path_wrong = any(problem.rule == "CFG014" for each in loaded for problem in each.document.problems)
@@ -337,7 +343,7 @@ def without_parts(loaded: Sequence[Loaded]) -> list[Loaded]:
 
 
 def _can_be_part(document: Document) -> bool:
-    """Return whether a file states something, and nothing but what another file of an organization can state."""
+    """Return whether a file has only keys that an included file can have, and at least one."""
     allowed = {key for keys in KEYS_OF_FILES.values() for key in keys}
     data = document.parts.get("", document).data
     return isinstance(data, dict) and bool(data) and data.keys() <= allowed
@@ -349,7 +355,7 @@ def policy_file(organization: str) -> str:
 
 
 def policy_settings(organization: str) -> tuple[str, str] | None:
-    """Return name and text of an organization's policy file, None where it has none."""
+    """Return the name and text of an organization's policy file, or None if it has none."""
     name = policy_file(organization)
     file = project_root() / name
     if not file.is_file():
@@ -361,7 +367,7 @@ def policy_settings(organization: str) -> tuple[str, str] | None:
 
 
 def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
-    """Return what a policy file of that name sets, by policy; raises InputError for what is no object of JSON."""
+    """Return the settings of a policy file, by policy. Raises InputError if it isn't a JSON object."""
     try:
         data: Any = json.loads(text)
     except json.JSONDecodeError as error:
@@ -374,7 +380,7 @@ def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
 
 
 def split_stack(name: str) -> tuple[str, str]:
-    """Return organization and environment of a stack by its name, split at the last `-`; raises SelectionError."""
+    """Return the organization and environment in a stack's name, split at the last `-`. Raises SelectionError."""
     organization, dash, environment = name.rpartition("-")
     if not dash or not organization or not environment:
         raise SelectionError(f"`{name}` isn't a valid stack name; use <organization>-<environment>")
@@ -382,9 +388,9 @@ def split_stack(name: str) -> tuple[str, str]:
 
 
 def require_names(stack: str, organization: str, environment: str) -> None:
-    """Raise SelectionError unless a stack's organization and environment are names: a path leads to other files.
+    """Raise SelectionError unless a stack's organization and environment are names, not paths.
 
-    What is reviewed and validated are the files in stacks/; a stack must not be made of another.
+    Only files in stacks/ are reviewed and validated, so a stack must not use other files.
     """
     for key, value in (("organization", organization), ("environment", environment)):
         if not is_name(value):
@@ -395,7 +401,10 @@ def require_names(stack: str, organization: str, environment: str) -> None:
 
 
 def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return the findings of organization files, each once. One in a shared default names the files that use it."""
+    """Return the findings in organization files without duplicates.
+
+    A finding in shared defaults lists the files that use it.
+    """
     users: dict[Finding, list[str]] = {}
     for file in loaded:
         for finding in file.listed_findings:
@@ -408,7 +417,7 @@ def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
 
 
 def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return the problems of the project's other files, and between its organization files, given all of these."""
+    """Return the problems in the project's other files, and conflicts between its organization files."""
     organizations = list(loaded)
     environments = {Path(each.file).stem: environments_in(each.document) for each in organizations}
     folder = project_root() / "stacks"
@@ -418,7 +427,10 @@ def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:
 
 
 def stack_file_problems(documents: Mapping[str, Document], environments: Mapping[str, list[str]]) -> list[Finding]:
-    """Return what is wrong with stack files and with what is nearly one; environments: organization → their names."""
+    """Return the problems of stack files and of files with similar names.
+
+    environments: organization → its environments.
+    """
     findings: list[Finding] = []
     stacks: dict[tuple[str, str], str] = {}
     for file, document in documents.items():
@@ -440,7 +452,7 @@ def stack_file_problems(documents: Mapping[str, Document], environments: Mapping
 
 
 def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return where environments of different files contradict each other about one cluster."""
+    """Return conflicts between environments in different files about the same cluster."""
     findings: list[Finding] = []
     before: list[tuple[Loaded, Plan]] = []
     for file in loaded:
@@ -456,7 +468,7 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
 
 
 def problems_with_others(own: Loaded) -> list[Finding]:
-    """Return the errors of a stack's environment that only the project's other organization files show."""
+    """Return the errors in a stack's environment that only a comparison with the project's other files shows."""
     others = [load(file) for file in organization_files() if file.resolve() != Path(own.file).resolve()]
     return [
         finding
@@ -482,9 +494,10 @@ def _same_cluster(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Fin
         f"{plan.stack} and {other_plan.stack} ({_place(earlier, 'cluster', 'name')}) both have a cluster {cluster} in "
         f"{region}; cluster names are unique in an account and region"
     )
-    # Of two names that an account writes down, one has to change; else to write it down may be all.
+    # If two names in one account are the same, one must change. If the accounts aren't stated, stating them can be
+    # enough.
     is_same_account = plan.spec.account and other_plan.spec.account
-    # Stacks of a repository differ in name; `cluster` with the environment's name may be a third file's.
+    # Stack names are unique in a repository, but `cluster` with the environment's name can exist in a third file.
     fix = f"Use `{plan.stack}`" + (
         "." if is_same_account else "; or, if their accounts differ, set `account` in both files."
     )
@@ -492,7 +505,10 @@ def _same_cluster(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Fin
 
 
 def _between_stacks(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Iterator[Finding]:
-    """Yield where a stack contradicts one of another file: both govern one cluster, or this one has less of it."""
+    """Yield conflicts between a stack and a stack of another file.
+
+    Both govern one cluster, or it has less than stated here.
+    """
     (file, plan), (_, other_plan) = own, other
     second = second_governance(plan.spec, other_plan.spec, plan.stack, other_plan.stack)
     if second is not None:
@@ -584,7 +600,7 @@ def _wrong_stack_file(
 
 
 def stack_config(stack: str, *, root: Path | None = None) -> dict[str, Any]:
-    """Return the configuration in a stack's own file, {} without one; raises SelectionError if it is broken."""
+    """Return the configuration in a stack's own file, or {}. Raises SelectionError if the file is invalid."""
     settings = (root or project_root()) / "stacks" / f"Pulumi.{stack}.yaml"
     if not settings.is_file():
         return {}
@@ -607,6 +623,6 @@ def _config_of(document: Document) -> dict[str, Any]:
 
 
 def environments_in(document: Document) -> list[str]:
-    """Return the names of the environments that a text has, whatever else is wrong with it."""
+    """Return the environment names in a text, even if the text has errors."""
     environments = document.data.get("environments") if isinstance(document.data, dict) else None
     return sorted(environments) if isinstance(environments, dict) else []

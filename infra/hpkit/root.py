@@ -6,7 +6,7 @@ __all__ = ["project_root"]
 
 
 def project_root() -> Path:
-    """Return the folder that holds Pulumi.yaml, from here upward; here if no parent has one."""
+    """Return the folder with Pulumi.yaml, searched from here upward, or the current folder if no parent has one."""
     working_folder = Path.cwd()
     for folder in (working_folder, *working_folder.parents):
         if (folder / "Pulumi.yaml").is_file():

@@ -1,6 +1,6 @@
-"""Calls AWS: in parallel, with retries where it throttles; a failed call is a response as well.
+"""Calls AWS in parallel, with retries when throttled; a failed call is also a result.
 
-Does not: write. Every call comes from `calls`, and they only Describe, Get and List.
+It never writes: every call comes from `calls`, and these only Describe, Get and List.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,9 +28,12 @@ Progress = Callable[[int, int], None]
 
 
 def call_all(session: Session, calls: Iterable[ApiCall], *, on_progress: Progress) -> dict[str, Any]:
-    """Return key of the call → complete result or FailedCall; on_progress gets the number of responses and of calls."""
+    """Return key of the call → complete result or FailedCall.
+
+    On_progress gets the numbers of completed and of all calls.
+    """
     pending_calls = list(calls)
-    # Threads may share clients, but not a session.
+    # Threads can share clients, but not a session.
     clients = {service: _client(session, service) for service in sorted({call.service for call in pending_calls})}
     results: dict[str, Any] = {}
     with ThreadPoolExecutor(max_workers=_MAX_PARALLEL) as pool:
@@ -57,7 +60,7 @@ def _call(client: Any, call: ApiCall) -> Any:
             result = client.get_paginator(method).paginate(**call.params).build_full_result()
         else:
             result = getattr(client, method)(**call.params)
-        # Services leave out an empty list; the checks should not need to know that.
+        # Services omit empty lists; the checks shouldn't need to handle that.
         return {**dict.fromkeys(_list_members(client, call), ()), **result}
     except botocore.exceptions.ClientError as error:
         details = error.response.get("Error", {})

@@ -1,4 +1,4 @@
-"""A call of an AWS API that only reads, and what comes back."""
+"""Read-only AWS API calls and their results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,18 +6,18 @@ from typing import Any
 
 __all__ = ["ApiCall", "FailedCall", "Responses"]
 
-# The prefix of a service's actions in IAM, where it is not the SDK's name of the service.
+# The prefix of a service's actions in IAM, if it isn't the SDK's name of the service.
 _IAM_PREFIXES = {"service-quotas": "servicequotas", "sso-admin": "sso"}
-# Actions that have another name than their operation (Service Authorization Reference).
+# Actions whose name differs from their operation (Service Authorization Reference).
 _IAM_ACTIONS = {"s3:GetBucketEncryption": "s3:GetEncryptionConfiguration"}
 _DENIED = ("AccessDenied", "UnauthorizedOperation", "NotAuthorized", "Forbidden")
-# Codes of services, and names of the SDK's exceptions of IAM Identity Center.
+# Error codes of services, and names of the SDK's exceptions for IAM Identity Center.
 _EXPIRED = ("ExpiredToken", "RequestExpired", "SSOToken", "TokenRetrieval")
 
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """A call of an AWS API that only reads, in the API's own names."""
+    """A read-only call of an AWS API, with the API's own names."""
 
     service: str
     operation: str
@@ -25,7 +25,7 @@ class ApiCall:
 
     @property
     def key(self) -> str:
-        """Return the key of the call, different for every service, operation and parameter."""
+        """Return a key that is unique for service, operation and parameters."""
         params = ", ".join(f"{name}={value}" for name, value in sorted(self.params.items()))
         return f"{self.service}:{self.operation}({params})"
 
@@ -38,7 +38,7 @@ class ApiCall:
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """A call without a result; code is the service's error code, or the name of the SDK's exception."""
+    """A failed call; code is the service's error code, or the name of the SDK's exception."""
 
     action: str
     code: str
@@ -58,7 +58,7 @@ class FailedCall:
 
     @property
     def fix(self) -> str:
-        """Return what makes the call succeed the next time."""
+        """Return advice that makes the call succeed next time."""
         if any(word in self.code for word in _DENIED):
             return f"Allow {self.action} to the caller"
         if any(word in self.code for word in _EXPIRED):
@@ -73,15 +73,15 @@ class FailedCall:
 
 
 class Responses:
-    """The responses by call: complete results (all pages), or failures."""
+    """Results by call: complete ones (all pages), or failures."""
 
     def __init__(self, results: Mapping[str, Any]) -> None:
         self._results = dict(results)
 
     def of(self, call: ApiCall) -> Any:
-        """Return the result of a call, or its FailedCall; a call that was never made is a FailedCall as well."""
+        """Return the result of a call, or its FailedCall; a call that was never made is a FailedCall too."""
         return self._results.get(call.key, FailedCall(call.action, "NotAsked", "the call was not made"))
 
     def merged(self, results: Mapping[str, Any]) -> "Responses":
-        """Return these responses with more of them."""
+        """Return these results with additional ones."""
         return Responses({**self._results, **results})

@@ -1,6 +1,6 @@
-"""Calls the Kubernetes API of an existing EKS cluster, with a token of the caller's AWS credentials.
+"""Calls the Kubernetes API of an existing EKS cluster, with a token from the caller's AWS credentials.
 
-Does not: write, nor use a kubeconfig. Endpoint and certificate are those of DescribeCluster.
+It never writes, and doesn't use a kubeconfig. Endpoint and certificate come from DescribeCluster.
 """
 
 import base64
@@ -29,10 +29,10 @@ _KUEUE_NAMESPACE: Final = "kueue-system"
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _Found = TypeVar("_Found")
 _TIMEOUT: Final = (5, 30)
-# EKS takes a presigned GetCallerIdentity of at most 15 minutes as a token (aws-iam-authenticator, API authorization).
+# EKS accepts a presigned GetCallerIdentity of at most 15 minutes as a token (aws-iam-authenticator, API authorization).
 _TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - it marks tokens, and is none
 _TOKEN_SECONDS: Final = 60
-# What is raised where an API server cannot be reached, refuses the caller, or does not serve a resource.
+# Raised if an API server can't be reached, rejects the caller, or doesn't serve a resource.
 KUBERNETES_ERRORS: Final = (
     ApiException,
     ResourceNotFoundError,
@@ -40,13 +40,13 @@ KUBERNETES_ERRORS: Final = (
     BotoCoreError,
     OSError,
     KeyError,
-    # Of a certificate that is none, and of an answer that is no JSON.
+    # Raised for an invalid certificate, and for a response that isn't JSON.
     ValueError,
 )
 
 
 class _ApiClient(ApiClient):
-    """A client whose every call has a timeout: the discovery of resources takes none."""
+    """A client with a timeout for every call, because resource discovery accepts none."""
 
     def call_api(self, *args: Any, **options: Any) -> Any:
         """Call with the timeout."""
@@ -54,24 +54,24 @@ class _ApiClient(ApiClient):
 
 
 class _Configuration(Configuration):
-    """Settings with a new token for each call: EKS takes one for 15 minutes, and a drain can last longer."""
+    """A configuration with a new token for each call, because EKS accepts a token for only 15 minutes."""
 
     def __init__(self, host: str, token: Callable[[], str]) -> None:
         super().__init__(host=host)
         self._new_token = token
-        # The client asks for the token of what it finds here.
+        # The client requests the token if it finds this key.
         self.api_key = {"authorization": ""}
 
     def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:  # noqa: ARG002 - the client's own
-        """Return the header of a new token."""
+        """Return the header with a new token."""
         return f"Bearer {self._new_token()}"
 
 
 def find_inside(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
-    """Return what hpkit must know of an existing cluster, or why it could not be seen.
+    """Return hpkit's view of an existing cluster, or why it couldn't be read.
 
-    apiGroups and deployments show a Kueue: without Kueue's API group the deployments decide, since one with the
-    add-on's name would be in its way. nodes: the names of those that aren't HyperPod's.
+    apiGroups and deployments indicate Kueue. Without Kueue's API group, the deployments decide, because one with the
+    add-on's name would conflict with it. nodes: the names of nodes that don't belong to HyperPod.
     """
 
     def read_lists(client: Any) -> dict[str, list[str]]:
@@ -102,7 +102,7 @@ def find_admission(session: Session, cluster: Mapping[str, Any]) -> dict[str, di
 
 
 def _asked(session: Session, cluster: Mapping[str, Any], read_with: Callable[[Any], _Found]) -> _Found | FailedCall:
-    """Return what was seen with a client of the cluster, or why nothing was."""
+    """Return what a client of the cluster read, or why it couldn't."""
     try:
         with dynamic_client(session, cluster) as client:
             return read_with(client)
@@ -119,19 +119,19 @@ def _deployments(client: Any) -> list[str]:
 
 @contextmanager
 def dynamic_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[Any]:
-    """Give a dynamic client of the Kubernetes API of an EKS cluster, as EKS's DescribeCluster describes it.
+    """Return a dynamic client of the Kubernetes API of an EKS cluster, from EKS's DescribeCluster.
 
-    Whatever goes wrong, now or while it is used, is one of KUBERNETES_ERRORS.
+    Any failure, now or later, is one of KUBERNETES_ERRORS.
     """
     with api_client(session, cluster) as client, tempfile.TemporaryDirectory() as folder:
         untyped: Any = DynamicClient
-        # By default the discovered resources stay in a shared file, and may be gone the next time.
+        # By default, discovered resources are cached in a shared file, and might be outdated.
         yield untyped(client, cache_file=str(Path(folder) / "resources.json"))
 
 
 @contextmanager
 def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[ApiClient]:
-    """Give a client of the Kubernetes API of an EKS cluster; what goes wrong is one of KUBERNETES_ERRORS."""
+    """Return a client of the Kubernetes API of an EKS cluster; any failure is one of KUBERNETES_ERRORS."""
     with tempfile.TemporaryDirectory() as folder:
         certificate = Path(folder) / "ca.pem"
         certificate.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
@@ -143,7 +143,7 @@ def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[ApiClie
 
 
 def _tokens(session: Session, name: str) -> Callable[[], str]:
-    """Return what makes a token for a cluster; to sign one asks nobody."""
+    """Return a function that creates a token for a cluster; signing makes no request."""
     client = session.client("sts")
     signer = RequestSigner(
         client.meta.service_model.service_id,

@@ -1,4 +1,4 @@
-"""Finds out by itself what only the machine that asks can say: its own address, and whether an endpoint answers it."""
+"""Determines facts that only this machine knows: its public address, and whether an endpoint is reachable."""
 
 import socket
 from typing import Final
@@ -10,7 +10,7 @@ from hpkit.clients.calls import FailedCall
 
 __all__ = ["find_address", "try_endpoint"]
 
-# Amazon's own: it answers with the address that a request came from.
+# Amazon's service, which returns the address that a request came from.
 _CHECKIP: Final = "https://checkip.amazonaws.com"
 _SECONDS: Final = 5.0
 _HTTPS: Final = 443
@@ -18,9 +18,9 @@ _MOST_BYTES: Final = 64
 
 
 def find_address(endpoint: str = "") -> str | FailedCall:
-    """Return the address by which the internet sees this machine, as AWS sees it.
+    """Return this machine's public address, as AWS sees it.
 
-    endpoint: that of the local cloud, which answers "" where callers are wherever the stack admits them.
+    endpoint: the local cloud's, which returns "" if the stack admits callers from anywhere.
     """
     url = f"{endpoint.rstrip('/')}/_hpkit/address" if endpoint else _CHECKIP
     try:

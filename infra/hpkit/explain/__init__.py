@@ -1,4 +1,4 @@
-"""What a plan means for one team or one instance group: facts, and the same in words."""
+"""Explains a plan for one team or instance group, as data and as text."""
 
 from hpkit.explain.group import GroupExplanation, explain_group
 from hpkit.explain.places import PlacedValue, places_of_group, places_of_team, values_of

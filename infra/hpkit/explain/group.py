@@ -1,4 +1,4 @@
-"""What one instance group is, who keeps its count, and which teams' quota depends on it."""
+"""Explains an instance group: its nodes, what manages their number, and which teams' quota depends on it."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ __all__ = ["GroupExplanation", "explain_group"]
 
 @dataclass(frozen=True, slots=True)
 class GroupExplanation:
-    """All of one instance group in one environment.
+    """An instance group in one environment.
 
-    node_pools: those that add nodes to it. quotas: capacity and teams' parts of its types, over all groups of those
-    types; none for a restricted group, which no quota counts.
+    node_pools: the NodePools that add nodes to it. quotas: capacity and teams' quota of its types, over all groups with
+    those types; empty for a restricted group, which quotas don't count.
     """
 
     plan: Plan
@@ -28,12 +28,12 @@ class GroupExplanation:
 
     @property
     def node_class(self) -> str | None:
-        """Return the NodeClass that names the group, None where Karpenter does not own its count."""
+        """Return the NodeClass that contains the group, or None if Karpenter doesn't manage its count."""
         return self.group.node_class if isinstance(self.group, GroupPlan) else None
 
 
 def explain_group(plan: Plan, name: str) -> GroupExplanation:
-    """Return what a plan means for an instance group; raises SelectionError for one that is not there."""
+    """Return the explanation of an instance group. Raises SelectionError if it doesn't exist."""
     group = next((each for each in plan.all_groups if each.spec.name == name), None)
     if group is None:
         suggestion = hint(name, (each.spec.name for each in plan.all_groups))

@@ -1,4 +1,4 @@
-"""Where the files set what a team, an instance group or a whole environment has."""
+"""Finds where files set the values of a team, an instance group or an environment."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["PlacedValue", "places_of_group", "places_of_team", "values_of"]
 
 @dataclass(frozen=True, slots=True)
 class PlacedValue:
-    """A value that an environment uses, and its place. inherited: it's stated for several environments or files."""
+    """A value that an environment uses, and its position. inherited: it's set for several environments or files."""
 
     path: Path
     value: Any
@@ -20,7 +20,7 @@ class PlacedValue:
 
 
 def places_of_team(document: Document, environment: str, team: str) -> list[tuple[Path, Mark]]:
-    """Return the path and the place of a team, of its quota, and of each setting that the environment has for it."""
+    """Return path and position of a team, of its quota, and of each setting that the environment has for it."""
     governance: Path = ("environments", environment, "governance")
     teams = value_at(document.data, ("teams",)) or ()
     paths: list[Path] = [("teams", index) for index, each in enumerate(teams) if value_at(each, ("name",)) == team]
@@ -31,7 +31,7 @@ def places_of_team(document: Document, environment: str, team: str) -> list[tupl
 
 
 def places_of_group(document: Document, environment: str, group: str) -> list[tuple[Path, Mark]]:
-    """Return the path and the place of an instance group."""
+    """Return path and position of an instance group."""
     cluster: Path = ("environments", environment, "cluster")
     paths = [
         (*cluster, key, index)
@@ -43,14 +43,14 @@ def places_of_group(document: Document, environment: str, group: str) -> list[tu
 
 
 def _keys(document: Document, path: Path) -> Iterator[Path]:
-    """Yield the path of each key of a map: each can come from another file."""
+    """Yield the path of each key of a map, because each can come from another file."""
     value = value_at(document.data, path)
     for key in value if isinstance(value, dict) else ():
         yield (*path, key)
 
 
 def values_of(document: Document, environment: str) -> list[PlacedValue]:
-    """Return each value that the files state for an environment: its own, inherited ones, and the organization's."""
+    """Return each value that the files set for an environment: its own, inherited ones, and the organization's."""
     return [
         PlacedValue(path, value, mark, _is_inherited(document, path, mark))
         for path, value in _leaves(document.data, ())
@@ -60,7 +60,7 @@ def values_of(document: Document, environment: str) -> list[PlacedValue]:
 
 
 def _is_inherited(document: Document, path: Path, mark: Mark) -> bool:
-    """Return whether a value comes from the file of `defaults`, or from `environmentDefaults`."""
+    """Return whether a value comes from the `defaults` file or from `environmentDefaults`."""
     if mark.file and mark.file == document.defaults:
         return True
     own = document.parts.get(mark.file)
@@ -69,7 +69,7 @@ def _is_inherited(document: Document, path: Path, mark: Mark) -> bool:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield path and value of each that has no values with a path of their own; a list of texts is one."""
+    """Yield path and value of each entry that has no nested values; a list of texts is one value."""
     steps: list[str | int] = []
     if isinstance(value, dict):
         steps = list(value)

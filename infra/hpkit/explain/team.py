@@ -1,7 +1,7 @@
-"""What one team has, lends and may borrow, and which teams compete with it.
+"""Explains what a team has, lends and can borrow, and which teams compete with it.
 
-Sources: SageMaker HyperPod developer guide, "Policies" and "Compute allocation" of task governance. That a lender takes
-back regardless of the borrower's priority is deduced from AWS's workshop, which evicts a borrower of equal priority.
+Sources: SageMaker HyperPod developer guide, "Policies" and "Compute allocation" of task governance. AWS's workshop,
+which evicts a borrower of equal priority, implies that lenders reclaim regardless of the borrower's priority.
 """
 
 from collections.abc import Iterable
@@ -19,20 +19,20 @@ from hpkit.text.spelling import near
 
 __all__ = ["Bound", "Peer", "TeamExplanation", "TypeExplanation", "explain_team"]
 
-# What keeps a team from borrowing more:
+# Reasons why a team can't borrow more:
 # - It never borrows.
-# - It has nothing that a percentage could refer to.
+# - It has no quota that a percentage could apply to.
 # - Its own limit.
-# - Others lend no more.
+# - Others don't lend more.
 Bound = Literal["strategy", "noQuota", "limit", "lenders"]
 
-# What jobs ask for of an instance, in the order of quota's dimensions behind the whole instances.
+# The resources of an instance that jobs request, in the order of quota's dimensions after whole instances.
 _RESOURCES = ("accelerators", "vCPU", "GiB of memory")
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Another team, and how many instances of a type this is about."""
+    """Another team, and a number of instances of one type."""
 
     team: str
     instances: Amount
@@ -41,14 +41,14 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class TypeExplanation:
-    """One instance type: the team's part, and who lends to it and borrows from it.
+    """One instance type: the team's quota, its lenders and its borrowers.
 
-    - accelerators, slices: None where the catalog doesn't know them.
-    - parts: what is reserved of each resource, if it isn't the same part of an instance. Then no job can use as many
-      instances as reserved says.
-    - percent: None where the limit is in instances.
-    - borrowers: how much of the team's own each may hold at most.
-    - idle: what no team reserved and the policy lends.
+    - accelerators, slices: None if the catalog doesn't know them.
+    - parts: the reserved amount of each resource, if they aren't the same fraction of an instance. Then no job can use
+      as many instances as reserved states.
+    - percent: None if the limit is in instances.
+    - borrowers: how much of the team's own quota each can borrow at most.
+    - idle: unreserved instances that the policy lends.
     """
 
     quota: TypeQuota
@@ -69,9 +69,9 @@ class TypeExplanation:
 
 @dataclass(frozen=True, slots=True)
 class TeamExplanation:
-    """All of one team in one environment.
+    """A team in one environment.
 
-    rivals: the teams that may borrow where it may, the highest weight first.
+    rivals: the teams that can borrow the same instances, those with the highest weight first.
     """
 
     plan: Plan
@@ -84,7 +84,7 @@ class TeamExplanation:
 
 
 def explain_team(plan: Plan, name: str, organization_teams: Iterable[str] = ()) -> TeamExplanation:
-    """Return what a plan means for a team; organization_teams are those that the file knows, with or without quota.
+    """Return the explanation of a team; organization_teams are all teams in the file, with or without quota.
 
     Raises SelectionError for a team that has no quota in this environment.
     """

@@ -1,1 +1,1 @@
-"""Grafana: dashboards and alert rules of a stack as code, and how they get into its workspace."""
+"""Grafana: a stack's dashboards and alert rules as code, and applying them to a workspace."""

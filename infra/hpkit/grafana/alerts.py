@@ -1,7 +1,7 @@
-"""Alert rules that Grafana evaluates, whom they notify, and the part of the notification policy that says so.
+"""Alert rules that Grafana evaluates, their contact point, and their branch of the notification policy.
 
 Source of the model: Grafana documentation, "Alerting provisioning HTTP API". One rule covers all teams, nodes or GPUs:
-Grafana makes an alert of each series that its query returns.
+Grafana creates an alert for each series that its query returns.
 """
 
 from typing import Any, Final
@@ -13,7 +13,7 @@ from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX, Plan
 
 __all__ = ["STACK_LABEL", "alert_rules", "contact_point", "route"]
 
-# Only alerts with this label take hpkit's branch of the notification policy.
+# Only alerts with this label use hpkit's branch of the notification policy.
 STACK_LABEL: Final = "hpkit_stack"
 _GROUP: Final = "hpkit"
 _RANGE_SECONDS: Final = 600
@@ -21,9 +21,9 @@ _MINUTES_OF_AN_HOUR: Final = 60
 
 
 def alert_rules(plan: Plan) -> list[dict[str, Any]]:
-    """Return the rules of a stack, none where its file asks for none.
+    """Return a stack's rules; none if its file requests none.
 
-    Of waits and preemptions Managed Prometheus tells where it has somebody to tell; Grafana would say it twice.
+    Without the alerts that Managed Prometheus sends about waits and preemptions, because Grafana would repeat them.
     """
     spec = plan.spec.observability
     if spec is None or spec.grafana_alerts is None:
@@ -33,7 +33,7 @@ def alert_rules(plan: Plan) -> list[dict[str, Any]]:
 
 
 def contact_point(plan: Plan, topic_arn: str) -> dict[str, Any]:
-    """Return the contact point: the topic, published to with the role of the workspace.
+    """Return the contact point: the topic, to which the workspace's role publishes.
 
     Source of the settings: Amazon Managed Grafana user guide, Alerting Notification Channels API; the Terraform
     provider of Grafana, contact point `sns`.
@@ -49,7 +49,7 @@ def contact_point(plan: Plan, topic_arn: str) -> dict[str, Any]:
 
 
 def route(plan: Plan) -> dict[str, Any]:
-    """Return the branch of the notification policy that brings the stack's alerts, and no others, to its topic."""
+    """Return the branch of the notification policy that sends only the stack's alerts to its topic."""
     return {
         "receiver": _receiver(plan),
         "object_matchers": [[STACK_LABEL, "=", plan.stack]],
@@ -73,7 +73,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
         f"max by (cluster_queue, flavor, resource) (kueue_cluster_queue_{name})"
         for name in ("resource_usage", "nominal_quota")
     )
-    # The resource that a team has most of its guarantee of: sums of GPUs and bytes would say nothing.
+    # The resource with the highest share of a team's guarantee: sums of GPUs and bytes would be meaningless.
     fullest = f"max by (cluster_queue) ({usage} / ({quota} > 0))"
     return [
         _rule(
@@ -105,7 +105,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
 
 
 def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
-    # Of ten minutes, so that a pause between two steps of training does not begin the count anew.
+    # Over ten minutes, so that a pause between two training steps doesn't restart the count.
     busy = 'avg_over_time(DCGM_FI_DEV_GPU_UTIL{namespace=~"hyperpod-ns-.+"}[10m])'
     mean = _by_team(f"avg by (namespace) ({busy})", "namespace")
     return [
@@ -130,7 +130,7 @@ def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             plan,
             "gpu-idle",
             "Allocated GPUs are idle",
-            # The idle share: a utilization of 0 would not be above the rule's threshold.
+            # The idle share, because a utilization of 0 isn't above the rule's threshold.
             f"100 - {mean} > {100 - spec.idle_gpu_percent}",
             f"GPUs of {{{{ $labels.team }}}} were less than {spec.idle_gpu_percent}% busy for {spec.idle_gpu_hours} h.",
             minutes=spec.idle_gpu_hours * _MINUTES_OF_AN_HOUR,
@@ -155,7 +155,7 @@ def _of_nodes(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
 
 
 def _by_team(expression: str, label: str) -> str:
-    """Return an expression whose series have the label `team` as well, read off a ClusterQueue or a namespace."""
+    """Return an expression whose series also have the label `team`, taken from a ClusterQueue or a namespace."""
     suffix = "" if label == "namespace" else CLUSTER_QUEUE_SUFFIX
     return f'label_replace({expression}, "team", "$1", "{label}", "{NAMESPACE_PREFIX}(.*){suffix}")'
 
@@ -163,7 +163,7 @@ def _by_team(expression: str, label: str) -> str:
 def _rule(
     plan: Plan, name: str, title: str, expression: str, summary: str, *, minutes: int, severity: str = "warning"
 ) -> dict[str, Any]:
-    """Return a rule that fires for each series of the expression that is above 0 for so many minutes."""
+    """Return a rule that fires for each series of the expression that is above 0 for a number of minutes."""
     return {
         "uid": uid_of(plan.stack, name),
         "title": title,
@@ -172,7 +172,7 @@ def _rule(
         "condition": "B",
         "data": [_query(plan, expression), _THRESHOLD],
         "for": f"{minutes}m",
-        # No series is no trouble; a query that fails is shown as an error of the rule.
+        # No series means no problem; a failing query appears as an error of the rule.
         "noDataState": "OK",
         "execErrState": "Error",
         "labels": {"severity": severity, STACK_LABEL: plan.stack},
@@ -190,7 +190,7 @@ def _query(plan: Plan, expression: str) -> dict[str, Any]:
     }
 
 
-# Grafana's own expression over the query before it.
+# A Grafana expression over the previous query.
 _THRESHOLD: Final[dict[str, Any]] = {
     "refId": "B",
     "relativeTimeRange": {"from": 0, "to": 0},

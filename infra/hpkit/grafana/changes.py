@@ -1,4 +1,4 @@
-"""What differs between what a workspace should hold and what it holds; pure."""
+"""Compares a workspace's objects with the desired ones, without side effects."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a workspace holds of one stack: hpkit's objects by kind and uid, and the whole notification policy."""
+    """A workspace's objects for one stack: hpkit's objects by kind and UID, and the whole notification policy."""
 
     objects: Mapping[tuple[Kind, str], GrafanaObject]
     policy: Mapping[str, Any]
@@ -22,10 +22,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: what is made, updated or deleted, and where it differs.
+    """One change: the object to create, update or delete, and its differences.
 
-    uid: empty for the notification policy, of which a workspace has one. body: what Grafana is sent, empty for a
-    deletion; version: what an update is made of, None where Grafana counts none.
+    uid: empty for the notification policy, because a workspace has only one. body: the request to Grafana, empty for a
+    deletion; version: the version to update, or None if Grafana has no versions.
     """
 
     action: Literal["create", "update", "delete"]
@@ -46,7 +46,7 @@ class Change:
 
 
 def changes(desired: Desired, live: Found, *, stack: str) -> list[Change]:
-    """Return what brings a workspace to what it should hold, in an order in which each change can be made."""
+    """Return the changes to a workspace, in an order in which each one succeeds."""
     desired_by_key = {(each.kind, each.uid): each for each in desired.objects}
     steps = [step for each in desired.objects if (step := _step(each, live.objects.get((each.kind, each.uid))))]
     deletions = [
@@ -56,7 +56,7 @@ def changes(desired: Desired, live: Found, *, stack: str) -> list[Change]:
         if live_object.kind == kind and key not in desired_by_key
     ]
     policy = _policy_step(desired.route, live.policy, stack)
-    # A rule may not fire before its branch is there; a contact point that a branch names cannot be deleted.
+    # A rule can't fire before its branch exists; a contact point that a branch uses can't be deleted.
     rules = [each for each in steps if each.kind == "alert rule"]
     others = [each for each in steps if each.kind != "alert rule"]
     gone_rules = [each for each in deletions if each.kind == "alert rule"]
@@ -73,7 +73,7 @@ def _step(desired: GrafanaObject, live: GrafanaObject | None) -> Change | None:
 
 
 def differences(desired: Any, live: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths at which something is not as wanted; Grafana's other settings are left alone."""
+    """Yield the paths of differences from the desired object; Grafana's other settings are ignored."""
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         for key, value in desired.items():
             yield from differences(value, live.get(key), f"{path}.{key}" if path else key)
@@ -104,7 +104,7 @@ def _policy_step(route: dict[str, Any] | None, policy: Mapping[str, Any], stack:
     if route is not None and len(own) == 1 and not list(differences(route, own[0])):
         return []
     rest = without_route(policy, stack)
-    # First, since the branches of others may match everything.
+    # First, because other branches might match everything.
     routes = [*([route] if route else []), *rest["routes"]]
     action: Literal["create", "update", "delete"] = "delete" if route is None else "update" if own else "create"
     return [Change(action, "notification policy", f"branch of {stack}", "", {**rest, "routes": routes})]

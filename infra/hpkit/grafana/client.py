@@ -1,7 +1,7 @@
-"""Grafana's HTTP API, as far as hpkit uses it: its own objects by uid, and the notification policy.
+"""The part of Grafana's HTTP API that hpkit uses: its own objects by UID, and the notification policy.
 
 Source: Grafana documentation, HTTP API (data source, folder, dashboard, search, alerting provisioning), version 10.4
-and 12.4. A body says what is wrong in `message`.
+and 12.4. Errors are in the body's `message`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 _NOT_FOUND: Final = 404
-_ERRORS: Final = 300  # an address that leads elsewhere isn't followed: it could be another's
+_ERRORS: Final = 300  # Redirects aren't followed: they could lead to another server.
 _CHANGED_MEANWHILE: Final = (409, 412)
 _SECONDS: Final = urllib3.Timeout(connect=5, read=30)
-# Of reading alone: a write that was cut off may have happened.
+# Only for reads: an interrupted write might have happened.
 _RETRIES: Final = urllib3.Retry(3, backoff_factor=0.5, status_forcelist=(429, 502, 503), raise_on_status=False)
 _PAGE: Final = 5000
-# With it people may go on to change the policy in Grafana, which otherwise only the API could.
+# This lets people edit the policy in Grafana, which otherwise only the API could change.
 _EDITABLE: Final = {"X-Disable-Provenance": "true"}
 _PATHS: Final[Mapping[Kind, str]] = {
     "data source": "/api/datasources/uid/{uid}",
@@ -50,14 +50,14 @@ _POLICIES: Final = "/api/v1/provisioning/policies"
 
 
 class Client:
-    """One workspace's Grafana; every method raises ToolError with what Grafana said."""
+    """A workspace's Grafana; every method raises ToolError with Grafana's message."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._pool = urllib3.PoolManager(timeout=_SECONDS)
 
     def read(self, stack: str) -> Found:
-        """Return what the workspace holds of a stack: whatever has a uid of it."""
+        """Return the workspace's objects for a stack: all that have a UID of the stack."""
         prefix = prefix_of(stack)
         found = (*self._data_sources(), *self._folder(stack), *self._alerting())
         objects = {(each.kind, each.uid): each for each in found if each.uid.startswith(prefix)}
@@ -65,7 +65,7 @@ class Client:
         return Found(objects, self._find(_POLICIES) or {})
 
     def carry_out(self, change: Change, *, stack: str) -> None:
-        """Make, update or delete one object, or write the notification policy."""
+        """Create, update or delete one object, or write the notification policy."""
         if change.kind == "notification policy":
             self._set_policy(change.body)
         elif change.action == "delete":
@@ -99,7 +99,7 @@ class Client:
             yield GrafanaObject("alert rule", body["uid"], body["title"], body)
 
     def _set_policy(self, policy: Mapping[str, Any]) -> None:
-        # What was provisioned by the API stays so: Grafana refuses to take that mark away.
+        # Objects provisioned by the API keep that mark; Grafana refuses to remove it.
         headers = {} if policy.get("provenance") == "api" else _EDITABLE
         body = {key: value for key, value in policy.items() if key != "provenance"}
         self._call("PUT", _POLICIES, body, headers=headers)
@@ -119,7 +119,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         may_be_gone: bool = False,
     ) -> Any:
-        """Return what Grafana answers, None for what is not there where that may be."""
+        """Return Grafana's response, or None for a missing object if that is allowed."""
         sent = None if body is None else json.dumps(body).encode()
         try:
             answer = self._pool.request(
@@ -153,7 +153,7 @@ def _path(kind: Kind, uid: str) -> str:
 
 
 def _versioned(change: Change) -> Mapping[str, Any]:
-    """Return what is sent: Grafana refuses a version that is no longer the newest."""
+    """Return the request body. Grafana rejects a version that isn't the newest."""
     return change.body if change.version is None else {**change.body, "version": change.version}
 
 

@@ -1,7 +1,7 @@
-"""The dashboards of a stack: those of the cluster, and one for each team that the file names.
+"""A stack's dashboards: the cluster's, and one for each team that the file lists.
 
-`data/*.json` are dashboards as Grafana exports them, without what Grafana fills in. To change one, import it in
-Grafana, edit it, and save its JSON model there. A stack gets them with its own uids, titles and first choices.
+`data/*.json` are dashboards as Grafana exports them, without the fields that Grafana sets. To change one, import it in
+Grafana, edit it, and save its JSON model there. Each stack gets them with its own UIDs, titles and defaults.
 """
 
 import json
@@ -19,7 +19,7 @@ _OF_CLUSTER: Final = ("teams", "waits", "cluster", "gpus", "nodes")
 
 
 def dashboards(plan: Plan) -> list[dict[str, Any]]:
-    """Return the dashboards of a stack, those of the cluster first."""
+    """Return a stack's dashboards, the cluster's first."""
     spec = plan.spec.observability
     named = spec.grafana_dashboards.teams if spec else None
     teams = [team.name for team in plan.teams if not team.is_shared_pool and (named is None or team.name in named)]
@@ -28,7 +28,7 @@ def dashboards(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _dashboard(plan: Plan, file: str, team: str = "") -> dict[str, Any]:
-    """Return a dashboard for a stack; that of a team has its name in place of the variable."""
+    """Return a dashboard for a stack; a team's dashboard has the team's name in place of the variable."""
     text = (files("hpkit.grafana") / "data" / f"{file}.json").read_text(encoding="utf-8")
     board: dict[str, Any] = json.loads(text.replace("$team", team) if team else text)
     chosen = {"datasource": uid_of(plan.stack, DATA_SOURCE_NAME), "resource": _main_resource(plan)}
@@ -46,6 +46,6 @@ def _dashboard(plan: Plan, file: str, team: str = "") -> dict[str, Any]:
 
 
 def _main_resource(plan: Plan) -> str:
-    """Return what most of the capacity is counted in: accelerators where there are any, else CPUs."""
+    """Return the resource that most of the capacity is counted in: accelerators if any exist, otherwise CPUs."""
     found = (find_instance_type(name) for name in sorted(plan.capacity))
     return next((each.accelerator_resource for each in found if each and each.accelerator_resource), "cpu")

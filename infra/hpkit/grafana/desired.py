@@ -1,4 +1,4 @@
-"""All that a stack has in its Grafana workspace, as Grafana's HTTP API takes it."""
+"""All objects of a stack in its Grafana workspace, as requests to Grafana's HTTP API."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -12,13 +12,13 @@ from hpkit.plan.model import Plan
 __all__ = ["KINDS", "Desired", "GrafanaObject", "Kind", "desired"]
 
 Kind = Literal["data source", "folder", "dashboard", "contact point", "alert rule"]
-# In the order in which they need each other.
+# In the order of their dependencies.
 KINDS: Final[tuple[Kind, ...]] = ("data source", "folder", "dashboard", "contact point", "alert rule")
 
 
 @dataclass(frozen=True, slots=True)
 class GrafanaObject:
-    """One object; body is what Grafana is sent, and what is compared with what it has."""
+    """One object; body is the request to Grafana, and is compared with the existing object."""
 
     kind: Kind
     uid: str
@@ -28,17 +28,17 @@ class GrafanaObject:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Objects in the order in which they are made, and the branch of the notification policy, None without alerts."""
+    """Objects in the order of their creation, and the branch of the notification policy, None without alerts."""
 
     objects: tuple[GrafanaObject, ...]
     route: dict[str, Any] | None
 
 
 def desired(plan: Plan, *, prometheus_url: str, topic_arn: str | None) -> Desired:
-    """Return what a stack's workspace should hold.
+    """Return the desired objects of a stack.
 
-    prometheus_url: of the Managed Prometheus workspace, up to and without `/api`; topic_arn: what alert rules notify,
-    None for a file that asks for none.
+    prometheus_url: URL of the Managed Prometheus workspace, without `/api`; topic_arn: the topic of alert rules, None
+    if the file has none.
     """
     folder, title = uid_of(plan.stack, "folder"), f"HyperPod {plan.stack}"
     rules = alert_rules(plan)
@@ -56,11 +56,12 @@ def desired(plan: Plan, *, prometheus_url: str, topic_arn: str | None) -> Desire
 
 
 def _data_source(plan: Plan, prometheus_url: str) -> GrafanaObject:
-    """Return Managed Prometheus as Grafana asks it: requests signed with the role of the workspace.
+    """Return Managed Prometheus as a data source: Grafana signs requests with the workspace's role.
 
-    Another Grafana than Amazon's signs with what the AWS SDK finds there, if `sigv4_auth_enabled` is set.
-    Source: Amazon Managed Grafana user guide, "Connect to Amazon Managed Service for Prometheus"; the data source that
-    aws/sagemaker-hyperpod-cluster-setup makes; Grafana documentation, "Configure the Prometheus data source", SigV4.
+    Grafana outside Amazon Managed Grafana signs with the credentials that the AWS SDK finds, if `sigv4_auth_enabled` is
+    set. Source: Amazon Managed Grafana user guide, "Connect to Amazon Managed Service for Prometheus"; the data source
+    that aws/sagemaker-hyperpod-cluster-setup creates; Grafana documentation, "Configure the Prometheus data source",
+    SigV4.
     """
     spec = plan.spec.observability
     existing = spec.existing_grafana if spec is not None else None

@@ -1,7 +1,7 @@
-"""Names of what hpkit owns in a Grafana workspace: unique ids that say which stack each belongs to.
+"""Names of hpkit's objects in a Grafana workspace: unique IDs that identify the stack.
 
-Grafana takes 40 letters, digits, `-` and `_` of a uid. A stack's name may be longer, and one may begin like another,
-so that a digest of it stands there.
+Grafana allows 40 letters, digits, `-` and `_` in a UID. A stack's name can be longer, and can be the beginning of
+another name, so UIDs contain a digest of it.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ _DIGITS: Final = 8
 
 
 def prefix_of(stack: str) -> str:
-    """Return how every uid of a stack begins, and of no other."""
+    """Return the prefix of all UIDs of a stack, which no other stack has."""
     return f"hpkit-{_digest(stack)}-"
 
 
 def uid_of(stack: str, name: str) -> str:
-    """Return the uid of one object; name: its part within the stack."""
+    """Return the UID of one object; name: its name within the stack."""
     prefix = prefix_of(stack)
     room = _MOST - len(prefix)
     return prefix + (name if len(name) <= room else f"{name[: room - _DIGITS - 1]}-{_digest(name)}")

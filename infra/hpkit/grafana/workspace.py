@@ -1,8 +1,8 @@
-"""A stack's Grafana: an Amazon Managed Grafana workspace, found by its name and opened for minutes, or an existing one.
+"""A stack's Grafana: an Amazon Managed Grafana workspace, opened for a few minutes, or an existing Grafana.
 
-A workspace's token lives in the memory of one run. It and its service account are deleted when the run ends, even by an
-error. A killed process leaves a token that is valid for ten minutes, and the next run reuses its account. The token of
-an existing Grafana is read from AWS Secrets Manager, and stays in memory as well.
+A workspace's token is only in the memory of one run. The token and its service account are deleted when the run ends,
+even after an error. A killed process leaves a token that is valid for ten minutes, and a later run uses its account.
+The token of an existing Grafana is read from AWS Secrets Manager, and also stays in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hpkit.text.printable import printable
 
 __all__ = ["RIGHTS", "Access", "account_of", "existing_access", "find_workspace", "let_in", "prometheus_url"]
 
-# What a caller must be allowed, in IAM's words; a test holds it to what is called.
+# IAM actions that callers need; a test compares them with the actual calls.
 RIGHTS: Final = (
     "aps:DescribeWorkspace",
     "aps:ListWorkspaces",
@@ -41,20 +41,19 @@ RIGHTS: Final = (
     "secretsmanager:GetSecretValue",
     "sts:GetCallerIdentity",
 )
-# One name, so that two runs at once see each other.
+# A fixed name, so that two simultaneous runs see each other.
 _ACCOUNT: Final = "hpkit-grafana-apply"
 _TOKEN_SECONDS: Final = 600
-# What a header can have, without white space.
+# Characters that a header can have, without white space.
 _TOKEN: Final = re.compile(r"[!-~]+")
 _AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where a Grafana answers, and the token to be shown there, which no text of this object has.
+    """A Grafana's address, and its token, which no text of this object contains.
 
-    name and address: how people call it, and what they open; secret: where its token is from, empty for a token of
-    this run.
+    name and address: for messages and links; secret: the token's source, empty for a token of this run.
     """
 
     url: str
@@ -65,12 +64,15 @@ class Access:
     secret: str = ""
 
     def headers(self) -> dict[str, str]:
-        """Return what every request has."""
+        """Return the headers of every request."""
         return {"Authorization": f"Bearer {self.token}", "Host": self.host, "Accept": "application/json"}
 
 
 def find_workspace(session: Session, plan: Plan, identifier: str | None = None) -> dict[str, Any]:
-    """Return the description of a stack's workspace, found by name or id; ToolError unless it is one, and ACTIVE."""
+    """Return the description of a stack's workspace, found by name or ID.
+
+    Raises ToolError unless it exists and is ACTIVE.
+    """
     grafana = _client(session, "grafana")
     if identifier is None:
         pages = _called(lambda: grafana.get_paginator("list_workspaces").paginate().build_full_result())
@@ -90,9 +92,9 @@ def find_workspace(session: Session, plan: Plan, identifier: str | None = None) 
 
 
 def existing_access(session: Session, spec: ExistingGrafana) -> Access:
-    """Return access to a Grafana that hpkit doesn't create; ToolError unless its secret has a token.
+    """Return access to a Grafana that hpkit doesn't create. Raises ToolError unless its secret has a token.
 
-    A file with errors can be applied, so the address is checked again before the token is sent.
+    A file with errors can be applied too, so the address is checked again before the token is sent.
 
     Source: AWS Secrets Manager API reference, GetSecretValue. A secret has `SecretString` or `SecretBinary`.
     """
@@ -125,7 +127,7 @@ def existing_access(session: Session, spec: ExistingGrafana) -> Access:
 
 
 def _token_in(text: str) -> str | None:
-    """Return the token that a secret's text is, or has as JSON; None for what no HTTP header can have."""
+    """Return the token in a secret's text, plain or as JSON; None if an HTTP header can't contain it."""
     try:
         secret = json.loads(text)
     except ValueError:
@@ -135,10 +137,13 @@ def _token_in(text: str) -> str | None:
 
 
 def prometheus_url(session: Session, plan: Plan) -> str:
-    """Return where the stack's Managed Prometheus is queried, without `/api`; ToolError unless it has one workspace."""
+    """Return the query URL of the stack's Managed Prometheus, without `/api`.
+
+    Raises ToolError unless it has one workspace.
+    """
     amp = _client(session, "amp")
     pages = _called(lambda: amp.get_paginator("list_workspaces").paginate(alias=plan.stack).build_full_result())
-    # The service takes an alias for the beginning of one.
+    # The service matches an alias as a prefix.
     workspace_ids = [each["workspaceId"] for each in pages["workspaces"] if each.get("alias") == plan.stack]
     if len(workspace_ids) != 1:
         raise ToolError(
@@ -150,14 +155,14 @@ def prometheus_url(session: Session, plan: Plan) -> str:
 
 
 def account_of(session: Session) -> str:
-    """Return the 12 digits of the account that the credentials are of."""
+    """Return the 12 digits of the credentials' account."""
     sts = _client(session, "sts")
     return str(_called(sts.get_caller_identity)["Account"])
 
 
 @contextmanager
 def let_in(session: Session, workspace: dict[str, Any]) -> Iterator[Access]:
-    """Yield access to a workspace by a token that ends with the block."""
+    """Yield access to a workspace with a token that is deleted at the end of the block."""
     grafana, identifier = _client(session, "grafana"), {"workspaceId": workspace["id"]}
     account = {**identifier, "serviceAccountId": _service_account(grafana, identifier)}
     deletions = [lambda: grafana.delete_workspace_service_account(**account)]
@@ -180,7 +185,7 @@ def let_in(session: Session, workspace: dict[str, Any]) -> Iterator[Access]:
 
 
 def _end(deletions: Sequence[Callable[[], object]]) -> str:
-    """Delete token and account, whether one of them fails or not; return what is left, in words."""
+    """Delete token and account, even if one deletion fails; return a description of what remains."""
     problems = []
     for delete in deletions:
         try:
@@ -192,9 +197,9 @@ def _end(deletions: Sequence[Callable[[], object]]) -> str:
 
 
 def _service_account(grafana: Any, identifier: dict[str, str]) -> str:
-    """Return the id of a new account, or of one that a killed run has left; ToolError while another run has it."""
+    """Return the ID of a new account, or of one left by a killed run. Raises ToolError while another run uses it."""
     try:
-        # Data sources and provisioning are for administrators.
+        # Only administrators can change data sources and provisioning.
         made = grafana.create_workspace_service_account(**identifier, name=_ACCOUNT, grafanaRole="ADMIN")
         return str(made["id"])
     except ClientError as error:
@@ -232,7 +237,7 @@ def _access(grafana: Any, workspace: dict[str, Any], token: str) -> Access:
 
 
 def _reached(endpoint: str, host: str, address: str) -> str:
-    """Return where a Grafana is reached: at its address, unless it is AWS's and the SDK is set to another than AWS."""
+    """Return Grafana's base URL: its own, except if the SDK is configured to use another endpoint for AWS."""
     is_aws = (urlsplit(endpoint).hostname or "").endswith(_AMAZON)
     return address if is_aws or not host.endswith(_AMAZON) else endpoint.rstrip("/")
 

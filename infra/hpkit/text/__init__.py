@@ -1,1 +1,1 @@
-"""Text for people: plurals, spelling, numbers, and characters that terminals obey."""
+"""Text helpers: plurals, spelling, numbers, and escaping of control characters."""

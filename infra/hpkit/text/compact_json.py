@@ -1,4 +1,4 @@
-"""JSON for files that are generated and still read: what fits on a line is on one."""
+"""JSON for generated files that people read: short values are on one line."""
 
 import json
 from typing import Any, Final
@@ -9,9 +9,9 @@ _WIDTH: Final = 120
 
 
 def compact_json(value: Any, *, indent: int = 0, used: int = 0) -> str:
-    """Return a value as JSON. A map or a list takes one line, or one line for each part where that is too long.
+    """Return a value as JSON. A map or list is on one line, or has one line per entry if it's too long.
 
-    indent: spaces before the line; used: characters of it that are taken, such as by a key.
+    indent: spaces before the line; used: characters of the line that are in use, such as by a key.
     """
     line = json.dumps(value, ensure_ascii=False)
     if indent + used + len(line) <= _WIDTH or not value or not isinstance(value, (dict, list)):

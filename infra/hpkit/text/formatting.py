@@ -1,4 +1,4 @@
-"""Times, amounts and shares in words; data as JSON; rows in columns."""
+"""Formats durations, amounts and shares as text, data as JSON, and rows as columns."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -25,7 +25,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def span(seconds: float | None) -> str:
-    """Write a time of so many seconds: `0s`, `45s`, `12m`, `3h20m`, `2d4h`."""
+    """Format a duration in seconds: `0s`, `45s`, `12m`, `3h20m`, `2d4h`."""
     if seconds is None:
         return "–"
     whole = round(seconds)
@@ -39,42 +39,43 @@ def span(seconds: float | None) -> str:
 
 
 def amount(value: object, digits: int = 3) -> str:
-    """Write an exact number as people do: 6, 2.5, 0.333."""
+    """Format an exact number for people: 6, 2.5, 0.333."""
     exact = value if isinstance(value, Fraction) else Fraction(str(value))
     return str(exact.numerator) if exact.denominator == 1 else f"{float(exact):.{digits}f}".rstrip("0").rstrip(".")
 
 
 def json_number(value: Fraction | Decimal | int) -> int | float:
-    """Return an exact number for JSON: whole where it is."""
+    """Return an exact number for JSON: an integer if it's whole."""
     exact = Fraction(value)
     return exact.numerator if exact.denominator == 1 else float(exact)
 
 
 def listing(parts: Sequence[str], most: int = 8) -> str:
-    """Join parts with commas, and say how many were left out."""
+    """Join parts with commas, and state how many were omitted."""
     shown = ", ".join(parts[:most])
     return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown
 
 
 def figure(value: float) -> str:
-    """Write a measured number of instances, or of instance-hours."""
+    """Format a measured number of instances or instance-hours."""
     return f"{value:,.1f}".removesuffix(".0") if abs(value) >= 0.05 or not value else f"{value:.2g}"
 
 
 def borrowed(lenders: Mapping[str, float]) -> str:
-    """Write how many instances are borrowed of whom; those that no team reserved are of none."""
+    """Format how many instances are borrowed from which team; unreserved instances belong to no team."""
     return ", ".join(f"{figure(much)} of {team or 'no team'}" for team, much in lenders.items()) or "–"
 
 
 def percent(part: float | None) -> str:
-    """Write a part of one."""
+    """Format a fraction as a percentage."""
     return "–" if part is None else f"{100 * part:.0f}%"
 
 
 def json_text(data: Any, *, indent: int | None = 2) -> str:
-    """Write data as JSON for programs that people read too: indented, and each letter as itself.
+    """Format data as JSON for programs and people: indented, without escaping letters.
 
-    A dataclass becomes an object of its fields, in camel case, an exact number one of JSON, and a time ISO 8601.
+    A dataclass becomes an object with fields in camel case, an exact number becomes a JSON number, and a time becomes
+    ISO 8601.
     """
     return json.dumps(data, indent=indent, ensure_ascii=False, default=_plain)
 
@@ -88,13 +89,13 @@ def _plain(data: Any) -> Any:
 
 
 def camel_case(name: str) -> str:
-    """Write the name of a field as JSON has it: `instance_type` as `instanceType`."""
+    """Return a field's name in JSON: `instance_type` becomes `instanceType`."""
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> list[str]:
-    """Return a line for each row, in columns as wide as they need; numbers: the columns that are aligned right."""
+    """Return one line per row, with aligned columns; numbers: the columns that are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

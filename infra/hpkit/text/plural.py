@@ -1,4 +1,4 @@
-"""Counts as a person writes them."""
+"""Formats counts with singular or plural nouns."""
 
 __all__ = ["plural"]
 

@@ -1,7 +1,7 @@
-"""Escapes text from outside, so that a terminal, a log, a table or a workflow shows it and obeys nothing in it.
+"""Escapes external text, so that terminals, logs, tables and workflows display it but don't interpret it.
 
-An escape is a backslash, `u` and four hexadecimal digits, in surrogate pairs beyond U+FFFF. JSON has the same form, so
-escaped JSON stays JSON with the same value.
+An escape is a backslash, `u` and four hexadecimal digits, in surrogate pairs above U+FFFF. JSON uses the same form, so
+escaped JSON is still JSON with the same value.
 """
 
 import re
@@ -9,9 +9,8 @@ from typing import Final
 
 __all__ = ["csv_cell", "printable", "printable_lines", "quoted"]
 
-# What shows nothing, moves the cursor, or changes the order of what is shown. These are the general categories Cc, Cf,
-# Cs, Zl and Zp, all spaces except the common one, and Default_Ignorable_Code_Point (Unicode 16,
-# DerivedCoreProperties.txt).
+# Characters that are invisible, move the cursor, or change the order of the text: the general categories Cc, Cf, Cs, Zl
+# and Zp, all spaces except U+0020, and Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt).
 _HIDDEN: Final = (
     "\x00-\x1f\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u1680\u17b4\u17b5"
     "\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0"
@@ -21,23 +20,23 @@ _HIDDEN: Final = (
 _IN_A_LINE: Final = re.compile(f"[{_HIDDEN}]")
 _HIDDEN_IN_LINES: Final = _HIDDEN.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f")
 _IN_LINES: Final = re.compile(f"[{_HIDDEN_IN_LINES}]")
-# The colors that hpkit and Rich use; not black, reverse, concealed, or a background, which could hide text.
+# The colors that hpkit and Rich use, without black, reverse, concealed, or backgrounds, which could hide text.
 _STYLE: Final = r"\x1b\[(?:(?:[0-3]|22|3[1-79]|9[1-7])(?:;(?=[0-9])|(?=m)))*m"
 _IN_STYLED_LINES: Final = re.compile(f"{_STYLE}|[{_HIDDEN_IN_LINES}]")
-# A workflow command begins a line, after blanks, or stands anywhere in it (actions/runner, ActionCommand.cs).
+# A workflow command begins a line, after blanks, or is anywhere in it (actions/runner, ActionCommand.cs).
 _COMMAND: Final = re.compile(r"^([ \t]*):(?=:)|##(?=\[)", re.MULTILINE)
-# What a spreadsheet takes for a formula when a cell begins with it, full-width forms included (OWASP, CSV Injection).
+# Characters that make a spreadsheet cell a formula, including full-width forms (OWASP, CSV Injection).
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MOST_QUOTED: Final = 60
 
 
 def printable(text: str) -> str:
-    """Return text on one line, with every character escaped that a reader would not see as itself."""
+    """Return text on one line, with every invisible or misleading character escaped."""
     return text if text.isascii() and text.isprintable() else _IN_A_LINE.sub(_escaped, text)
 
 
 def printable_lines(text: str, *, styled: bool = False) -> str:
-    """Return text with its line breaks and tabs, otherwise as `printable`, and without commands to a workflow.
+    """Return text with its line breaks and tabs, otherwise as `printable`, without workflow commands.
 
     styled: keep colors, for a terminal.
     """
@@ -46,12 +45,12 @@ def printable_lines(text: str, *, styled: bool = False) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a message quotes it: on one line, and not all of a very long one."""
+    """Return a text as messages quote it: on one line, and shortened if it's very long."""
     return f"`{printable(text if len(text) <= _MOST_QUOTED else f'{text[: _MOST_QUOTED - 3]}…')}`"
 
 
 def csv_cell(text: str) -> str:
-    """Return a text that a spreadsheet shows on one line and does not compute; numbers stay as they are."""
+    """Return a text that spreadsheets show on one line and don't compute; numbers don't change."""
     shown = printable(text)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 

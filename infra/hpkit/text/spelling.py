@@ -1,4 +1,4 @@
-"""What a person is likely to have meant by a name that is not known."""
+"""Suggestions for unknown names."""
 
 import difflib
 import re
@@ -11,14 +11,14 @@ _NEARLY_THE_SAME = 0.8
 
 
 def alike(name: str, other: str) -> bool:
-    """Say whether two names are nearly spelt the same, whatever the case."""
+    """Return whether two names have nearly the same spelling, ignoring case."""
     return difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _NEARLY_THE_SAME
 
 
 def near(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the known name that is spelt most like one that is not known, whatever the case; None if none is.
+    """Return the known name with the most similar spelling, ignoring case, or None.
 
-    One that differs only in how many zeros a number begins with is meant before any other: CAP01 is CAP001, not CAP010.
+    A name that differs only in the number of leading zeros is preferred: CAP01 means CAP001, not CAP010.
     """
     names = {each.lower(): each for each in candidates}
     for each, written in names.items():
@@ -33,7 +33,7 @@ def _without_zeros(name: str) -> str:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown name: the name that was probably meant, or else all names."""
+    """Return the end of a sentence about an unknown name: the most similar name, or all names."""
     names = list(known)
     meant = near(name, names)
     return f"did you mean {meant}?" if meant else f"it has {', '.join(names) or 'none'}"
