@@ -1,4 +1,4 @@
-"""Which IAM actions take no resource, so that `*` is all that can be written for them."""
+"""IAM actions that can't be limited to resources, so that their resource is always `*`."""
 
 import json
 from functools import cache
@@ -17,8 +17,8 @@ def _without_resource() -> frozenset[str]:
 
 
 def takes_resource(action: str) -> bool:
-    """Return whether an action can be limited to resources; one that the table does not have can, as far as is known.
+    """Return whether an action can be limited to resources; unknown actions are assumed to be.
 
-    The table is of the services that a HyperPod platform uses; IAM reads actions without regard to case.
+    The table covers the services that a HyperPod platform uses. IAM ignores the case of actions.
     """
     return action.lower() not in _without_resource()

@@ -1,4 +1,4 @@
-"""From the pack's policies to those of the Pulumi SDK: values, levels, waivers."""
+"""Converts the pack's policies to those of the Pulumi SDK: values, levels, waivers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ _OWN = "hyperpod:"
 
 
 def to_pulumi(policy: Policy, run_state: RunState) -> sdk.Policy:
-    """Return a policy as the SDK takes it; what it finds goes through the run's state, which knows the waivers."""
+    """Return a policy in the SDK's form; the run's state, which has the waivers, filters its violations."""
     shared: dict[str, Any] = {
         "name": policy.name,
         "description": policy.description,
@@ -105,7 +105,7 @@ def _remediation(policy: Policy) -> Callable[[sdk.ResourceValidationArgs], Any]:
         corrected = policy.remediate(_resource(args), _settings(policy, args.get_config()))
         if not corrected:
             return None
-        # Set in place: what the policy does not touch keeps its secrets and its unknown values.
+        # Set in place, so that inputs that the policy doesn't change keep their secrets and unknown values.
         props: Any = args.props
         for name, value in corrected.items():
             props[name] = value
@@ -138,7 +138,8 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
 
     At preview, the engine shows no outputs of a provider whose configuration comes from another resource. The
     Kubernetes provider is one: its configuration comes from the EKS cluster. Inputs of the `hyperpod` package take
-    precedence over its outputs: a property that is never compared, such as elasticInstanceTypes, keeps its old output.
+    precedence over its outputs, because a property that is never compared, such as elasticInstanceTypes, keeps its old
+    output.
     """
     known_outputs = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
     stated = (
@@ -148,9 +149,9 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
 
 
 def _inert(text: str) -> str:
-    """Return a message on one line, without anything that a terminal or a workflow would obey.
+    """Return a message on one line, without anything that a terminal or a workflow interprets.
 
-    Its names and properties come from others, and the engine prints it unchanged, on a separate line.
+    Names and properties come from users' programs, and the engine prints them unchanged, on a separate line.
     """
     return printable_lines(printable(text))
 
@@ -163,7 +164,7 @@ def _report(policy: Policy, found: Iterable[Violation | Undecided], report: sdk.
         else:
             report(_inert(f"{item.message}. {policy.advice(item.fix)}"), item.resource.urn if item.resource else None)
     if undecided:
-        # The SDK's own way to say so: it becomes an advice, whatever the policy's level is.
+        # The SDK's way to report this: it becomes advice, regardless of the policy's level.
         unknown = UnknownValueError(UNKNOWN_OBJECT_VALUE, [])
         unknown.message = f"{'; '.join(undecided)}. The policy is checked when `pulumi up` knows it"
         raise unknown

@@ -1,6 +1,6 @@
-"""Organizations' policy files, checked without an engine.
+"""Checks organizations' policy files without an engine.
 
-Pulumi checks the parameters of the policies that it finds named, and says nothing of a name that no policy has.
+Pulumi checks the parameters of known policies, and ignores unknown policy names.
 """
 
 import json
@@ -19,12 +19,12 @@ _POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_
 _LEVELS: Final = get_args(Level)
 _REGIONS, _BUDGET = "regions-allowed", "budget-of-teams"
 _LEVEL: Final = "enforcementLevel"
-# Both stop an update; anything less would let through what cannot be waived.
+# Both stop an update; other levels would let through violations that can't be waived.
 _STOPPING: Final = ("mandatory", "remediate")
 
 
 def problems(text: str) -> list[str]:
-    """Return what is wrong with a policy file, one sentence per problem; none for a file that does what it says."""
+    """Return the problems of a policy file, one sentence each."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
@@ -42,7 +42,7 @@ def _entry(name: str, given: Any) -> list[str]:
     if level is not None and level not in _LEVELS:
         return [f"{name}: {level} isn't a valid enforcement level (levels: {', '.join(_LEVELS)})"]
     if name == "all":
-        # Pulumi's word for every policy that is not named itself.
+        # Pulumi's key for all policies that have no key of their own.
         lowered = level is not None and level not in _STOPPING
         return ["all: would lower policies that can't be waived; name the policies instead"] if lowered else []
     policy = _POLICIES.get(name)

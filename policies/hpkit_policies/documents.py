@@ -33,7 +33,7 @@ class Statement:
 
     @property
     def allows(self) -> bool:
-        """Return whether the statement grants anything."""
+        """Return whether the statement grants permissions."""
         return self.effect == "Allow"
 
     def condition_keys(self) -> set[str]:
@@ -41,10 +41,10 @@ class Statement:
         return {key.lower() for tests in self.conditions.values() for key in tests}
 
     def binding_conditions(self) -> dict[str, tuple[str, ...]]:
-        """Return what conditions bind: key in lower case, as AWS reads it, → the values of which it must have one.
+        """Return required condition values: key in lower case, as AWS reads it, → values, one of which is required.
 
-        Those that hold of a request without the key bind nothing (IfExists, ForAllValues, negated operators), nor does
-        Null, which asks for no value. Source: IAM user guide, condition operators.
+        Conditions that are true for requests without the key require nothing (IfExists, ForAllValues, negated
+        operators), and neither does Null, which checks no value. Source: IAM user guide, condition operators.
         """
         return {
             key.lower(): values
@@ -101,7 +101,7 @@ def _statement(data: Mapping[str, Any]) -> Statement:
 
 
 def _named(principal: Any) -> tuple[str, ...]:
-    """Return the names of a principal, of whatever kind."""
+    """Return the names in a principal of any kind."""
     if isinstance(principal, Mapping):
         return tuple(name for value in principal.values() for name in _listed(value))
     return _listed(principal)

@@ -1,4 +1,4 @@
-"""What a policy is, and what it sees: plain frozen data that knows nothing of how Pulumi calls it."""
+"""A policy and its inputs, as plain frozen data that doesn't depend on Pulumi."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ Settings = Mapping[str, Any]
 
 
 class Unknown(Enum):
-    """The one value that stands for an input that is not known before it has been made."""
+    """The single value that represents an input that is unknown before its resource is created."""
 
     UNKNOWN = "unknown"
 
@@ -39,7 +39,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 
 class UnknownInputError(Exception):
-    """A rule asked for an input that is not known yet."""
+    """A rule requested an input that isn't known yet."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} isn't known before the update")
@@ -47,10 +47,10 @@ class UnknownInputError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource as it is registered: inputs for resource policies, outputs for stack policies.
+    """A registered resource: its inputs for resource policies, its outputs for stack policies.
 
-    property_dependencies: input → URNs that it comes from; the engine tells it to stack policies only. inputs: what it
-    was registered with, where props has outputs.
+    property_dependencies: input → URNs that it depends on; the engine passes it to stack policies only. inputs: the
+    registered inputs, if props has outputs.
     """
 
     type: str
@@ -68,14 +68,14 @@ class Resource:
         return (self.props if self.inputs is None else self.inputs).get(name) is not None
 
     def get(self, path: str, default: Any = None) -> Any:
-        """Return the input at a dotted path, or default; raises UnknownInputError where not all of it is known yet."""
+        """Return the input at a dotted path, or default. Raises UnknownInputError if part of it isn't known yet."""
         value = self.get_or_unknown(path, default)
         if not is_known(value):
             raise UnknownInputError(path)
         return value
 
     def get_or_unknown(self, path: str, default: Any = None) -> Any:
-        """Return the input at a dotted path, or UNKNOWN; an unknown parent makes its children unknown."""
+        """Return the input at a dotted path, or UNKNOWN; if a parent is unknown, so are its children."""
         value: Any = self.props
         for step in path.split("."):
             if value is UNKNOWN:
@@ -88,11 +88,11 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong, with its values, and how to fix it.
+    """A violation: the problem with its values, and how to fix it.
 
-    resource: the one that is wrong, in a stack policy. property_path: its input that is wrong, with items of lists by
-    name, as `instanceGroups[gpu].instanceCount`; empty for the whole resource. cause: the resource whose input that is,
-    where it's another one.
+    resource: the violating resource, in a stack policy. property_path: the violating input, with list items by name,
+    such as `instanceGroups[gpu].instanceCount`; empty for the whole resource. cause: the resource that has this input,
+    if it's another one.
     """
 
     message: str
@@ -104,7 +104,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What could not be checked, and why; it is reported as advice, and is never a violation."""
+    """A check that couldn't run, and why. It's reported as advice, never as a violation."""
 
     message: str
     resource: Resource | None = None
@@ -126,11 +126,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy as data: exactly one of validate (of a resource) and validate_stack (of all of them) is given.
+    """A policy as data, with either validate (for one resource) or validate_stack (for all resources).
 
-    types are the resource types that validate is called for, empty for all. remediate returns the inputs to set, for
-    the organizations that choose the level `remediate`. join turns all violations of validate_stack that aren't waived
-    into one.
+    types are the resource types that validate is called for; empty for all. remediate returns the inputs to set, for
+    organizations that choose the level `remediate`. join combines all violations of validate_stack that aren't waived.
     """
 
     name: str
@@ -161,7 +160,7 @@ class Policy:
 
 
 def is_known(value: Any) -> bool:
-    """Return whether a value is known, and all that is in it."""
+    """Return whether a value and everything in it are known."""
     if isinstance(value, Mapping):
         return all(is_known(inner) for inner in value.values())
     if isinstance(value, list):
@@ -175,7 +174,7 @@ def of_type(resources: Iterable[Resource], *types: str) -> list[Resource]:
 
 
 def unknown_as_undecided(results: Iterable[Violation | Undecided], resource: Resource | None = None) -> Results:
-    """Pass on results; an unknown input ends them as undecided, of the resource where one is given."""
+    """Pass on results; an unknown input ends them as undecided, for the given resource."""
     try:
         yield from results
     except UnknownInputError as unknown:

@@ -43,7 +43,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
 
 
 def run() -> None:
-    """Serve the pack; the policy that checks the configuration comes last, when all others have run."""
+    """Serve the pack; the policy that checks the configuration is last, after all others have run."""
     run_state = RunState()
     sdk.PolicyPack(
         name="hpkit", policies=[to_pulumi(policy, run_state) for policy in (*POLICIES, configuration_policy(run_state))]

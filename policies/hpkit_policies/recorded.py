@@ -1,6 +1,6 @@
-"""The pack without an engine: every policy on what a program registers, with an organization's settings.
+"""Runs the pack without an engine: every policy on the registered resources, with an organization's settings.
 
-Does not: remediate. What the pack would set is a violation here, as it is for a reader of the review.
+It doesn't remediate: what the pack would set is a violation here, as for a reader of the review.
 """
 
 import datetime
@@ -24,9 +24,9 @@ _LEVEL = "enforcementLevel"
 
 @dataclass(frozen=True, slots=True)
 class PolicyFinding:
-    """What one policy reports at its level: of a resource (by type and name) or, where they are empty, of the stack.
+    """A policy's result at its level, for a resource (type and name) or, if these are empty, for the stack.
 
-    cause and property_path: the resource and its input that are wrong, where a violation names them.
+    cause and property_path: the violating resource and input, if a violation states them.
     """
 
     policy: str
@@ -40,7 +40,7 @@ class PolicyFinding:
 
 
 def parse_recording(recording: "Iterable[RecordedResource]") -> list[Resource]:
-    """Return what is registered as policies see it; providers are what makes others, and no policy checks them."""
+    """Return registered resources as policies see them, without providers, which no policy checks."""
     registered = list(recording)
     providers = {resource.urn: plain(resource.inputs) for resource in registered if resource.type.startswith(_PROVIDER)}
     return [
@@ -63,7 +63,7 @@ def run_policies(
 ) -> list[PolicyFinding]:
     """Return what the pack reports, mandatory violations first.
 
-    settings: what stands in `stacks/<organization>.policy.json`; today decides which waivers have ended.
+    settings: the contents of `stacks/<organization>.policy.json`; today determines which waivers have expired.
     """
     run_state = RunState(today)
     findings: list[PolicyFinding] = []
@@ -79,7 +79,7 @@ def run_policies(
 
 
 def _merge_settings(policy: Policy, settings: Mapping[str, Any]) -> tuple[Level, Settings]:
-    """Return level and parameters as the engine merges them: the pack's own, those of `all`, those of the policy."""
+    """Return level and parameters, merged as the engine does: the pack's own, those of `all`, those of the policy."""
     level: Level = policy.level
     parameters: dict[str, Any] = dict(policy.defaults)
     for name in ("all", policy.name):

@@ -45,9 +45,9 @@ NODE_POOL: Final = "kubernetes:karpenter.sh/v1:NodePool"
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A team's quota: the quota resources that are known, and the types of which something is not (None: all of it).
+    """A team's quota: known quota resources, and the types with an unknown part (None: everything is unknown).
 
-    elastic and future: the types whose quota may count on Karpenter, and those that no group has to provide yet.
+    elastic and future: the types whose quota may rely on Karpenter, and those that no group provides yet.
     """
 
     resource: Resource
@@ -60,24 +60,24 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a cluster has of each type; unknown_types are those of which an amount is not known (None: of any)."""
+    """A cluster's capacity of each type; unknown_types: types with an unknown amount (None: any type)."""
 
     by_type: Mapping[str, TypeCapacity]
     unknown_types: frozenset[str | None]
 
     def is_known(self, name: str) -> bool:
-        """Return whether all that a type's capacity comes from is known."""
+        """Return whether everything that determines a type's capacity is known."""
         return not self.unknown_types & {name, None}
 
 
 def instance_groups(cluster: Resource) -> list[Mapping[str, Any]] | None:
-    """Return the instance groups of a cluster, those not known left out; None where the list itself is not known."""
+    """Return a cluster's known instance groups, or None if the list itself isn't known."""
     groups = cluster.get_or_unknown("instanceGroups", [])
     return None if groups is UNKNOWN else [group for group in groups if isinstance(group, Mapping)]
 
 
 def instance_types(group: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the instance types that a group can hold, None where they are not known."""
+    """Return the instance types of a group, or None if they aren't known."""
     requirements = group.get("instanceRequirements") or {}
     type_names = [group.get("instanceType")]
     if type_names == [None] and requirements is not UNKNOWN:
@@ -98,15 +98,15 @@ def node_class_owners(resources: Sequence[Resource]) -> dict[str, Resource]:
 
 
 def owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
-    """Return the groups whose counts belong to Karpenter: a NodeClass names them, or the cluster says so."""
+    """Return the groups whose count Karpenter manages: a NodeClass contains them, or the cluster marks them."""
     stated = cluster.get_or_unknown("autoscaledInstanceGroups", [])
     return {*node_class_owners(resources), *(() if stated is UNKNOWN else stated)}
 
 
 def known_types(cluster: Resource, type_names: Sequence[str]) -> dict[str, InstanceType]:
-    """Return the types that the catalog knows, with the vCPUs that the cluster's groups leave them.
+    """Return the types in the catalog, with the vCPUs that the cluster's groups have.
 
-    Two groups of a type that differ in threads per core count as the smaller.
+    If two groups of a type differ in threads per core, both count as the smaller one.
     """
     threads: dict[str, list[int]] = {}
     for group in instance_groups(cluster) or []:
@@ -124,7 +124,7 @@ def known_types(cluster: Resource, type_names: Sequence[str]) -> dict[str, Insta
 
 
 def cluster_capacity(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
-    """Return what a cluster has of each type, with what the stack's NodePools let Karpenter add."""
+    """Return a cluster's capacity of each type, with what Karpenter can add within the stack's NodePools."""
     owned, unknown = owned_groups(cluster, resources), set[str | None]()
     groups: list[GroupCapacity] = []
     listed = instance_groups(cluster)
@@ -155,7 +155,7 @@ def _pools(groups: Sequence[GroupCapacity], resources: Sequence[Resource]) -> li
         if node_class is UNKNOWN:
             own, limits = autoscaled, UNKNOWN
         types = matching_types({name for group in own for name in group.instance_types}, _requirements(pool))
-        # A limit that is not known bounds nothing: the maximum is then not known either, and nothing is reported.
+        # An unknown limit bounds nothing: the maximum is then unknown too, and nothing is reported.
         known = {} if limits is UNKNOWN else {key: str(value) for key, value in limits.items() if value is not UNKNOWN}
         pools.append(PoolCapacity(pool.name, tuple(sorted(types)), known))
     return pools
@@ -188,7 +188,7 @@ def quotas_by_cluster(resources: Sequence[Resource]) -> tuple[dict[str, list[Quo
 
 
 def _find_cluster(quota: Resource, clusters: Sequence[Resource]) -> Resource | None:
-    """Match by ARN; where one is not known yet by what the ARN comes from, else the only cluster there is."""
+    """Match by ARN; if one isn't known yet, by the ARN's source, or else the only cluster."""
     arn = quota.get_or_unknown("clusterArn")
     by_arn = [cluster for cluster in clusters if arn is not UNKNOWN and cluster.get_or_unknown("clusterArn") == arn]
     sources = quota.property_dependencies.get("clusterArn") or quota.dependencies

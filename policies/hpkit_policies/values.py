@@ -1,6 +1,6 @@
-"""What is wrong with a value of a policy file, in words instead of those of JSON Schema.
+"""Describes problems of values in a policy file in plain words instead of JSON Schema's.
 
-Does not: know all of JSON Schema, only what parameters of the pack are written in.
+It supports only the part of JSON Schema that the pack's parameters use.
 """
 
 import re
@@ -27,7 +27,7 @@ _FORMS: Final = {
 
 
 def wrong(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
-    """Yield what is wrong with a value, where it stands first."""
+    """Yield the problems of a value, starting with its position."""
     kind = schema.get("type")
     if kind is not None and (not isinstance(value, _KINDS[kind][1]) or isinstance(value, bool)):
         yield f"{where} is {_shown(value)}; it must be {_KINDS[kind][0]}"

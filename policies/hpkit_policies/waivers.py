@@ -1,4 +1,4 @@
-"""Waivers: which violations an organization accepts, for what reason and until when."""
+"""Waivers: violations that an organization accepts, with a reason and an end date."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ _CONFIGURATION = "policy-configuration"
 
 @dataclass(slots=True)
 class _PolicyRun:
-    """What one policy was configured with, and the names of resources that it reported or could not check."""
+    """The configuration of one policy, and the names of resources that it reported or couldn't check."""
 
     policy: Policy
     settings: Settings
@@ -42,10 +42,10 @@ class _PolicyRun:
 
 
 class RunState:
-    """What the policies of one run have reported, so that the last of them can check the waivers.
+    """The results of all policies in one run, so that the last policy can check the waivers.
 
-    The engine calls the resource policies one resource at a time; only here do they come together. inputs: URN → what
-    the resource was registered with.
+    The engine calls resource policies for one resource at a time, so only this state sees all results. inputs: URN →
+    the registered inputs of the resource.
     """
 
     def __init__(self, today: datetime.date | None = None) -> None:
@@ -59,13 +59,13 @@ class RunState:
         return self._today or datetime.datetime.now(tz=datetime.UTC).date()
 
     def observe(self, policy: Policy, settings: Settings) -> None:
-        """Take note that a policy runs, and of its configuration."""
+        """Record that a policy runs, and its configuration."""
         self._runs.setdefault(policy.name, _PolicyRun(policy, settings))
 
     def not_waived(
         self, policy: Policy, results: Iterable[Violation | Undecided], resource: Resource | None
     ) -> Results:
-        """Pass on what no valid waiver covers, joined if the policy does so; resource: the one that it checked."""
+        """Pass on what no valid waiver covers, joined if the policy does so; resource: the checked resource."""
         run = self._runs[policy.name]
         kept: list[Violation] = []
         waived = {waiver["resource"] for waiver in self._waivers(run) if not self._void(waiver)}
@@ -85,7 +85,7 @@ class RunState:
             yield policy.join(kept)
 
     def validate_configuration(self, _resources: Sequence[Resource], _settings: Settings) -> Results:
-        """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""
+        """Report parameters of no policy, and waivers that have expired, have no effect, or aren't allowed."""
         for run in self._runs.values():
             parameter_names = {parameter.name for parameter in run.policy.parameters}
             for name in sorted(set(run.settings) - parameter_names - {WAIVERS.name}):
@@ -131,7 +131,7 @@ class RunState:
 
 
 def configuration_policy(run_state: RunState) -> Policy:
-    """Return the policy that checks the configuration of all others; it must come last."""
+    """Return the policy that checks the configuration of all others; it must be last."""
     return Policy(
         name=_CONFIGURATION,
         description="Waivers haven't expired and have an effect, and parameters are known.",

@@ -1,1 +1,1 @@
-"""What if: a simulator of Kueue, scenarios, rehearsals, and recommendations."""
+"""What-if: a simulator of Kueue, scenarios, rehearsals, and recommendations."""

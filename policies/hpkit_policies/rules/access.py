@@ -105,7 +105,7 @@ def _in_cluster(binding: Resource, teams: "_TeamNames", roles: Mapping[Any, Reso
 
 
 def _more_than_reads(role: Resource, settings: Settings) -> str | None:
-    """Return the first thing that a ClusterRole grants beyond reading what a team may see of the cluster."""
+    """Return the first permission in a ClusterRole beyond what a team may read in the cluster."""
     for rule in role.get("rules", []):
         for verb in rule.get("verbs") or ():
             for resource in (*(rule.get("resources") or ()), *(rule.get("nonResourceURLs") or ())):
@@ -115,7 +115,7 @@ def _more_than_reads(role: Resource, settings: Settings) -> str | None:
 
 
 class _TeamNames:
-    """Under which names the members of a team reach the API: its group, others of their entries, their pods' accounts.
+    """Return the names of a team's members in the API: its group, others in their access entries, their pods' accounts.
 
     Source: EKS user guide, access entries (Kubernetes groups and user name); Kubernetes, "Authenticating", service
     accounts.
@@ -161,7 +161,7 @@ def _scoped(resources: Sequence[Resource], settings: Settings) -> Results:
 
 
 def _same_principal(entry: Resource, association: Resource) -> bool:
-    """Match by ARN; where it is not known yet, by the entry itself or the same source."""
+    """Match by ARN; if it isn't known yet, by the entry itself or by the same source."""
     one, other = entry.get_or_unknown("principalArn"), association.get_or_unknown("principalArn")
     if UNKNOWN not in (one, other):
         return bool(one == other)

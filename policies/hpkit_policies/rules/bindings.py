@@ -1,4 +1,4 @@
-"""Kubernetes RBAC: no binding, of whatever subject, hands out the cluster or the means to take it."""
+"""Kubernetes RBAC: no binding, for any subject, grants control of the cluster or a way to get it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _CONFIG_MAPS: Final = ("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Confi
 # Kubernetes documentation, "Role Based Access Control Good Practices", privilege escalation risks.
 _VERBS: Final = frozenset({"*", "approve", "bind", "escalate", "impersonate", "sign"})
 _READ: Final = frozenset({"get", "list", "watch"})
-# Write access to these changes what everybody may do, or what is refused.
+# Write access to these changes what everyone can do, or what is rejected.
 _WRITTEN: Final = frozenset(
     {
         *("clusterrolebindings", "clusterroles", "rolebindings", "roles"),
@@ -35,8 +35,8 @@ _WRITTEN: Final = frozenset(
         "serviceaccounts/token",
     }
 )
-# Write access to these in every namespace lets a subject run as any service account of the cluster. Read access to
-# Secrets has the same effect.
+# Write access to these in every namespace lets a subject run as any service account of the cluster. So does read access
+# to Secrets.
 _WRITTEN_EVERYWHERE: Final = frozenset(
     {
         *("cronjobs", "daemonsets", "deployments", "jobs", "pods", "pods/exec", "replicasets", "statefulsets"),
@@ -99,7 +99,7 @@ def _binding(binding: Resource, roles: Mapping[tuple[Any, Any], Sequence[Resourc
 
 
 def _escalating(name: Any, roles: Sequence[Resource] | None, *, everywhere: bool) -> Iterator[str]:
-    """Yield what a role grants that leads to more; a role that the stack doesn't have may grant anything."""
+    """Yield permissions in a role that lead to more; a role outside the stack could grant anything."""
     if roles is None:
         if name not in _BUILT_IN:
             yield "this stack doesn't define what it grants"

@@ -1,6 +1,6 @@
-"""The monthly cost of the guaranteed capacity, and of each team's quota, compared with the organization's budgets.
+"""Compares the monthly cost of the guaranteed capacity and of each team's quota with the budgets.
 
-Spot, NodePools, storage, traffic, and discounts aren't counted. Each budget counts at on-demand prices of the cluster's
+Spot, NodePools, storage, traffic, and discounts aren't counted. Each budget counts on-demand prices in the cluster's
 region. If the catalog has none, it uses those of a region on the same continent, and reports that; otherwise it counts
 nothing.
 """
@@ -159,7 +159,7 @@ def _price_note(regions: Iterable[str]) -> str:
 
 
 def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
-    """Return the groups whose nodes stand always: those that Karpenter does not own, and that are not empty."""
+    """Return the groups whose nodes always run: groups that Karpenter doesn't manage and that aren't empty."""
     owned = owned_groups(cluster, resources)
     return [
         group
@@ -170,7 +170,10 @@ def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """US dollars a month; used: regions whose prices count; about: those that aren't the cluster's own."""
+    """US dollars per month.
+
+    used: regions whose prices count; about: those that aren't the cluster's own.
+    """
 
     dollars: Decimal
     used: frozenset[str]
@@ -178,7 +181,10 @@ class _Cost:
 
 
 def _cost(group: Mapping[str, Any], region: str | None) -> _Cost | None:
-    """Return what a group costs; a flexible group costs what its dearest type does. None where a price is unknown."""
+    """Return the cost of a group; a flexible group costs as much as its most expensive type.
+
+    None if a price is unknown.
+    """
     count, types = group.get("instanceCount"), instance_types(group)
     if not isinstance(count, int) or not types or region is None:
         return None
@@ -197,7 +203,7 @@ def _label(group: Mapping[str, Any]) -> str:
 
 
 def _region(cluster: Resource) -> str | None:
-    """Return where a cluster is: what its provider says, else its ARNs."""
+    """Return the region of a cluster, from its provider or else its ARNs."""
     region = cluster.provider.get("region")
     for path in ("clusterArn", "orchestrator.eks.clusterArn"):
         arn = cluster.get_or_unknown(path)

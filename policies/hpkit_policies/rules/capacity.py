@@ -1,6 +1,6 @@
-"""Quotas against the capacity that the stack really registers, by the core's own arithmetic.
+"""Compares quotas with the capacity that the stack registers, using the validator's calculations.
 
-Does not: let these policies be waived; a quota that does not fit is one that some team waits for in vain.
+These policies can't be waived: a team would wait forever for quota that doesn't fit.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""HyperPod clusters: provisioning, recovery, and what the organization allows: instance types, regions."""
+"""HyperPod clusters: provisioning, recovery, and the organization's allowed instance types and regions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -100,7 +100,7 @@ POLICIES = (
     Policy(
         name="cluster-node-recovery",
         description="HyperPod clusters replace broken nodes automatically.",
-        # Advice by default: an organization's file may say `nodeRecovery: None`, and the validator accepts it.
+        # Advisory by default: a file can set `nodeRecovery: None`, and the validator accepts it.
         level="advisory",
         types=(CLUSTER,),
         validate=_recovery,

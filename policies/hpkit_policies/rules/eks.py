@@ -1,4 +1,4 @@
-"""EKS: who reaches the API, what it logs, how it keeps secrets, and which add-ons it runs."""
+"""EKS: access to the API, logging, encryption of Secrets, and add-ons."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ __all__ = ["POLICIES"]
 
 _CLUSTER: Final = "aws:eks/cluster:Cluster"
 _ADDON: Final = "aws:eks/addon:Addon"
-# A chart's resources pass the pack one by one only where Pulumi renders it; Helm itself installs those of a Release.
+# Policies see a chart's resources only if Pulumi renders it; Helm itself installs those of a Release.
 _CHARTS: Final = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 # EKS user guide, "Send control plane logs to CloudWatch Logs".
 _LOGS: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
@@ -37,7 +37,7 @@ _UNPINNED = Parameter(
 def _endpoint(cluster: Resource, _settings: Settings) -> Results:
     if cluster.get("vpcConfig.endpointPublicAccess", True) is False:
         return
-    # EKS itself opens the endpoint to the world where no range is given.
+    # EKS opens the endpoint to the internet if no range is given.
     ranges = cluster.get("vpcConfig.publicAccessCidrs") or ["0.0.0.0/0"]
     open_ranges = world_ranges(ranges)
     if open_ranges:
@@ -85,7 +85,7 @@ def _pinned(resources: Sequence[Resource], settings: Settings) -> Results:
 
 
 def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
-    """Return one violation for all add-ons without a version, with the versions to write where they are known."""
+    """Return one violation for all add-ons without a version, with the versions to set if they are known."""
     names = sorted(each.resource.get("addonName") for each in unpinned if each.resource is not None)
     cluster = unpinned[0].cause
     stated = None if cluster is None else cluster.get_or_unknown("version")
@@ -104,7 +104,7 @@ def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
 
 def _chart_pinned(release: Resource, _settings: Settings) -> Results:
     chart, repository = str(release.get("chart")), release.get_or_unknown("repositoryOpts.repo")
-    # A chart in a folder is what that folder holds; one from a repository is what stands there today.
+    # A chart in a folder is fixed; a chart from a repository can change.
     fetched = repository is not None or chart.startswith(("oci://", "http://", "https://"))
     if fetched and not _DIGEST.search(chart):
         version = release.get_or_unknown("version")

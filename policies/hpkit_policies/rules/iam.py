@@ -23,9 +23,9 @@ _DOCUMENTS: Final = (
     "aws:iam/userPolicy:UserPolicy",
     _ROLE,
 )
-# Service that a role may trust → whether it says for whom it acts, so that the trust can be limited to that.
-# Sources: SageMaker developer guide, "Cross-service confused deputy prevention"; EKS user guide, cluster role and Pod
-# Identity role; Managed Grafana and VPC flow logs guides. The page on autoscaling of HyperPod documents no condition.
+# Service that a role may trust → whether it states on whose behalf it acts, so that the trust can be limited. Sources:
+# SageMaker developer guide, "Cross-service confused deputy prevention"; EKS user guide, cluster role and Pod Identity
+# role; Managed Grafana and VPC flow logs guides. The page on autoscaling of HyperPod documents no condition.
 _SERVICES: Final[Mapping[str, bool]] = {
     "ec2.amazonaws.com": False,
     "eks.amazonaws.com": True,
@@ -49,9 +49,9 @@ _BRANCHES: Final[Mapping[str, re.Pattern[str]]] = {
     ),
     "gitlab": re.compile(r"project_path:[^:*?]+:ref_type:branch:ref:[^:*?]+"),
 }
-# What stands before an identity in the subjects of known issuers.
+# Prefixes of identities in the subjects of known issuers.
 _SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_path:)")
-# What AWS manages and hpkit attaches; each grants what its one purpose needs.
+# AWS managed policies that hpkit attaches; each grants only the permissions for its purpose.
 _MANAGED: Final = (
     "AmazonEKSClusterPolicy",
     "AmazonSageMakerClusterInstanceRolePolicy",
@@ -142,7 +142,7 @@ def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
 
 
 def _is_any(resource: str, *, any_of_type: bool) -> bool:
-    """Return whether a resource is every one of its kind: nothing of it is named or, if that counts, its type alone."""
+    """Return whether a resource stands for all of its kind: it has no name or, if that counts, only its type."""
     parts = resource.split(":", 5)
     if len(parts) < _ARN_PARTS:
         return set("*?") & set(resource) != set()
@@ -229,7 +229,7 @@ def _problems(principal_type: str, name: str, statement: Statement, settings: Se
 
 
 def _names_source(key: str, values: Sequence[str]) -> bool:
-    """Return whether a condition names an account, or things of one; one value of any account is any account."""
+    """Return whether a condition limits to an account or its resources; a value for any account doesn't."""
     if key == "aws:sourceaccount":
         return all(value.isdigit() for value in values)
     if key != "aws:sourcearn":
@@ -239,17 +239,17 @@ def _names_source(key: str, values: Sequence[str]) -> bool:
 
 
 def _is_bucket(parts: Sequence[str]) -> bool:
-    """Return whether an ARN is of one bucket, which has no account in it."""
+    """Return whether an ARN is that of one bucket, which contains no account."""
     return parts[2] == "s3" and not set("*?") & set(parts[5].partition("/")[0])
 
 
 def _names_subject(value: str) -> bool:
-    """Return whether a subject names an organization or a namespace before its first wildcard."""
+    """Return whether a subject contains an organization or a namespace before its first wildcard."""
     return bool(re.match(r"[^:/*?]+(?:[:/]|$)", _SUBJECT_WORDS.sub("", value)))
 
 
 def _names_branch(key: str, subject: str) -> bool:
-    """Return whether a subject of a forge names one branch; other issuers have none."""
+    """Return whether a forge's subject is limited to one branch; other issuers have no branches."""
     pattern = next((pattern for issuer, pattern in _BRANCHES.items() if key.startswith(issuer)), None)
     return pattern is None or bool(pattern.fullmatch(subject))
 

@@ -1,4 +1,4 @@
-"""Networks: no security group that lets the world in, in one rule or in all of them together."""
+"""Networks: no security group is open to the internet, by one rule or by all rules together."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _PREFIX_LIST: Final = "aws:ec2/managedPrefixList:ManagedPrefixList"
 _PREFIX_LIST_ENTRY: Final = "aws:ec2/managedPrefixListEntry:ManagedPrefixListEntry"
 # Types of networks that these policies judge.
 JUDGED: Final = (*_GROUPS, _RULE, _INGRESS, _PREFIX_LIST, _PREFIX_LIST_ENTRY)
-# Where a rule names other things than ranges, in whichever of the three resources it stands.
+# Inputs with sources other than ranges, in any of the three resource types.
 _PREFIX_LISTS: Final = ("prefixListIds", "prefixListId")
 _GROUP_SOURCES: Final = ("securityGroups", "sourceSecurityGroupId", "referencedSecurityGroupId")
 # EC2 user guide, security group rules: a group of a peered VPC is written with its account.
@@ -65,7 +65,7 @@ def _ingress(resource: Resource) -> Iterable[Any]:
 
 
 def _flat(rule: Mapping[str, Any], keys: Sequence[str] = _RANGES) -> list[Any]:
-    """Return what a rule names as sources, in whichever of the three resources it stands: ranges, if nothing else."""
+    """Return the sources in a rule, in any of the three resource types: ranges, if there is nothing else."""
     sources: list[Any] = []
     for key in keys:
         value = rule.get(key)
@@ -74,7 +74,10 @@ def _flat(rule: Mapping[str, Any], keys: Sequence[str] = _RANGES) -> list[Any]:
 
 
 def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Results:
-    """Judge what no rule shows alone: prefix lists, groups of others, and the ranges of all rules of a group."""
+    """Check what single rules don't show.
+
+    Prefix lists, other accounts' groups, and the ranges of all rules of a group.
+    """
     ranges: dict[str, list[str]] = {}
     last: dict[str, Resource] = {}
     for resource in of_type(resources, *_GROUPS, _RULE, _INGRESS):
@@ -91,7 +94,7 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
             entries = list(_entries(resource, listed, resources)) if listed else []
             yield from (each for each in entries if not isinstance(each, str))
             own = [each for each in _flat(rule) if isinstance(each, str)]
-            # security-group-not-open judges a rule that is open by itself, and knows which ports may be.
+            # security-group-not-open checks a rule that is open by itself, and has the list of allowed ports.
             if not world_ranges(own):
                 group = _group_id(resource)
                 ranges.setdefault(group, []).extend([*own, *(each for each in entries if isinstance(each, str))])
@@ -108,7 +111,7 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
 
 
 def _known_ingress(resource: Resource) -> list[Mapping[str, Any]]:
-    """Return the ingress rules that are known; security-group-not-open says of the others that they are not."""
+    """Return the known ingress rules; security-group-not-open reports the unknown ones."""
     if resource.type == _RULE and resource.get_or_unknown("type") == "egress":
         return []
     rules = resource.get_or_unknown("ingress", []) if resource.type in _GROUPS else [resource.props]
@@ -116,7 +119,7 @@ def _known_ingress(resource: Resource) -> list[Mapping[str, Any]]:
 
 
 def _group_id(resource: Resource) -> str:
-    """Return what a rule's group is known by: where its id comes from, else the id."""
+    """Return the identity of a rule's group: the source of its ID, or else the ID."""
     if resource.type in _GROUPS:
         return resource.urn
     sources = resource.property_dependencies.get("securityGroupId", ())
@@ -126,7 +129,7 @@ def _group_id(resource: Resource) -> str:
 def _entries(
     resource: Resource, listed: Sequence[Any], resources: Sequence[Resource]
 ) -> Iterator[str | Violation | Undecided]:
-    """Yield the ranges of the prefix lists that a rule names; one that the stack doesn't have may hold any."""
+    """Yield the ranges of the prefix lists in a rule; a list outside the stack could contain any range."""
     sources = {urn for key in (*_PREFIX_LISTS, "ingress") for urn in resource.property_dependencies.get(key, ())}
     lists = [
         prefix_list

@@ -1,7 +1,7 @@
-"""What must not be replaced by accident: the HyperPod cluster, the EKS cluster, the VPC.
+"""Resources that must not be replaced by accident: the HyperPod cluster, the EKS cluster, the VPC.
 
-Does not: see a replacement. The engine shows policies what will be, and neither the operation nor what was before. The
-engine refuses to replace a resource that was protected and still is, and a ChangeGuard refuses before that.
+Policies don't see replacements: the engine shows them the future state, without the operation or the previous state.
+The engine refuses to replace a resource that was and is protected, and a ChangeGuard refuses even earlier.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,9 +45,9 @@ def _identity(guard: Resource) -> Sequence[str]:
 
 
 def _allowed(guard: Resource, accepted: Sequence[Any]) -> Results:
-    """Report what a guard lets be replaced and the settings don't accept.
+    """Report what a guard allows to be replaced but the settings don't accept.
 
-    Names with a slash, such as `teams/nlp`, are parts that allowDelete names one by one.
+    Names with a slash, such as `teams/nlp`, are parts that allowDelete lists one by one.
     """
     stated = guard.get_or_unknown("allowReplace", [])
     subject = guard.get_or_unknown("subject")

@@ -20,7 +20,7 @@ from hpkit_policies.model import (
 
 __all__ = ["JUDGED", "POLICIES"]
 
-# Each companion has the token of today and the one that programs for version 6 of the provider use.
+# Each companion has today's token and the one that programs for version 6 of the provider use.
 _BUCKETS: Final = ("aws:s3/bucket:Bucket", "aws:s3/bucketV2:BucketV2")
 _BLOCKS: Final = ("aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",)
 _ENCRYPTIONS: Final = (
@@ -48,7 +48,7 @@ _PRINCIPALS: Final = Parameter(
 
 
 def _companions(bucket: Resource, resources: Sequence[Resource], types: Sequence[str]) -> list[Resource]:
-    """Return the companions of a bucket: by where their bucket comes from, else by the name they give."""
+    """Return the companions of a bucket: by the source of their bucket, or else by its name."""
     bucket_names = {name for key in ("id", "bucket") if isinstance(name := bucket.get_or_unknown(key), str)}
     return [
         other
@@ -60,7 +60,7 @@ def _companions(bucket: Resource, resources: Sequence[Resource], types: Sequence
 def _of_each_bucket(
     check: Callable[[Resource, Sequence[Resource]], Results],
 ) -> Callable[[Sequence[Resource], Settings], Results]:
-    """Return a check of one bucket, given all resources, as one of the stack."""
+    """Return a check of one bucket with all resources, for use as a stack policy."""
 
     def validate(resources: Sequence[Resource], _settings: Settings) -> Results:
         for bucket in of_type(resources, *_BUCKETS):
@@ -81,7 +81,7 @@ def _private(bucket: Resource, resources: Sequence[Resource]) -> Results:
 
 
 def _encrypted(bucket: Resource, resources: Sequence[Resource]) -> Results:
-    # What the bucket itself says is unknown at preview when the program says nothing: S3 fills it in.
+    # If the program sets nothing, the bucket's own property is unknown at preview, because S3 sets it.
     stated = isinstance(bucket.get_or_unknown("serverSideEncryptionConfiguration"), Mapping)
     if not stated and not _companions(bucket, resources, _ENCRYPTIONS):
         yield Violation(

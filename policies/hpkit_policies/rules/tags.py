@@ -1,4 +1,4 @@
-"""Tags that an organization demands, and adds by itself where it says with which value."""
+"""Tags that an organization requires, and adds automatically if it sets their values."""
 
 import json
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ def _tagged(resource: Resource, settings: Settings) -> Results:
 
 def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
     missing = {key: settings[_VALUES.name][key] for key in _missing(resource, settings[_VALUES.name])}
-    # A tag whose value is not known yet cannot be written back as it is.
+    # A tag whose value isn't known yet can't be written back.
     if not missing or not is_known(resource.get_or_unknown("tags", [])):
         return {}
     if resource.type in _LISTED:
@@ -81,7 +81,7 @@ def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
 
 def _missing(resource: Resource, keys: Any) -> list[str]:
     tags = resource.get_or_unknown("tags", [])
-    # Keys are all that counts here; values may come from elsewhere.
+    # Only keys count here; values can come from elsewhere.
     own = [tag.get("key") if isinstance(tag, Mapping) else tag for tag in tags] if isinstance(tags, list) else tags
     if tags is UNKNOWN or UNKNOWN in own:
         raise UnknownInputError("tags")
@@ -89,7 +89,7 @@ def _missing(resource: Resource, keys: Any) -> list[str]:
 
 
 def _inherited(resource: Resource) -> Mapping[str, Any]:
-    """Return the tags that the provider puts on everything it makes; nested inputs of a provider are JSON text."""
+    """Return the tags that the provider adds to all its resources; nested inputs of a provider are JSON text."""
     given = resource.provider.get("defaultTags")
     default = json.loads(given) if isinstance(given, str) else given
     tags = default.get("tags") if isinstance(default, Mapping) else None

@@ -1,6 +1,6 @@
-"""Resource types: those of hpkit, and those that the pack judges; any other type passes every other policy.
+"""Resource types: hpkit's, and those that the pack checks; any other type would pass every other policy.
 
-Does not: judge what a program does outside of resources; reviews of the program do that.
+Policies don't check what a program does outside resources; reviews of the program do.
 """
 
 from collections.abc import Mapping

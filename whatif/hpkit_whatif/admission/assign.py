@@ -1,6 +1,6 @@
-"""Chooses flavors for a workload: Kueue's `pkg/scheduler/flavorassigner`, version 0.19.2.
+"""Assigns flavors to a workload: Kueue's `pkg/scheduler/flavorassigner`, version 0.19.2.
 
-What it chooses is an `Assignment`: of each pod set the flavors, how well each fits, what is used of each pair.
+The result is an `Assignment`: the flavors of each pod set, how well each fits, and the usage of each pair.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_REMEMBERED = 64
 
 
 class Mode(IntEnum):
-    """How well something fits, the worst first."""
+    """How well something fits, from the worst to the best."""
 
     NO_FIT = 0
     NO_CANDIDATES = 1
@@ -38,9 +38,9 @@ Simulate = Callable[[Task, int, int], tuple[Mode, int]]
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """What one pod set asks of one resource group: amounts of one pod by place in `pairs`, of each flavor.
+    """The request of one pod set to one resource group: amounts per pod by index in `pairs`, for each flavor.
 
-    only: whether the pods may go to one flavor alone.
+    only: whether the pods can use just one flavor.
     """
 
     group: int
@@ -53,7 +53,7 @@ class GroupRequest:
 
 @dataclass(frozen=True, slots=True)
 class PodSetRequest:
-    """What one pod set asks; `uncovered`: a resource that the queue has not at all."""
+    """The request of one pod set; `uncovered`: a resource that the queue doesn't have."""
 
     spec: PodSet
     groups: tuple[GroupRequest, ...]
@@ -65,11 +65,11 @@ Request = tuple[PodSetRequest, ...]
 
 @dataclass(slots=True)
 class Asked:
-    """What all workloads of a shape ask of their queue.
+    """The requests of all workloads of a shape to their queue.
 
-    flavors: the indices of those that they may go to. no_choice: whether there is but one for each resource, and who
-    finds no victims there holds nothing back. partial: whether fewer pods are enough. amounts: of each pair, where
-    there is one pod set and one flavor for each resource. known: what was chosen then, by the outlook of the queue
+    flavors: the indices of the flavors that they can use. no_choice: whether each resource has only one flavor, and
+    whether a workload without victims reserves nothing. partial: whether fewer pods are enough. amounts: of each pair,
+    if there is one pod set and one flavor for each resource. known: cached results, by the outlook of the queue
     (`QueueNode.outlook`).
     """
 
@@ -96,7 +96,7 @@ class Chosen:
 
     @property
     def mode(self) -> Mode:
-        """Return the worst mode, with those that differ in candidates alone as one."""
+        """Return the worst mode; modes that differ only in candidates count as one."""
         if self.fits:
             return Mode.FIT
         if self.failed or not self.modes:
@@ -106,7 +106,7 @@ class Chosen:
 
 @dataclass(slots=True)
 class Assignment:
-    """What a workload would get, and how: `mode` is the worst of its pod sets, `borrowing` the highest level."""
+    """A workload's possible assignment: `mode` is the worst of its pod sets, `borrowing` the highest level."""
 
     pod_sets: list[Chosen] = field(default_factory=list)
     usage: dict[int, int] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Assignment:
         )
 
     def result(self) -> tuple[PodSetAssignment, ...]:
-        """Return what the workload gets; asked for once all is chosen."""
+        """Return the workload's assignment, computed after everything is chosen."""
         if self._result is None:
             self._result = tuple(
                 PodSetAssignment(pod_set.name, pod_set.count, pod_set.flavors, pod_set.usage, pod_set.domains)
@@ -140,7 +140,7 @@ class Assignment:
         return self._result
 
     def amounts(self) -> Usage:
-        """Return what is used of each pair; asked for once all is chosen."""
+        """Return the usage of each pair, computed after everything is chosen."""
         if self._amounts is None:
             self._amounts = tuple(self.usage.items())
         return self._amounts
@@ -153,7 +153,7 @@ class Resolver:
 
     def __init__(self, node: QueueNode, pairs: Pairs, topologies: Mapping[str, Grid]) -> None:
         self._known: dict[object, Asked] = {}
-        # Of the same pod sets, which tasks of one kind share, the key need not be made again.
+        # Tasks of one kind share pod sets, so the key is computed only once.
         self._by_identity: dict[int, tuple[tuple[PodSet, ...], int, object, Asked]] = {}
         self._pairs = pairs
         self._groups = node.spec.resource_groups
@@ -172,7 +172,7 @@ class Resolver:
                 self._group_of.setdefault(resource, index)
 
     def __call__(self, spec: Workload) -> tuple[object, Asked, tuple[int, ...]]:
-        """Return the shape's key, and what a workload of this shape asks."""
+        """Return the shape's key, and the requests of a workload of this shape."""
         last = self._by_identity.get(id(spec.pod_sets))
         if last is not None and last[0] is spec.pod_sets and last[1] == spec.priority:
             return last[2], last[3], last[3].flavors
@@ -239,7 +239,7 @@ class Resolver:
         )
 
     def _admits(self, spec: PodSet, flavor: str) -> bool:
-        """Return whether the pods may go to a flavor; a topology's flavors take those alone that ask for its levels."""
+        """Return whether the pods can use a flavor; a topology's flavors accept only pods that request its levels."""
         all_topology = all(each.name in self._topologies for group in self._groups for each in group.flavors)
         fits = all_topology or (flavor in self._topologies) == (spec.topology is not None)
         grid = self._topologies.get(flavor)
@@ -248,13 +248,13 @@ class Resolver:
 
 
 def _key(spec: Any) -> object:
-    # Not as a PodSet: machine code would refuse a count with a fraction here, and not say whose it is.
+    # Not as a PodSet: compiled code would reject a fractional count here, without stating its pod set.
     per_pod = frozenset(spec.per_pod.items())
     return spec.name, spec.count, per_pod, spec.min_count, spec.flavors, spec.topology
 
 
 def scaled_counts(request: Request, step: int, steps: int) -> list[int]:
-    """Return how many pods are left of each pod set, that many of the steps down to the fewest that are enough."""
+    """Return the remaining pods of each pod set, after so many steps down to the minimum."""
     counts = []
     for pod_set in request:
         spec = pod_set.spec
@@ -278,7 +278,7 @@ def assign(task: Task, request: Request, counts: Sequence[int] | None, *, fair: 
     return assignment
 
 
-# How grave a reason is; of alternatives the least grave counts, of what is needed together the gravest.
+# Severity of reasons: among alternatives, the least severe counts; among joint requirements, the most severe.
 _GRAVITY = {None: 0, "TopologyPlacementFailed": 1, "WaitingForQuota": 2, "ExceedsMaxQuota": 3, "NoMatchingFlavor": 4}
 
 
@@ -403,7 +403,7 @@ def _goes_on(mode: tuple[Mode, int], rules: FlavorFungibility) -> bool:
 
 
 def _better(mine: tuple[Mode, int], theirs: tuple[Mode, int], rules: FlavorFungibility) -> bool:
-    """Return whether one mode with its level of borrowing is preferred to another."""
+    """Return whether one mode with its borrowing level is preferred to another."""
     if Mode.NO_FIT in (mine[0], theirs[0]):
         return mine[0] != Mode.NO_FIT
     if (mine[0] == Mode.NO_CANDIDATES) != (theirs[0] == Mode.NO_CANDIDATES):

@@ -1,6 +1,6 @@
-"""What a model and its workloads may not be: looked at once, where they come in, so that nothing else has to.
+"""Checks a model and its workloads once, when they are passed in, so that other code doesn't need to.
 
-Kueue's API server refuses the same (`pkg/webhooks/clusterqueue_webhook.go`, `cohort_webhook.go`, `workload_webhook.go`,
+Kueue's API server rejects the same (`pkg/webhooks/clusterqueue_webhook.go`, `cohort_webhook.go`, `workload_webhook.go`,
 and the enums and minimums of its CRDs), version 0.19.2.
 """
 
@@ -43,16 +43,16 @@ def refuse_model(model: Model) -> None:
 
 
 def refuse_pod_sets(workload: Workload, levels: Collection[str]) -> None:
-    """Raise ValueError with all that is wrong in a workload's pod sets; levels: those of the model's topologies."""
+    """Raise ValueError with all problems of a workload's pod sets; levels: the levels of the model's topologies."""
     found = [f"workload {workload.name}: {said}" for said in _pod_sets(workload, levels)]
     if found:
         raise ValueError("\n".join(found))
 
 
 def refuse_admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Container[str] | None) -> None:
-    """Raise ValueError with all that is wrong in what a workload holds.
+    """Raise ValueError with all problems of the quota that a workload holds.
 
-    pairs: the model's flavors and resources. leaves: those of its topologies, None without any.
+    pairs: the model's flavors and resources. leaves: the leaves of its topologies, None without any.
     """
     found = [f"workload {workload.name}: {said}" for said in _admission(workload, pairs, leaves)]
     if found:
@@ -151,7 +151,7 @@ def _pod_sets(workload: Workload, levels: Collection[str]) -> Iterator[str]:
         if topology is None:
             continue
         yield from _disallowed(where, "topology", topology.mode, _MODES)
-        # Without topologies nothing is placed anywhere, and no level means anything.
+        # Without topologies, pods aren't placed, so levels have no meaning.
         if levels and topology.mode != "unconstrained" and topology.level not in levels:
             yield f"{where}: no topology has a level {topology.level}; there are {', '.join(levels)}"
 
@@ -183,7 +183,7 @@ def _is_amount(amount: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a text stands where several belong: its letters would be taken for them."""
+    """Return whether a text is given where a list is expected: its letters would be read as entries."""
     return isinstance(value, str)
 
 

@@ -1,6 +1,6 @@
-"""One scheduling cycle: one head of each queue, nominated against the same state, then processed one by one.
+"""One scheduling cycle: the head of each queue, nominated against the same state, then processed one by one.
 
-Rules: Kueue's `pkg/scheduler/scheduler.go`, version 0.19.2. No state is copied: what a cycle only tries is taken back.
+Rules: Kueue's `pkg/scheduler/scheduler.go`, version 0.19.2. No state is copied: trial changes are undone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Cycle"]
 
 
 class Cycle:
-    """Runs cycles over queues; what they decide is in the entries that `run` returns."""
+    """Runs cycles over queues; the decisions are in the entries that `run` returns."""
 
     __slots__ = ("_applied", "_fair", "_left", "_number", "_places", "_pods", "_queues", "_version")
 
@@ -31,21 +31,21 @@ class Cycle:
         self._queues = queues
         self._fair = strategies
         self._places = places
-        # Kueue looks for victims without the `pods` that a queue counts.
+        # Kueue searches for victims without the resource `pods`, which a queue counts.
         self._pods = frozenset(index for (_, resource), index in pairs.index.items() if resource == "pods")
         self._number = 0
         self._version = 0
         self._applied: list[Entry] = []
-        # How many entries of the cycle come after the one that is processed.
+        # Number of entries in the cycle after the current one.
         self._left = 0
 
     @property
     def number(self) -> int:
-        """Return how many cycles there were."""
+        """Return the number of cycles so far."""
         return self._number
 
     def run(self, heads: Iterable[Task]) -> list[Entry]:
-        """Decide about these heads; each entry says what became of it, nothing is admitted or evicted yet."""
+        """Decide about these heads; each entry has its result, and nothing is admitted or evicted yet."""
         self._number += 1
         entries = [self._nominate(task) for task in heads]
         active = _active(entries)
@@ -95,7 +95,7 @@ class Cycle:
         return full, []
 
     def _cached_assignment(self, task: Task, *, supposed: bool) -> Assignment | None:
-        """Return what is chosen for a workload without choice, None where it hangs on more than its queue's outlook."""
+        """Return the assignment of a workload without a choice, None if it depends on more than its queue's outlook."""
         demand = _asked(task)
         if demand.amounts is None or task.pending_flavors():
             return None
@@ -111,14 +111,14 @@ class Cycle:
     def _attempt(
         self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
     ) -> tuple[Assignment, list[Target]]:
-        # With no other flavor to choose it does not matter who could be evicted for one pair alone.
+        # With no other flavor to choose, possible victims for a single pair don't matter.
         supposed = not exact and _asked(task).no_choice
         assignment = self._cached_assignment(task, supposed=supposed) if counts is None else None
         if assignment is None:
             simulate = _suppose if supposed else self._simulate
             assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
             self._places.place(assignment, request)
-        # What is found of whole sizes holds until something changes, if it hangs on quota alone.
+        # Results for whole sizes stay valid until something changes, if they depend on quota only.
         stays = supposed and self._stays(task)
         if assignment.mode in (Mode.NO_FIT, Mode.FIT):
             if stays and assignment.mode == Mode.NO_FIT:
@@ -184,8 +184,8 @@ class Cycle:
         if assignment.mode == Mode.NO_FIT:
             entry.outcome = "NoFit"
             return
-        # Nothing has changed since the first was nominated, and it needs nobody to go. Where borrowing counts as worse
-        # than preempting, what fits by its mode may need someone to go all the same.
+        # Nothing has changed since the first nomination, and it needs no victims. If borrowing counts as worse than
+        # preempting, a workload that fits by its mode might need victims anyway.
         plain = task.queue.node.spec.fungibility.preference == "BorrowingOverPreemption"
         untouched = plain and assignment.mode == Mode.FIT and not self._applied and not preempted
         fits = "Fits" if untouched else self._still_fits(entry, preempted)
@@ -212,7 +212,7 @@ class Cycle:
     def _apply(self, entry: Entry, usage: Sequence[tuple[int, int]]) -> None:
         entry.usage = usage
         if not self._left:
-            # Nobody comes after it who would have to see it.
+            # No later entry would see it.
             return
         entry.task.queue.node.add(usage)
         self._places.add(entry.assignment.placed)
@@ -220,7 +220,7 @@ class Cycle:
         self._version += 1
 
     def _still_fits(self, entry: Entry, gone: dict[str, Task]) -> str:
-        """Return whether there is room with all victims of this cycle gone: Fits, NoQuota or NoPlace."""
+        """Return whether there is room after the removal of all victims of this cycle: Fits, NoQuota or NoPlace."""
         victims = {**gone, **{target.name: target for target, _ in entry.targets}}.values()
         for victim in victims:
             victim.queue.node.remove(victim.usage)
@@ -235,7 +235,7 @@ class Cycle:
         return fits
 
     def _reserved(self, entry: Entry) -> list[tuple[int, int]]:
-        """Return what is held back in this cycle for a workload that found nobody to evict."""
+        """Return what is reserved in this cycle for a workload that found no victims."""
         node = entry.task.queue.node
         reserved = []
         for pair, amount in entry.usage:
@@ -245,7 +245,7 @@ class Cycle:
                 held = min(amount, left)
             else:
                 held = amount if limit is None else min(amount, left + limit)
-            # Where more is used than the limit allows, Kueue takes the rest off the queue alone, which nobody sees.
+            # If usage exceeds the limit, Kueue subtracts the rest only from the queue, which nothing reads.
             reserved.append((pair, max(0, held)))
         return reserved
 
@@ -259,11 +259,11 @@ def _asked(task: Task) -> Asked:
 
 
 def _active(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries that must be processed; what comes of all others is clear."""
+    """Return the entries that must be processed; the results of all others are known."""
     flat = all(entry.task.queue.node.depth <= 1 for entry in entries)
     active = []
     for entry in entries:
-        # In a tree it may hold up another entry of its cohort; elsewhere it may as well come first.
+        # In a tree, it can block another entry of its cohort; otherwise it can be processed first.
         if flat and entry.does_nothing:
             entry.outcome = "NoFit" if entry.assignment.mode == Mode.NO_FIT else "NoCandidates"
         else:

@@ -21,7 +21,7 @@ _BELOW_ALL: Share = (0, -1.0)
 
 
 def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
-    """Return whom to evict so that shares get closer, nobody if that does not help."""
+    """Return the victims that make shares more equal; empty if that doesn't help."""
     node = search.node
     others = _borrowers(search)
     own = _own(search)
@@ -68,7 +68,7 @@ def _borrowers(search: Search) -> list[QueueNode]:
 
 
 def _may_give_way(search: Search, others: Sequence[QueueNode]) -> bool:
-    """Return whether any queue could pass a test of shares; what it gives up only makes its share smaller."""
+    """Return whether any queue could pass a share test; giving up usage only lowers its share."""
     node = search.node
     wanted = dict(search.usage)
     if node.depth > 1 or all(node.usage[p] + wanted.get(p, 0) <= node.nominal[p] for p in search.contested):
@@ -78,7 +78,7 @@ def _may_give_way(search: Search, others: Sequence[QueueNode]) -> bool:
 
 
 def _candidates(search: Search, others: Sequence[QueueNode]) -> dict[TreeNode, deque[Task]]:
-    """Return, of each other queue that has any, those who may be evicted, in order."""
+    """Return the possible victims of each other queue that has any, in order."""
     policy = search.node.spec.preemption.reclaim_within_cohort
     candidates: dict[TreeNode, deque[Task]] = {}
     for queue in others:
@@ -90,7 +90,7 @@ def _candidates(search: Search, others: Sequence[QueueNode]) -> dict[TreeNode, d
 
 
 class _Round:
-    """One search: who is left to ask, who has been chosen."""
+    """One search: the remaining candidates, and the chosen victims."""
 
     __slots__ = ("kept", "node", "path", "search", "targets")
 
@@ -102,7 +102,7 @@ class _Round:
         self.kept: dict[TreeNode, deque[Task]] = candidates
 
     def first(self, strategy: Strategy) -> bool:
-        """Choose by the first strategy; those who do not pass it are kept for the second."""
+        """Choose with the first strategy; candidates that fail it are kept for the second."""
         order = _order(self.node, self.path, self.kept)
         self.kept = {}
         within = all(self.node.usage[pair] <= self.node.nominal[pair] for pair in self.search.contested)
@@ -116,7 +116,7 @@ class _Round:
             own, theirs = self._sides(queue)
             mine, before = own.share(), theirs.share()
             if mine > before:
-                # Who has less to begin with passes no test: what it gives up only makes its share smaller.
+                # A queue with a lower initial share passes no test, because giving up usage only lowers its share.
                 self.kept.setdefault(queue, deque()).extend(tasks)
                 tasks.clear()
             failed: set[Usage] = set()
@@ -131,7 +131,7 @@ class _Round:
         return False
 
     def second(self) -> bool:
-        """Choose among those who were kept: of each queue the first, once."""
+        """Choose among the kept candidates: the first of each queue, once."""
         order = _order(self.node, self.path, self.kept)
         for queue in order:
             own, theirs = self._sides(queue)
@@ -154,7 +154,7 @@ class _Round:
         return mine <= after
 
     def _evict(self, task: Task, reason: Reason) -> bool:
-        """Take a workload off, and return whether there is room now."""
+        """Remove a workload, and return whether there is room now."""
         self.search.release(task)
         self.targets.append((task, reason))
         return self.search.fits_added()
@@ -184,7 +184,7 @@ def _place(node: QueueNode, queue: TreeNode, task: Task) -> tuple[bool, bool, tu
 
 
 class _Flat:
-    """The same for queues of one cohort: nobody's share changes but that of who was chosen."""
+    """The same for queues of one cohort, in which only the chosen queue's share changes."""
 
     __slots__ = ("candidates", "dropped", "node")
 
@@ -214,7 +214,7 @@ class _Flat:
 
 
 class _Order:
-    """The queues that give way, the one with the highest share first, as shares change."""
+    """The queues that lose workloads, the one with the highest share first, while shares change."""
 
     __slots__ = ("candidates", "dropped", "ended", "node", "path")
 
@@ -270,6 +270,6 @@ class _Order:
         return highest_queue, highest
 
     def _before(self, one: TreeNode, other: TreeNode) -> bool:
-        """Return whether the first candidate of one queue comes before that of another."""
+        """Return whether the first candidate of one queue is before that of another."""
         place = [_place(self.node, each, self.candidates[each][0]) for each in (one, other)]
         return place[0] < place[1]

@@ -15,7 +15,7 @@ _MOST_DOUBLINGS = 32
 
 
 def backoff_of(gang: WaitForPodsReady, retries: int) -> float:
-    """Return how many seconds a workload waits before a retry, the first being number 1."""
+    """Return the seconds that a workload waits before a retry; the first retry is number 1."""
     first = float(gang.backoff_base_seconds)
     return (
         first if retries == 1 else min(first * 2 ** min(retries - 1, _MOST_DOUBLINGS), float(gang.backoff_max_seconds))
@@ -23,5 +23,5 @@ def backoff_of(gang: WaitForPodsReady, retries: int) -> float:
 
 
 def is_retried(gang: WaitForPodsReady, retries: int) -> bool:
-    """Return whether a workload that was retried so often is retried again."""
+    """Return whether a workload is retried again after this number of retries."""
     return gang.backoff_limit_count is None or retries < gang.backoff_limit_count

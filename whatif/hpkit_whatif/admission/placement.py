@@ -1,7 +1,7 @@
-"""Topology in a cycle: the places of what runs, and whether those of a head are free.
+"""Topology in a cycle: the places of running workloads, and whether places for a head are free.
 
-Rules: Kueue's `flavorassigner/tas_flavorassigner.go` and `updateAssignmentForTAS`, version 0.19.2. Without topologies
-it does nothing.
+Rules: Kueue's `flavorassigner/tas_flavorassigner.go` and `updateAssignmentForTAS`, version 0.19.2. Without topologies,
+this module does nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Placed = tuple[tuple[Grid, Mapping[str, int], tuple[tuple[str, int], ...]], ...]
 
 
 class Places:
-    """The topologies of a model, by flavor, and what is used of them."""
+    """The topologies of a model, by flavor, and their usage."""
 
     def __init__(self, model: Model) -> None:
         self.grids = {
@@ -33,13 +33,13 @@ class Places:
         return frozenset(leaf for grid in self.grids.values() for leaf in grid.leaves()) if self.grids else None
 
     def asked_by(self, request: Request) -> bool:
-        """Return whether any pod set may be placed."""
+        """Return whether any pod set can be placed."""
         return bool(self.grids) and any(
             flavor in self.grids for each in request for group in each.groups for flavor in group.flavors
         )
 
     def place(self, assignment: Assignment, request: Request) -> None:
-        """Find places for what got its flavors; without any, its mode is worse."""
+        """Find places for an assignment; without places, its mode gets worse."""
         if not self.grids or assignment.mode == Mode.NO_FIT or not self.asked_by(request):
             return
         if assignment.mode == Mode.FIT:
@@ -78,7 +78,7 @@ class Places:
                 self.count(victim, 1)
 
     def reserve(self, assignment: Assignment, request: Request) -> None:
-        """Find the places that one without victims would have on empty nodes, to hold them back in this cycle."""
+        """Find places on empty nodes for a workload without victims, to reserve them in this cycle."""
         if assignment.mode not in (Mode.NO_FIT, Mode.FIT) and self.asked_by(request):
             self._find(assignment, request, empty=True)
 
@@ -103,7 +103,7 @@ class Places:
         assignment.placed = tuple(placed)
 
     def resume(self, task: Task) -> None:
-        """Take the places that a workload has which runs already."""
+        """Take the places of a running workload."""
         if not self.grids:
             return
         task.placed = tuple(
@@ -122,7 +122,7 @@ class Places:
         self._use(placed, 1)
 
     def remove(self, placed: tuple[object, ...]) -> None:
-        """Give places back."""
+        """Return places."""
         self._use(placed, -1)
 
     def holds(self, placed: tuple[object, ...]) -> bool:

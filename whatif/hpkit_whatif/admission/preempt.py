@@ -1,7 +1,7 @@
-"""Whom a workload may evict: what both ways have in common, and the classic one.
+"""Finds victims for a workload: common parts of both strategies, and the classic strategy.
 
-Rules: Kueue's `pkg/scheduler/preemption` and `preemption/classical`, version 0.19.2. Usage is taken off and put back on
-the tree itself; it is the same afterwards.
+Rules: Kueue's `pkg/scheduler/preemption` and `preemption/classical`, version 0.19.2. Usage is removed from and restored
+to the tree itself, which is unchanged at the end.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Target = tuple[Task, Reason]
 
 @dataclass(slots=True)
 class Search:
-    """A search for room: for whom, how much of which pairs, and of which pairs too little is free.
+    """A search for room: the workload, its amounts of pairs, and the pairs that lack room.
 
-    places: says whether the pods find their places too; on_release: removes a workload's places, or adds them.
-    hopeless: whether it was given up for the queue's own limit, which nothing of other queues changes. without_shares:
-    whether what was found hangs on nobody's share, so on nothing but what runs on the contested pairs.
+    places: returns whether the pods also find places; on_release: removes or adds a workload's places. hopeless:
+    whether the search failed because of the queue's own limit, which other queues don't affect. without_shares: whether
+    the result depends on no share, but only on the workloads on the contested pairs.
     """
 
     task: Task
@@ -56,7 +56,7 @@ class Search:
             self.on_release(task, 1)
 
     def fits_added(self) -> bool:
-        """Return whether there is room for what counts as used already: what is left falls by what is used."""
+        """Return whether there is room for an amount that already counts as usage."""
         node = self.node
         for pair, amount in self.usage:
             if amount > 0 and node.available(pair) < 0:
@@ -64,7 +64,7 @@ class Search:
         return self.places is None or self.places()
 
     def fits(self, *, borrowing: bool) -> bool:
-        """Return whether there is room now; without borrowing only inside the queue's own quota."""
+        """Return whether there is room now; without borrowing, only within the queue's own quota."""
         node = self.node
         for pair, amount in self.usage:
             if not borrowing and node.borrows_with(pair, amount):
@@ -105,7 +105,7 @@ def permits(policy: str, task: Task, victim: Task) -> bool:
 
 
 def fill_back(search: Search, targets: list[Target], *, borrowing: bool) -> list[Target]:
-    """Return those who must really go, after all were taken off; they are put back."""
+    """Return the victims that are required, after all were removed; the others are restored."""
     kept = [targets[-1]]
     for target in reversed(targets[:-1]):
         search.restore(target[0])
@@ -126,7 +126,7 @@ class _Candidate:
 
 
 def classic(search: Search) -> list[Target]:
-    """Return whom to evict by priority and quota, nobody if that does not help."""
+    """Return victims by priority and quota; empty if that doesn't help."""
     search.without_shares = True
     spec = search.node.spec.preemption
     borrow = spec.borrow_within_cohort
@@ -230,7 +230,7 @@ def _collect(
 
 
 def _may_borrow_from(borrow: BorrowWithinCohort, task: Task, victim: Task) -> bool:
-    """Return whether a workload that will borrow may evict another for it."""
+    """Return whether a workload that will borrow can evict another for it."""
     most = borrow.max_priority_threshold
     low_enough = most is None or victim.priority <= most
     return borrow.policy != "Never" and victim.priority < task.priority and low_enough

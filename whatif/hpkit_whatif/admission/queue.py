@@ -1,7 +1,7 @@
-"""The workloads of one queue: which is its head, which are set aside, which run.
+"""The workloads of one queue: its head, and those that are parked or running.
 
-Rules: Kueue's `pkg/cache/queue/cluster_queue.go`, version 0.19.2. Workloads of one shape are set aside together, so a
-shape is what is set aside here; that costs the same for one workload and for ten thousand.
+Rules: Kueue's `pkg/cache/queue/cluster_queue.go`, version 0.19.2. Workloads of one shape are parked together, so this
+module parks shapes, at the same cost for one workload and for ten thousand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ State = Literal["waiting", "running", "backing off", "gone"]
 
 
 class Found(Protocol):
-    """What was found of a workload that did not get in."""
+    """The result for a workload that wasn't admitted."""
 
     @property
     def waits_for(self) -> str:
@@ -31,11 +31,11 @@ class Found(Protocol):
 
 
 class Shape:
-    """Workloads that ask for the same: requests, priority, counts.
+    """Workloads with the same requests, priority and counts.
 
-    asked: what they ask, resolved once. flavors: the indices of those that they may go to.
-    blocked: what was found of them when there was no room, and what it hangs on: the node (the queue alone, if its own
-    limit was in the way, else all below the root), and how much had changed there on the flavors that they may go to.
+    asked: their requests, resolved once. flavors: the indices of the flavors that they can use. blocked: the result
+    when there was no room, and what it depends on: the node (only the queue if its own limit was the reason, otherwise
+    everything below the root), and the number of changes there on their flavors.
     """
 
     __slots__ = ("asked", "blocked", "flavors", "heap", "parked", "priority", "size")
@@ -50,7 +50,7 @@ class Shape:
         self.blocked: tuple[Sequence[int], int, Found] | None = None
 
     def first(self) -> Task | None:
-        """Return the first of those that wait."""
+        """Return the first waiting workload."""
         heap = self.heap
         while heap and heap[0][2].state != "waiting":
             heapq.heappop(heap)
@@ -61,7 +61,7 @@ class Shape:
         self.blocked = node.changes, sum([node.changes[flavor] for flavor in self.flavors]), found
 
     def still_blocked(self) -> Found | None:
-        """Return what was found of them when there was no room, if nothing has changed since."""
+        """Return the result when there was no room, if nothing has changed since."""
         blocked = self.blocked
         if blocked is None:
             return None
@@ -73,7 +73,7 @@ class Shape:
 
 
 class Task:
-    """A workload on its way: where it is in its queue, and what it holds."""
+    """A workload in the simulation: its position in the queue, and the quota that it holds."""
 
     __slots__ = (
         "admitted",
@@ -115,21 +115,21 @@ class Task:
         self.placed: tuple[object, ...] = ()
         self.admitted = 0.0
         self.finishes: float | None = None
-        # The cycle orders those that were admitted at the same time.
+        # The order within a cycle decides between workloads that were admitted at the same time.
         self.cycle = 0
         self.evicted = False
         self.attempt = 0
         # How often its pods weren't ready in time.
         self.retries = 0
         self.reason: str | None = None
-        # How far the walk over the flavors came: of each pod set, by resource group, the flavor to go on after.
+        # Progress of the walk over the flavors: for each pod set and resource group, the next flavor.
         self.tried: tuple[dict[int, int], ...] = ()
         self.last_cycle = 0
         self.last_generation = 0
 
     @property
     def eviction_key(self) -> tuple[int, float, int, str]:
-        """Return the place among those that could be evicted: lower priority, admitted later, name."""
+        """Return the order among possible victims: lower priority, admitted later, name."""
         return self.priority, -self.admitted, -self.cycle, self.name
 
     def pending_flavors(self) -> bool:
@@ -138,10 +138,10 @@ class Task:
 
 
 class Queue:
-    """A queue: its place in the tree, what waits and what runs.
+    """A queue: its node in the tree, and its waiting and running workloads.
 
-    running_on: of each set of pairs, those who use just these, in the order of eviction. generation: how often quota
-    came free.
+    running_on: for each set of pairs, the workloads that use exactly these, in the order of eviction. generation: how
+    often quota was freed.
     """
 
     __slots__ = (
@@ -176,7 +176,7 @@ class Queue:
         self.running_on: dict[frozenset[int], list[tuple[int, float, int, str, Task]]] = {}
 
     def submit(self, spec: Workload) -> Task:
-        """Let a workload wait; one of a shape that is set aside is set aside at once."""
+        """Add a waiting workload; if its shape is parked, it's parked immediately."""
         task = self.new(spec)
         self.push(task)
         return task
@@ -190,7 +190,7 @@ class Queue:
         return Task(spec, self, shape)
 
     def push(self, task: Task) -> None:
-        """Put a workload to its place."""
+        """Insert a workload at its position."""
         shape = task.shape
         task.state = "waiting"
         heapq.heappush(shape.heap, (task.created, task.name, task))
@@ -200,7 +200,7 @@ class Queue:
             heapq.heappush(self.ready, (-task.priority, task.created, task.name, task))
 
     def head(self) -> Task | None:
-        """Return the first that is not set aside: the one that preempted before all others."""
+        """Return the first workload that isn't parked; one that has preempted others is before all others."""
         if not self.active:
             return None
         sticky = self.sticky
@@ -216,7 +216,7 @@ class Queue:
         return None
 
     def take(self, task: Task, state: State) -> None:
-        """Take a workload out of what waits."""
+        """Remove a waiting workload."""
         shape = task.shape
         task.state = state
         shape.size -= 1
@@ -229,13 +229,13 @@ class Queue:
             heapq.heappush(self.ready, (-shape.priority, following.created, following.name, following))
 
     def park(self, shape: Shape) -> None:
-        """Set a shape aside until something comes free."""
+        """Park a shape until quota is freed."""
         if not shape.parked:
             shape.parked = True
             self.parked.append(shape)
 
     def wake(self) -> None:
-        """Take up again all that was set aside."""
+        """Unpark everything."""
         for shape in self.parked:
             shape.parked = False
             self._offer(shape)
@@ -247,14 +247,14 @@ class Queue:
             self.sticky = None
 
     def waiting_tasks(self) -> Iterator[Task]:
-        """Return those that wait."""
+        """Return the waiting workloads."""
         for shape in self.shapes.values():
             for _, _, task in shape.heap:
                 if task.state == "waiting":
                     yield task
 
     def start(self, task: Task) -> None:
-        """Let a workload run with the usage that it holds."""
+        """Add a running workload with the usage that it holds."""
         task.state = "running"
         self.running[task.name] = task
         self.node.add(task.usage)
@@ -265,7 +265,7 @@ class Queue:
         bisect.insort(running, (*task.eviction_key, task))
 
     def stop(self, task: Task) -> None:
-        """Take what a workload holds."""
+        """Release the usage of a workload."""
         del self.running[task.name]
         self.node.remove(task.usage)
         self._changed(task)
@@ -279,7 +279,7 @@ class Queue:
         task.tried = ()
 
     def evict(self, task: Task) -> None:
-        """Let a workload be on its way out; it holds what it has until it stops."""
+        """Mark a workload as being evicted; it holds its usage until it stops."""
         task.evicted = True
         self.evicting += 1
         self._changed(task)
@@ -292,7 +292,7 @@ class Queue:
                 all_[flavor] += 1
 
     def evictable(self, pairs: Iterable[int]) -> Iterable[Task]:
-        """Return who uses any of the pairs, in the order of eviction: those that are on their way out first."""
+        """Return the workloads that use any of the pairs, in the order of eviction; those being evicted are first."""
         lists = [entries for used, entries in self.running_on.items() if entries and not used.isdisjoint(pairs)]
         if not lists:
             return ()

@@ -29,7 +29,7 @@ class Simulator:
     """
 
     def __init__(self, model: Model, workloads: Iterable[Workload] = (), *, now: float = 0.0) -> None:
-        """Take a model and the workloads that run or wait now; ValueError for what contradicts itself."""
+        """Create a simulator with running and waiting workloads. Raises ValueError for contradictions."""
         refuse_model(model)
         self.now = now
         self._pairs = Pairs(model)
@@ -55,7 +55,7 @@ class Simulator:
         self._starting: list[tuple[float, int, int, Task]] = []
         self._unready: set[str] = set()
         self._backing_off: list[tuple[float, str, Task]] = []
-        # What a cycle decided behind a workload that waits for others' pods, and where quota came free since.
+        # The decisions of a cycle that waits for other workloads' pods, and the quota freed since.
         self._held: list[Entry] = []
         self._woken: set[TreeNode] = set()
         self._sequence = itertools.count()
@@ -63,19 +63,19 @@ class Simulator:
         for workload in workloads:
             self._take_up(workload, leaves)
 
-    # What is known
+    # Queries
 
     @property
     def cycles(self) -> int:
-        """Return how many cycles were run."""
+        """Return the number of cycles so far."""
         return self._cycle.number
 
     def running(self) -> dict[str, tuple[PodSetAssignment, ...]]:
-        """Return what runs, and with what."""
+        """Return the running workloads with their assignments."""
         return {name: task.assignment for queue in self._queues.values() for name, task in queue.running.items()}
 
     def pending(self) -> list[Pending]:
-        """Return what waits, by name."""
+        """Return the waiting workloads by name."""
         workloads = [
             Pending(task.name, task.reason, task.shape.parked)
             for queue in self._queues.values()
@@ -85,7 +85,7 @@ class Simulator:
         return sorted(workloads, key=lambda workload: workload.name)
 
     def count_pending(self) -> int:
-        """Return how many workloads wait."""
+        """Return the number of waiting workloads."""
         return sum(queue.waiting for queue in self._queues.values()) + len(self.backoffs())
 
     def backoffs(self) -> dict[str, float]:
@@ -110,23 +110,23 @@ class Simulator:
         return {name: node.potential[pair] for pair, name in enumerate(self._pairs.names)}
 
     def usage(self, queue: str) -> dict[tuple[str, str], int]:
-        """Return what a queue uses, by flavor and resource."""
+        """Return a queue's usage by flavor and resource."""
         node = self._queues[queue].node
         return {self._pairs.names[pair]: amount for pair, amount in enumerate(node.usage) if amount}
 
     # What happens
 
     def submit(self, workload: Workload) -> None:
-        """Let a workload wait in its queue; ValueError for what cannot be, such as a queue that is not there."""
+        """Add a waiting workload to its queue. Raises ValueError if it's invalid, such as for a missing queue."""
         self._check(workload)
         queue = self._queues[workload.queue]
         self._tasks[workload.name] = queue.submit(workload)
         self._awake[workload.queue] = queue
 
     def finish(self, name: str) -> None:
-        """End a workload that runs or waits; what it holds comes free, and what was set aside is looked at again.
+        """End a running or waiting workload; its quota is freed, and parked workloads are tried again.
 
-        KeyError for one that does neither.
+        Raises KeyError if it neither runs nor waits.
         """
         task = self._tasks.pop(name)
         if task.state == "running":
@@ -165,7 +165,7 @@ class Simulator:
         return is_again
 
     def requeue(self) -> None:
-        """Let workloads wait in their queues again whose back-off is over by now."""
+        """Requeue the workloads whose backoff has ended."""
         while self._backing_off and self._backing_off[0][0] <= self.now:
             task = heapq.heappop(self._backing_off)[2]
             if task.state == "backing off":
@@ -174,14 +174,15 @@ class Simulator:
                 self._awake[task.queue.node.name] = task.queue
 
     def run_cycle(self) -> Outcome:
-        """Run exactly one cycle; who is evicted still holds its quota until `complete_evictions`.
+        """Run exactly one cycle; evicted workloads hold their quota until `complete_evictions`.
 
-        With blockAdmission, a cycle ends when an admission has to wait for the pods of others; the next call goes on.
+        With blockAdmission, a cycle ends when an admission must wait for other workloads' pods; the next call continues
+        it.
         """
         return self._run([] if self._held else self._heads(pass_over=True)[0])
 
     def complete_evictions(self) -> bool:
-        """Let the evicted give their quota back and wait again; return whether there were any."""
+        """Free the quota of evicted workloads, which wait again; return whether there were any."""
         evicted, self._evicting = self._evicting, []
         roots: dict[TreeNode, None] = {}
         for task in sorted(evicted, key=lambda task: task.name):
@@ -200,9 +201,9 @@ class Simulator:
     def run_until_quiet(
         self, *, tick: float = 0.0, on_cycle: Callable[[Outcome], None] = lambda _outcome: None
     ) -> Outcome:
-        """Run cycles, completing every eviction at once, until nothing changes any more or it repeats itself.
+        """Run cycles, completing every eviction immediately, until nothing changes or the states repeat.
 
-        tick: how much the clock goes on with each cycle, in seconds. on_cycle: called after each with what came of it.
+        tick: seconds that the clock advances with each cycle. on_cycle: called after each cycle with its result.
         """
         total = Outcome()
         if not self._end_held(total, on_cycle):
@@ -242,13 +243,12 @@ class Simulator:
         until: float | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> frozenset[str]:
-        """Run the clock: submit each workload when it is created, end each when it has run long enough.
+        """Run the clock: submit each workload at its creation time, and end it after its run time.
 
-        An evicted one begins anew. One whose pods take too long to become ready is evicted and retried, with gang
-        scheduling. workloads: in the order of creation, and taken one by one as their time comes.
-        One that was created before `now` is submitted at once. until: when to stop; else when nothing more would
-        happen. Return who flaps. ValueError for a workload that cannot be, was created before the one before it, or
-        would be retried without end.
+        An evicted workload starts again. With gang scheduling, one whose pods take too long to become ready is evicted
+        and retried. workloads: in the order of creation, read one by one as their time comes. One that was created
+        before `now` is submitted immediately. until: when to stop; by default, when nothing more would happen. Returns
+        flapping workloads. Raises ValueError for a workload that is invalid, out of order, or would be retried forever.
         """
         if until is not None and math.isnan(until):
             raise ValueError(f"until is {until}; it must be a number of seconds, or None")
@@ -257,7 +257,7 @@ class Simulator:
         flapping: frozenset[str] = frozenset()
 
         def on_cycle(outcome: Outcome) -> None:
-            # Who is admitted in a cycle may count on those whom others evict in it.
+            # A workload admitted in a cycle can rely on quota of workloads that others evict in the same cycle.
             for preempted in outcome.preempted:
                 say(Event(self.now, "Preempted", preempted.name, preempted.reason, preempted.by))
             for admitted in outcome.admitted:
@@ -283,7 +283,7 @@ class Simulator:
                 say(Event(self.now, "Submitted", workload.name))
             flapping |= self.run_until_quiet(on_cycle=on_cycle).flapping
 
-    # How it goes on
+    # Internals of the clock
 
     def _check(self, workload: Workload) -> None:
         if workload.queue not in self._queues:
@@ -327,8 +327,8 @@ class Simulator:
     def _heads(self, *, pass_over: bool) -> tuple[list[Task], bool]:
         """Return the heads of the next cycle in the order of the queues, and whether more were passed over.
 
-        pass_over: set a head aside at once if nothing has changed for its shape since it found no room, for that is
-        its queue's turn. In a tree of cohorts it may be in another's way, and gets its look.
+        pass_over: park a head immediately if nothing has changed for its shape since it found no room, because that
+        uses its queue's turn. In a tree of cohorts, it can block another head, so it's processed.
         """
         heads = []
         passed_over = False
@@ -372,7 +372,7 @@ class Simulator:
         return self._gang is not None and self._gang.block_admission
 
     def _end_held(self, total: Outcome, on_cycle: Callable[[Outcome], None]) -> bool:
-        """Go on with a cycle that waits for the pods of others; return whether it has ended."""
+        """Continue a cycle that waits for other workloads' pods; return whether it has ended."""
         while self._held and not self._unready:
             outcome = self._run([])
             on_cycle(outcome)
@@ -401,7 +401,7 @@ class Simulator:
         else:
             task.reason = entry.assignment.waits_for
         parks = entry.outcome in ("NoFit", "NoCandidates") and not queue.strict and not task.pending_flavors()
-        # What came free while the cycle waited may be enough.
+        # Quota freed while the cycle waited might be enough.
         parks = parks and queue.node.root not in self._woken
         if parks:
             queue.park(task.shape)
@@ -436,7 +436,7 @@ class Simulator:
                 self._awake[queue.node.name] = queue
 
     def _running(self) -> object:
-        """Return what runs and on what, in the order in which it began: for comparison alone."""
+        """Return the running workloads with their assignments in the order of admission, for comparisons only."""
         return tuple(
             (task.name, tuple((got.count, *got.flavors.items(), *got.domains) for got in task.assignment))
             for queue in self._queues.values()
@@ -458,7 +458,7 @@ class Simulator:
             heapq.heappush(self._finishing, (task.finishes, next(self._sequence), task.attempt, task))
 
     def _start_due(self, say: Callable[[Event], None]) -> None:
-        """Let workloads whose pods are ready by now run, and evict those whose pods took too long."""
+        """Mark workloads whose pods are ready as running, and evict those whose pods took too long."""
         while self._starting and self._starting[0][0] <= self.now:
             entry = heapq.heappop(self._starting)
             if not self._still_runs(entry):
@@ -508,14 +508,14 @@ class Simulator:
 
 
 class _Coming:
-    """Workloads that are still to come, read one ahead."""
+    """Future workloads, read one ahead."""
 
     def __init__(self, workloads: Iterable[Workload]) -> None:
         self._rest = iter(workloads)
         self.following = next(self._rest, None)
 
     def until(self, now: float) -> Iterator[Workload]:
-        """Take those that have come by now."""
+        """Return the workloads whose time has come."""
         while self.following is not None and self.following.created <= now:
             workload = self.following
             self.following = next(self._rest, None)
@@ -539,7 +539,7 @@ class _Watch:
         self._evicted: list[str] = []
 
     def was_here(self, heads: list[Task]) -> bool:
-        """Return whether these heads were there before since something last changed."""
+        """Return whether these heads appeared before since the last change."""
         now = _signature(heads)
         if now in self._idle:
             return True
@@ -547,7 +547,7 @@ class _Watch:
         return False
 
     def repeats(self, heads: Callable[[], list[Task]], running: Callable[[], object], outcome: Outcome) -> bool:
-        """Return whether a cycle that changed something led back to a state that was there before."""
+        """Return whether a cycle with changes led back to an earlier state."""
         self._idle.clear()
         for each in outcome.preempted:
             self._evictions[each.name] = self._evictions.get(each.name, 0) + 1

@@ -17,7 +17,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 class NoPlaceError(ValueError):
-    """The pods do not fit; `fits_only` says how many would."""
+    """The pods don't fit; `fits_only` is the number that would."""
 
     def __init__(self, fits_only: int, count: int) -> None:
         super().__init__(f"the topology allows to fit only {fits_only} out of {count} pods")
@@ -26,7 +26,7 @@ class NoPlaceError(ValueError):
 
 @dataclass(slots=True, eq=False)
 class Domain:
-    """A part of the topology: its label values from the top, what it has if it is a leaf, and how many pods fit."""
+    """A domain of the topology: its label values from the top, its capacity if it's a leaf, and how many pods fit."""
 
     values: tuple[str, ...]
     children: list[Domain] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Domain:
 
 
 class Grid:
-    """The domains of one flavor, and what is used of them."""
+    """The domains of one flavor, and their usage."""
 
     def __init__(self, levels: Sequence[str], nodes: Sequence[Node], labels: Mapping[str, str]) -> None:
         self.levels = tuple(levels)
@@ -77,10 +77,10 @@ class Grid:
             used[resource] = used.get(resource, 0) + amount * pods
 
     def holds(self, domains: Sequence[tuple[str, int]], per_pod: Requests) -> bool:
-        """Return whether these leaves have room for these pods; how many pods a node takes does not count here.
+        """Return whether these leaves have room for these pods, ignoring the maximum number of pods per node.
 
-        Kueue looks at requests alone when it asks again (`TASFlavorSnapshot.Fits`), so two that are admitted in one
-        cycle may be more pods than their node takes.
+        Kueue checks only requests in this step (`TASFlavorSnapshot.Fits`), so two workloads that are admitted in one
+        cycle can have more pods than their node allows.
         """
         for name, pods in domains:
             leaf = self._leaves[name]
@@ -90,7 +90,7 @@ class Grid:
         return True
 
     def has_level(self, request: TopologyRequest | None) -> bool:
-        """Return whether the level that is asked for is one of the topology's."""
+        """Return whether the requested level is one of the topology's."""
         return request is None or request.mode == "unconstrained" or request.level in self.levels
 
     def find(
@@ -102,10 +102,10 @@ class Grid:
         assumed: Mapping[str, Mapping[str, int]] | None = None,
         empty: bool = False,
     ) -> tuple[tuple[str, int], ...]:
-        """Return the leaves with how many pods go to each; NoPlaceError if they do not fit.
+        """Return the leaves with the number of pods on each. Raises NoPlaceError if they don't fit.
 
-        request: None is as unconstrained. assumed: what is used of leaves beyond what is counted already. empty: as if
-        nothing were used at all.
+        request: None means unconstrained. assumed: usage of leaves in addition to the counted usage. empty: assume no
+        usage at all.
         """
         for leaf, domain in self._leaves.items():
             domain.fits = self._fitting(domain, per_pod, (assumed or {}).get(leaf, {}), empty=empty)
@@ -146,7 +146,10 @@ class _Search:
         self._count = count
 
     def sorted(self, domains: object) -> list[Domain]:
-        """Return domains as they are filled: the one with the most room first; unconstrained with the least."""
+        """Return domains in the order in which they are filled: most room first.
+
+        For unconstrained, least room first.
+        """
         key: Callable[[Domain], tuple[int, tuple[str, ...]]]
         if self._unconstrained:
             key = lambda domain: (domain.fits, domain.values)  # noqa: E731 - one of two
@@ -155,7 +158,7 @@ class _Search:
         return sorted(domains, key=key)  # type: ignore[call-overload,no-any-return]
 
     def level(self, level: int) -> tuple[int, list[Domain]]:
-        """Return the level at which the pods fit, the asked one or one above, and the domains there."""
+        """Return the level at which the pods fit, the requested one or one above, and its domains."""
         domains = self.sorted(self._domains[level].values())
         if not domains:
             raise NoPlaceError(0, self._count)
@@ -182,7 +185,7 @@ class _Search:
         return chosen
 
     def spread(self, domains: list[Domain]) -> list[Domain]:
-        """Return the fewest of the domains that hold the pods, each with how many it takes."""
+        """Return the fewest domains that hold the pods, each with its number of pods."""
         chosen = []
         remaining = self._count
         for index in range(len(domains)):
@@ -195,7 +198,7 @@ class _Search:
         return chosen
 
     def _best(self, domains: list[Domain], count: int) -> Domain:
-        """Return the first, or if that holds all the smallest that does."""
+        """Return the first domain, or the smallest one that holds everything if the first does."""
         if domains[0].fits < count:
             return domains[0]
         return min((domain for domain in domains if domain.fits >= count), key=lambda domain: domain.fits)

@@ -1,4 +1,4 @@
-"""The cohort tree's arithmetic: what a node may use, what it uses, and its share of what it borrows.
+"""The arithmetic of the cohort tree: what a node may use, what it uses, and its share of borrowed quota.
 
 Everything is counted per pair of flavor and resource, by the pair's index, in integers. The rules are those of Kueue's
 `pkg/cache/scheduler/resource_node.go` and `fair_sharing.go`, version 0.19.2.
@@ -54,11 +54,11 @@ class Pairs:
 
 
 class TreeNode:
-    """A cohort or queue: quota, usage and what follows from them, by pair.
+    """A cohort or queue: quota, usage and derived amounts, by pair.
 
-    subtree: quota of all below that is not held back; local: what is never lent to the parent; potential: the most it
-    could ever use; excess: by resource, what is used above the subtree's quota; lendable: by resource, what the
-    children of this node could borrow, which their shares are measured against.
+    subtree: quota of all nodes below, without unlendable quota; local: quota that is never lent to the parent;
+    potential: the most that it could ever use; excess: by resource, usage above the subtree's quota; lendable: by
+    resource, what the children of this node could borrow, which is the basis of their shares.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class TreeNode:
         self._share: tuple[int, float] | None = None
         # Of a root: the queues that use more than their own, by pair.
         self.borrowers: list[dict[QueueNode, None]] = []
-        # Of a root and of queues: how often something began, ended or was told to go, by flavor.
+        # For a root and for queues: number of starts, ends and evictions, by flavor.
         self.changes = [0] * len(pairs.flavors)
         self.lendable = [0] * len(pairs.resources)
 
@@ -121,7 +121,7 @@ class TreeNode:
             node = node.parent
 
     def available(self, pair: int) -> int:
-        """Return what is left for this node; less than nothing after quotas were cut."""
+        """Return the remaining quota of this node; negative after quotas were lowered."""
         parent = self.parent
         used = self.usage[pair]
         if parent is None:
@@ -137,7 +137,7 @@ class TreeNode:
         return left + local - used if local > used else left
 
     def local_available(self, pair: int) -> int:
-        """Return what is left of the part that is never lent."""
+        """Return the remaining part of the quota that is never lent."""
         return max(0, self.local[pair] - self.usage[pair])
 
     def add(self, usage: Usage) -> None:
@@ -147,7 +147,7 @@ class TreeNode:
                 self._change(pair, amount)
 
     def remove(self, usage: Usage) -> None:
-        """Give amounts back."""
+        """Return amounts."""
         for pair, amount in usage:
             if amount:
                 self._change(pair, -amount)
@@ -177,7 +177,7 @@ class TreeNode:
             self.flip(pair, borrows=now > 0)
 
     def flip(self, pair: int, *, borrows: bool) -> None:
-        """Note that it begins or ends to use more than its own; of interest for queues alone."""
+        """Record that usage rises above or falls to its own quota; relevant for queues only."""
 
     def is_within_nominal(self, pairs: Iterable[int]) -> bool:
         """Return whether no pair is used beyond the subtree's quota."""
@@ -193,7 +193,7 @@ class TreeNode:
         return share
 
     def share_with(self, usage: Usage, times: int = 1) -> tuple[int, float]:
-        """Return what the share would be with so much more, times -1 with so much less; of a child of the root."""
+        """Return the share with an additional amount (times -1: with less), for a child of the root."""
         parent = self.parent
         if parent is None:
             return 0, 0.0
@@ -207,7 +207,7 @@ class TreeNode:
         return (1, ratio) if self.weight == 0.0 and ratio > 0.0 else (0, ratio / (self.weight or 1.0))
 
     def ratio(self) -> float:
-        """Return 1000 × what is borrowed ÷ what could be, of the resource of which that is most."""
+        """Return 1000 × borrowed ÷ lendable, for the resource with the highest ratio."""
         parent = self.parent
         if parent is None or not self.excess_pairs:
             return 0.0
@@ -241,18 +241,18 @@ class QueueNode(TreeNode):
         self.spec = spec
 
     def flip(self, pair: int, *, borrows: bool) -> None:
-        """Keep the root's list of borrowers."""
+        """Update the root's list of borrowers."""
         if borrows:
             self.root.borrowers[pair][self] = None
         else:
             del self.root.borrowers[pair][self]
 
     def borrows_with(self, pair: int, amount: int) -> bool:
-        """Return whether it uses more than its own quota with so much more."""
+        """Return whether it uses more than its own quota with an additional amount."""
         return self.nominal[pair] < self.usage[pair] + amount
 
     def borrow_level(self, pair: int, amount: int) -> tuple[int, bool]:
-        """Return the height of the lowest part of the tree with room for the amount, and whether more lies above it."""
+        """Return the height of the lowest subtree with room for the amount, and whether there is more above it."""
         if self.parent is None or not self.borrows_with(pair, amount):
             return 0, self.parent is not None
         if self.parent.parent is None:
@@ -268,10 +268,11 @@ class QueueNode(TreeNode):
             node = node.parent
 
     def outlook(self, usage: Usage, *, fair: bool) -> tuple[bool, tuple[int, ...]]:
-        """Return whether there is room for so much more, and of each pair how: what is chosen hangs on that alone.
+        """Return whether there is room for an additional amount, and the result of each pair.
 
-        A pair's number is the level of borrowing, `NEEDS_ROOM` more where someone would have to go, or one of the two
-        below 0 where nobody could: it is more than could ever be used, or the queue may take it from nobody.
+        The choice depends only on these results. A pair's number is the borrowing level, plus `NEEDS_ROOM` if victims
+        are required, or a negative number if they can't help: the amount is more than could ever be used, or the queue
+        may evict no one for it.
         """
         fits = True
         levels: list[int] = []
@@ -291,7 +292,7 @@ class QueueNode(TreeNode):
         return fits, tuple(levels)
 
     def may_take(self, pair: int, amount: int, *, lies_above: bool, fair: bool) -> bool:
-        """Return whether the queue may look for someone to evict for an amount."""
+        """Return whether the queue may search for victims for an amount."""
         if self.nominal[pair] >= amount or lies_above:
             return True
         preemption = self.spec.preemption

@@ -19,7 +19,7 @@ __all__ = ["Entry", "classic_order", "fair_order"]
 
 @dataclass(slots=True)
 class Entry:
-    """A head of this cycle, with what it would get and whom it would evict; turn: when it was processed."""
+    """A head of this cycle, with its assignment and victims; turn: when it was processed."""
 
     task: Task
     assignment: Assignment
@@ -48,9 +48,9 @@ def classic_order(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def fair_order(entries: Sequence[Entry], *, version: Callable[[], int]) -> Iterator[Entry]:
-    """Return the entries one by one: next is who has the smallest share with its workload added.
+    """Return the entries one by one: next is the one whose queue has the smallest share with it.
 
-    version: changes when the usage of the tree does; then shares are computed again.
+    version: changes with the usage of the tree; then shares are computed again.
     """
     roots: dict[TreeNode, dict[TreeNode, Entry]] = {}
     for entry in entries:
@@ -60,7 +60,7 @@ def fair_order(entries: Sequence[Entry], *, version: Callable[[], int]) -> Itera
         if len(waiting) == 1:
             yield from waiting.values()
         elif all(node.depth <= 1 for node in waiting):
-            # Nobody's share depends on another queue's usage: it is enough to sort once.
+            # Shares don't depend on other queues' usage, so it's enough to sort once.
             yield from sorted(waiting.values(), key=lambda entry: _key(entry, _shares(entry)[0]))
         else:
             yield from _tournament(root, waiting, version)
@@ -75,7 +75,7 @@ def _key(entry: Entry, shared: tuple[bool, tuple[int, float]]) -> _Key:
 
 
 def _shares(entry: Entry) -> list[tuple[bool, tuple[int, float]]]:
-    """Return of the queue and each cohort above it, below the root: whether it borrows what is asked, and its share."""
+    """Return, for the queue and each cohort above it below the root, whether it borrows the request, and its share."""
     queue = entry.task.queue.node
     if queue.parent is None:
         return [(False, (0, 0.0))]

@@ -1,4 +1,4 @@
-"""`hpkit whatif recommend`: which quotas, weights and borrow limits meet goals for a scenario."""
+"""`hpkit whatif recommend`: finds quotas, weights and borrow limits that meet goals for a scenario."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def command(
 
 
 def _chosen(recommendation: Recommendation, *, capacity: bool) -> tuple[str, bool]:
-    """Return the patch that was asked for, and whether it meets the goals."""
+    """Return the requested patch, and whether it meets the goals."""
     if not capacity:
         return recommendation.patch, recommendation.met
     if recommendation.capacity is None:

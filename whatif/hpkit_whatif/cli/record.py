@@ -1,4 +1,4 @@
-"""`hpkit whatif record`: what a cluster or a public trace ran, as a scenario."""
+"""`hpkit whatif record`: writes the tasks of a cluster or a public trace as a scenario."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _groups(assignments: tuple[str, ...], teams: list[str], stack: str) -> dict[
 
 
 def _shape(plan: Plan, instance_type: str | None) -> Shape:
-    """Return what the trace's tasks run on; SelectionError where that is not plain, or has no accelerator."""
+    """Return the instance type for the trace's tasks. Raises SelectionError if it's ambiguous or has no accelerator."""
     from hpkit.catalog import find_instance_type
     from hpkit_whatif.scenario.traces import Shape
 

@@ -81,7 +81,7 @@ def command(
 
 @contextmanager
 def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
-    """Give the instance of a name, or one that is started for the while."""
+    """Return the instance with a name, or a temporary one."""
     from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
     here = root_of(root)
@@ -110,7 +110,7 @@ def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A scenario on a stack, ready to be put to a scheduler; nothing runs yet."""
+    """A scenario on a stack, ready for a scheduler; nothing runs yet."""
 
     plan: Plan
     source: Source
@@ -123,7 +123,7 @@ class Rehearsal:
     def from_source(
         cls, plan: Plan, source: Source, *, seed: int | None = None, skip_impossible: bool = False
     ) -> Rehearsal:
-        """Return it; InputError for what is wrong with a task, or for more tasks than can be rehearsed."""
+        """Return it. Raises InputError for an invalid task, or more tasks than can be rehearsed."""
         from itertools import islice
 
         from hpkit_whatif.rehearse import apart
@@ -181,17 +181,17 @@ class Rehearsal:
 
 
 class _Notes:
-    """What happened, as the report and the comparison take it up."""
+    """The events in the form of the report and the comparison."""
 
     def __init__(self, rehearsal: Rehearsal, pace: _Pace) -> None:
         self.pace = pace
         self.events: list[Event] = []
         self._recorder = rehearsal.recorder
-        # Where the scenario has no topology, the simulator knows of no places.
+        # If the scenario has no topology, the simulator knows no places.
         self._with_places = bool(rehearsal.model.topologies)
 
     def take(self, event: Event) -> None:
-        """Take up an event."""
+        """Add an event."""
         sets = event.pod_sets
         places = sets if self._with_places else tuple(replace(each, domains=()) for each in sets)
         event = replace(event, time=_whole(event.time), pod_sets=places)
@@ -233,12 +233,12 @@ def _nodes(model: Model, objects: list[dict[str, Any]], guaranteed: dict[str, in
 
 
 def _whole(seconds: float) -> float:
-    """Return a time without what keeps events apart."""
+    """Return a time without the offset that separates events."""
     return int(seconds * 10 + 1e-6) / 10
 
 
 class _Pace:
-    """Says how far it is, and holds the clock back to a speed."""
+    """Reports progress, and limits the clock's speed."""
 
     def __init__(self, speed: float | None, tasks: int, say: Callable[[str], None]) -> None:
         self._speed = speed
@@ -253,7 +253,7 @@ class _Pace:
             time.sleep(max(0.0, self._began + moment / self._speed - time.monotonic()))
 
     def note(self, event: Event) -> None:
-        """Say what happened."""
+        """Report an event."""
         from hpkit.text.formatting import span
 
         self._submitted += event.kind == "Submitted"

@@ -1,4 +1,4 @@
-"""What a change does to a scenario's tasks: the same ones simulated at the base and at the head."""
+"""Shows how a change affects a scenario's tasks: simulates the same ones at the base and at the head."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _change(source: Source, before: Plan | None, after: Plan | None) -> Scenario
 
 
 def _left_out(others: Sequence[Counter[str]]) -> str:
-    """Say which tasks are of teams that no side has: another stack's, or misspelt."""
+    """Report tasks of teams that exist on neither side: another stack's, or misspelled ones."""
     nowhere = [team for team in others[0] if all(team in each for each in others)]
     if not nowhere:
         return ""
@@ -77,7 +77,7 @@ def _both(sides: Sequence[Side | None], figure: Callable[[Side], T | None]) -> C
 
 
 def _simulated(plan: Plan, source: Source, others: list[Counter[str]]) -> Report:
-    """Return what becomes of the tasks whose teams are there: a change may bring a team, or take one away."""
+    """Return the results of tasks whose teams exist; a change can add or remove a team."""
     from hpkit_whatif.scenario import of_teams
     from hpkit_whatif.simulate.run import simulate_tasks
 

@@ -72,7 +72,7 @@ def _refuse_teams_of_nobody(source: Source, others: Sequence[Counter[str]], team
 
 
 def _plan(side: str, stack: str | None) -> Plan:
-    """Return the plan that is meant: of a file, of a stack, or of --stack at a git reference."""
+    """Return the plan of a file, of a stack, or of --stack at a git reference."""
     if side.endswith((".yaml", ".yml")) or (os.sep in side and Path(side).is_file()):
         environment = load_stack(stack).environment if stack is not None else None
         return _only(load(side, environment), side)

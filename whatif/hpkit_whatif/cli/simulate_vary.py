@@ -53,7 +53,7 @@ def varied(
     workers: int | None,
     on: Cluster | None = None,
 ) -> tuple[str, bool]:
-    """Return what comes of every combination, as a table or JSON, and whether any could be simulated."""
+    """Return the result of every combination, as a table or JSON, and whether any could be simulated."""
     loaded = load_stack(stack)
     policies = combinations([variation(text) for text in variations])
     results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers, on=on))

@@ -1,4 +1,4 @@
-"""Which quotas, weights and borrow limits meet goals for a scenario, found by simulating many."""
+"""Finds quotas, weights and borrow limits that meet goals for a scenario, by simulating many."""
 
 from hpkit_whatif.recommend.goals import Goal, parse_goal
 from hpkit_whatif.recommend.model import Recommendation

@@ -1,4 +1,4 @@
-"""The cheapest instances that meet goals: fewer as long as the goals stay met, or more until they are."""
+"""Finds the least expensive instances that meet goals: fewer while the goals are met, or more until they are."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Price = Callable[[str], Decimal | None]
 def cheapest(
     levers: Sequence[Lever], start: State, outcome: Outcome, evaluate: Evaluate, price: Price
 ) -> tuple[State, Outcome]:
-    """Return the cheapest state that was found to meet the goals, and what comes of it.
+    """Return the least expensive state that meets the goals, and its result.
 
-    An instance goes or comes at a time, with a team's quota of it. Where the goals are not met, instances are added
-    until they are, or until there are twice as many, or sixteen more; the nearest state comes back if they never are,
-    and of equally near ones the first, which is that with the fewest.
+    Instances are added or removed one at a time, together with a team's quota. If the goals aren't met, instances are
+    added until they are, or until there are twice as many, or sixteen more. If they are never met, the nearest state is
+    returned, and among equally near ones, the one with the fewest instances.
     """
     state_now, best_outcome = start, outcome
     nearest = start, outcome
@@ -68,9 +68,9 @@ def _steps(levers: Sequence[Lever], start: State, state: State, step: int) -> It
 def _rank(
     levers: Sequence[Lever], current: State, state: State, outcome: Outcome, price: Price, step: int
 ) -> tuple[float, ...]:
-    """Return what to minimize: the cost if the goals are met either way, otherwise the distance to them.
+    """Return what to minimize: the cost if both meet the goals, otherwise the distance to them.
 
-    Instances whose price is not known count as dearer than all others.
+    Instances whose price isn't known count as more expensive than all others.
     """
     cost, unpriced = 0.0, 0.0
     for lever, old, new in zip(levers, current, state, strict=True):

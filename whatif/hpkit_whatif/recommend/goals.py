@@ -1,4 +1,4 @@
-"""Goals: what must be true of a simulated run, in words, and how far a run is from it."""
+"""Goals for a simulated run: parsing, checking, and the distance of a run from them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _WAITS: Final[tuple[Measure, ...]] = ("p50", "p95", "max")
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What must be true of a run.
+    """A goal for a run.
 
-    team: None for all. limit: seconds of a wait, a number of preemptions, instance-hours of lost work, a part of one of
-    utilization and fairness. upper: whether it is the most that may be; strict: whether the limit itself is too much.
+    team: None for all. limit: seconds of waiting, number of preemptions, instance-hours of lost work, or a fraction for
+    utilization and fairness. upper: whether the limit is a maximum; strict: whether the limit itself misses the goal.
     """
 
     text: str
@@ -59,9 +59,9 @@ class Goal:
     strict: bool
 
     def value(self, report: Report) -> float:
-        """Return what a run had; of waits of all teams the worst team's, of other things of all teams the sum.
+        """Return a run's figure; for waits of all teams, the worst team's; for other figures of all teams, the sum.
 
-        A task that can never run waits without end, whatever part of its team's tasks the goal is about.
+        A task that can never run waits forever, even if the goal is about a percentile of its team's tasks.
         """
         if self.measure == "utilization":
             return report.cluster.utilization
@@ -71,7 +71,7 @@ class Goal:
         return max(values, default=0.0) if self.measure in _WAITS else sum(values)
 
     def met(self, value: float) -> bool:
-        """Return whether a figure is as the goal says."""
+        """Return whether a figure meets the goal."""
         if value == self.limit:
             return not self.strict
         return (value < self.limit) == self.upper
@@ -115,7 +115,7 @@ def _of_team(measure: Measure, team: TeamReport) -> float:
 
 
 def parse_goal(text: str, teams: Iterable[str]) -> Goal:
-    """Return what a goal says; SelectionError for what is none, what no run can meet, or a team that is not there."""
+    """Return a parsed goal. Raises SelectionError for an invalid goal, an impossible goal, or a missing team."""
     match = _GOAL.match(" ".join(text.split()))
     if match is None:
         raise SelectionError(f"`{text}` isn't a goal. What to do: use one of: {'; '.join(GRAMMAR)}")
@@ -142,7 +142,7 @@ def _measure(match: re.Match[str]) -> Measure:
 
 
 def _team(text: str, name: str | None, teams: list[str]) -> str | None:
-    # A team may be called `all`: it is meant then.
+    # If a team is named `all`, the goal is about that team.
     if name is None or (name == "all" and name not in teams):
         return None
     if name not in teams:
@@ -167,7 +167,7 @@ def _limit(text: str, measure: Measure, written: str) -> float:
 
 
 def _refuse_unreachable(goal: Goal) -> None:
-    """Raise SelectionError for a goal that no run can meet, whatever the policy."""
+    """Raise SelectionError for a goal that no run can meet, regardless of the policy."""
     if goal.upper:
         if goal.strict and goal.limit == 0:
             raise SelectionError(f"`{goal.text}`: the value can't be less than 0. What to do: write `<=`")

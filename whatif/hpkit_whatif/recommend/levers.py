@@ -1,4 +1,4 @@
-"""What may be changed of a file: quotas, weights and borrow limits of teams, and the instances of groups."""
+"""Values in a file that can change: quotas, weights and borrow limits of teams, and instances of groups."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MOST_PERCENT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """A value that may be changed.
+    """A value that can change.
 
-    paths: where it stands; several where an anchor of the file gives several places the same value. unit: what a quota
-    counts: `count`, `accelerators` or `share`. base: what it is now, also where the file leaves it out.
+    paths: its positions; several if a YAML anchor shares the value. unit: the unit of a quota: `count`, `accelerators`
+    or `share`. base: the current value, even if the file omits it.
     """
 
     label: str
@@ -41,7 +41,7 @@ class Lever:
 
 
 def find_levers(plan: Plan, document: Document) -> tuple[Lever, ...]:
-    """Return what a search may change of a stack's sharing: each place of the file once."""
+    """Return the values that a search can change in a stack's sharing: each position in the file once."""
     levers: dict[object, Lever] = {}
     for lever in _candidates(plan, document.data):
         mark = document.locate(lever.paths[0])
@@ -68,7 +68,7 @@ def _candidates(plan: Plan, data: Any) -> Iterator[Lever]:
 
 
 def _homes(plan: Plan, data: Any, team: str, position: int) -> dict[str, Path]:
-    """Return where a team's weight and sharing stand: in the environment's overrides, or with the team."""
+    """Return where a team's weight and sharing are set: in the environment's overrides, or in the team."""
     governance = data["environments"][plan.environment].get("governance") or {}
     override = (governance.get("overrides") or {}).get(team) or {}
     there: Path = ("environments", plan.environment, "governance", "overrides", team)
@@ -105,7 +105,7 @@ def _quotas(plan: Plan, team: TeamPlan) -> Iterator[Lever]:
 
 
 def _unit(resource: QuotaResource) -> tuple[str, Value] | None:
-    """Return in what a quota is written, and how much; None for what is written in parts of an instance by hand."""
+    """Return unit and amount of a quota; None if it's set in parts of an instance."""
     if resource.share is not None:
         whole = 100 * resource.share
         return ("share", f"{whole}%") if whole.denominator == 1 else None
@@ -117,13 +117,13 @@ def _unit(resource: QuotaResource) -> tuple[str, Value] | None:
 
 
 def per_instance(instance_type: str, unit: str) -> int:
-    """Return how much of a quota's unit one instance is."""
+    """Return one instance in a quota's unit."""
     kind = find_instance_type(instance_type)
     return (kind.accelerators or 1) if unit == "accelerators" and kind is not None else 1
 
 
 def instance_levers(plan: Plan, data: Any) -> tuple[Lever, ...]:
-    """Return the instance groups whose size may be changed: those of instance types of which teams have quota."""
+    """Return the instance groups whose size can change: those with instance types for which teams have quota."""
     quota_types = {resource.instance_type for team in plan.teams for resource in team.quota_resources}
     place = ("environments", plan.environment, "cluster", "instanceGroups")
     groups = data["environments"][plan.environment]["cluster"].get("instanceGroups") or ()
@@ -170,7 +170,7 @@ def _steps(lever: Lever, value: Value) -> Iterator[Value]:
 
 
 def _handed(levers: Sequence[Lever], state: State, *, giver: int, taker: int) -> Iterator[State]:
-    """Return the states in which one team hands quota to another: a step, or half of what it has."""
+    """Return the states in which one team gives quota to another: one step, or half of its quota."""
     units = (levers[giver].unit, levers[taker].unit)
     if units[0] != units[1]:
         return

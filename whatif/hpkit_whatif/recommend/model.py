@@ -87,7 +87,7 @@ class _Capacity(TypedDict):
 
 
 class RecommendedPolicy(TypedDict):
-    """Values that meet the goals, or the nearest."""
+    """Values that meet the goals, or the nearest ones."""
 
     stack: str
     scenario: str
@@ -132,7 +132,7 @@ class GoalResult:
 
 @dataclass(frozen=True, slots=True)
 class TeamResult:
-    """What a team gains or gives up: means over the draws; waits in seconds, used and lost in instance-hours.
+    """A team's gains and losses: means over the draws; waits in seconds, used and lost in instance-hours.
 
     never: tasks that can never run.
     """
@@ -150,9 +150,9 @@ class TeamResult:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure it is: how many draws meet every goal, of those that were searched on and of others.
+    """The confidence in the result: how many draws meet every goal, among the searched ones and among others.
 
-    drawn: whether the scenario draws anything; without it every draw is the same, and there is one.
+    drawn: whether the scenario has random draws; otherwise every draw is the same, and there is one.
     """
 
     drawn: bool
@@ -164,13 +164,12 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """The cheapest instances found that meet the goals; without changes, the existing ones.
+    """The least expensive instances found that meet the goals; without changes, the existing ones.
 
-    monthly: US dollars a month on demand that it costs more (less, where negative); None where a price is not known.
-    priced_in: other regions whose prices stand in for those of the stack's. prices: all regions whose prices are used,
-    with their days. compared: whether the prices of all types
-    that could come or go are known, so that it is the cheapest.
-    teams: what each gains or gives up against the file as it is.
+    monthly: additional cost in US dollars a month on demand (negative: savings); None if a price isn't known.
+    priced_in: other regions whose prices replace those of the stack's region. prices: all regions whose prices are
+    used, with their dates. compared: whether the prices of all types that could be added or removed are known, so that
+    it's the least expensive. teams: each team's gains and losses compared with the current file.
     """
 
     met: bool
@@ -188,11 +187,11 @@ class CapacityChange:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """Which values meet the goals, or come nearest to them.
+    """Values that meet the goals, or come nearest to them.
 
-    texts: the changed files as recommended, by name; patch: the change to them. tried: policies that were simulated;
-    refused: those that the validator did not allow. fixed: values that could not be varied, with the reason. warnings:
-    what the validator warns of then, and not now.
+    texts: the changed files as recommended, by name; patch: the change to them. tried: number of simulated policies;
+    refused: number of policies that the validator rejects. fixed: values that couldn't be varied, with the reason.
+    warnings: new warnings of the validator.
     """
 
     stack: str
@@ -289,7 +288,7 @@ def _capacity(capacity: CapacityChange) -> _Capacity:
 
 
 def team_results(before: tuple[Report, ...], after: tuple[Report, ...]) -> tuple[TeamResult, ...]:
-    """Return what each team gains or gives up between two policies, draw by draw the same tasks."""
+    """Return each team's gains and losses between two policies, with the same tasks in each draw."""
     return tuple(_team_result(team.name, before, after) for team in before[0].teams)
 
 

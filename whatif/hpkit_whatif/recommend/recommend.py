@@ -1,4 +1,4 @@
-"""From goals to values of the file that meet them, and what that costs whom."""
+"""Finds values of the file that meet goals, and their effect on each team."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def recommend(
 ) -> Recommendation:
     """Return the values that meet the goals on a stack with the fewest changes, or come nearest to them.
 
-    loaded: the file, narrowed to the stack's environment. trials: policies that are simulated at most, each once for
-    each of so many seeds; as many other seeds say afterwards how sure the result is. InputError for a file with errors
-    of form or a scenario that is wrong, ToolError when a process dies or the cluster is not there.
+    loaded: the file, limited to the stack's environment. trials: maximum number of simulated policies, each once per
+    seed; the same number of other seeds then tests the result. Raises InputError for a file with format errors or an
+    invalid scenario, ToolError if a process dies or the cluster is missing.
     """
     policies = _Policies(loaded, source, goals, workers=workers, on=on)
     drawn = bool(source.scenario.generators)
@@ -92,14 +92,17 @@ def _figures(goal: Goal, reports: Sequence[Report]) -> tuple[float, ...]:
 
 
 def _values(levers: Sequence[Lever], state: State) -> dict[Path, Value]:
-    """Return what a state changes of the file."""
+    """Return a state's changes to the file."""
     return {
         path: value for lever, value in zip(levers, state, strict=True) if value != lever.base for path in lever.paths
     }
 
 
 class _Policies:
-    """The file under other values: its plan, unless the validator refuses it, and what comes of a scenario on that."""
+    """The file with other values.
+
+    Its plan, unless the validator rejects it, and the results of a scenario on that plan.
+    """
 
     def __init__(
         self, loaded: Loaded, source: Source, goals: Sequence[Goal], *, workers: int | None, on: Cluster | None
@@ -138,11 +141,11 @@ class _Policies:
         return [each for each in after.findings if (each.rule, each.path) not in self._known]
 
     def _lost(self, plan: Plan) -> bool:
-        """Return whether a team loses the last it has of an instance type: a share may round to nothing."""
+        """Return whether a team loses all its quota of an instance type: a share can be rounded to zero."""
         return bool(self._held - _held(plan))
 
     def warnings(self, values: Mapping[Path, Value]) -> tuple[str, ...]:
-        """Return what the validator warns of in other values, and not in the file as it is; and too much quota."""
+        """Return the validator's warnings with other values that the current file doesn't have, and excess quota."""
         after = self._edited_stack(values)
         new = [f"{each.rule} {each.path}: {each.message}" for each in self._new(after)]
         plan = after.plans.get(self._environment)
@@ -151,11 +154,11 @@ class _Policies:
     def outcomes_for(
         self, levers: Sequence[Lever], states: Sequence[State], seeds: Sequence[int | None]
     ) -> list[Outcome | None]:
-        """Return what comes of each state; None for what the validator refuses."""
+        """Return the result of each state; None if the validator rejects it."""
         return self.outcomes([_values(levers, state) for state in states], seeds)
 
     def outcomes(self, policies: Sequence[Mapping[Path, Value]], seeds: Sequence[int | None]) -> list[Outcome | None]:
-        """Return what comes of each set of values; None for what the validator refuses."""
+        """Return the result of each set of values; None if the validator rejects it."""
         before = self.as_is(seeds)
         plans = [self._plan(values) for values in policies]
         good = [plan for plan in plans if plan is not None]
@@ -164,7 +167,7 @@ class _Policies:
         return [None if plan is None else evaluate_goals(self._goals, next(reports), before) for plan in plans]
 
     def as_is(self, seeds: Sequence[int | None]) -> tuple[Report, ...]:
-        """Return what comes of the file as it is, simulated once for the same draws."""
+        """Return the result of the current file, simulated once for the same draws."""
         key = tuple(seeds)
         if key not in self._as_is:
             runs = simulate_plans([self.plan], self._source, seeds=seeds, workers=self._workers, on=self._on)
@@ -185,14 +188,14 @@ class _Policies:
         return tuple(good), fixed
 
     def edited(self, values: Mapping[Path, Any]) -> tuple[dict[str, str], str]:
-        """Return the files' texts with other values, those that change, and the patch."""
+        """Return the texts of the files with other values, the changed files, and the patch."""
         texts = edited_files(self._texts, self._whole.document, values, file=self._whole.file)
         named = {file or self._whole.file: text for file, text in texts.items()}
         changes = (diff(self._texts[file], text, file or self._whole.file) for file, text in sorted(texts.items()))
         return named, "".join(changes)
 
     def changes(self, levers: Sequence[Lever], state: State) -> tuple[ValueChange, ...]:
-        """Return what a state changes, in words."""
+        """Return a state's changes as text."""
         return tuple(
             ValueChange(_varied(path, self._whole.document.data), lever.label, lever.base, value)
             for lever, value in zip(levers, state, strict=True)
@@ -203,7 +206,7 @@ class _Policies:
     def capacity(
         self, levers: Sequence[Lever], state: State, outcome: Outcome, seeds: Sequence[int | None]
     ) -> CapacityChange | None:
-        """Return the cheapest instances that meet the goals; None where no group's size can be changed."""
+        """Return the least expensive instances that meet the goals; None if no group's size can change."""
         groups, _ = self.editable(instance_levers(self.plan, self._whole.document.data))
         if not groups:
             return None

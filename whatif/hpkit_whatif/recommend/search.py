@@ -1,4 +1,4 @@
-"""A search among states by what simulating them says: the same result for the same seed, however many workers."""
+"""A search among states by simulation: the same result for the same seed, with any number of workers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from hpkit_whatif.simulate.report import Report
 
 __all__ = ["Outcome", "Search", "evaluate_goals", "search"]
 
-# So many are simulated before the next are chosen; it does not follow the workers, so that the result does not either.
+# The number of states that are simulated before the next ones are chosen. It doesn't depend on the number of workers,
+# so neither does the result.
 _BATCH: Final = 8
 _KICK: Final = 3
-# What the validator refuses costs little, but is not free.
+# What the validator rejects costs little, but not nothing.
 _REFUSALS_PER_TRIAL: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a state came to: a report a draw, and how it stands to the goals.
+    """The result of a state: one report per draw, and its distance from the goals.
 
-    miss: by how much the goals are missed, as parts of their limits, on average over the draws; met: in how many draws
-    all of them are met. strands: whether a task can never run that could in the file as it is; such a state is never
-    the answer.
+    miss: by how much the goals are missed, as a fraction of their limits, on average over the draws; met: number of
+    draws that meet all goals. strands: whether a task can never run that can run with the current file; such a state is
+    never the answer.
     """
 
     reports: tuple[Report, ...]
@@ -36,7 +37,7 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Return whether every draw meets every goal, and no task is stranded by it."""
+        """Return whether every draw meets every goal, and no task is stranded."""
         return self.met == len(self.reports) and not self.strands
 
 
@@ -46,7 +47,7 @@ Evaluate = Callable[[Sequence[State]], Sequence[Outcome | None]]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found: the best state, and how many were simulated and refused on the way."""
+    """The result of a search: the best state, and how many were simulated and rejected."""
 
     state: State
     outcome: Outcome
@@ -55,7 +56,7 @@ class Search:
 
 
 def evaluate_goals(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Outcome:
-    """Return how the runs of a state stand to the goals; before: what the file as it is makes of the same draws."""
+    """Return how a state's runs relate to the goals; before: the current file's results in the same draws."""
     misses = [sum(goal.missed_by(report) for goal in goals) for report in reports]
     strands = any(_never(after) - _never(before_report) for after, before_report in zip(reports, before, strict=False))
     return Outcome(reports, sum(misses) / len(misses), sum(not miss for miss in misses), strands)
@@ -68,8 +69,8 @@ def _never(report: Report) -> set[str]:
 def search(levers: Sequence[Lever], evaluate: Evaluate, *, trials: int, seed: int) -> Search:
     """Return the state that meets the goals with the fewest changes, or comes nearest to them.
 
-    From the file as it is, the search goes to the best of a few neighbours as long as one is better, and begins anew
-    near the best where none is. trials: how many states are simulated at most, that of the file among them.
+    The search starts at the current file. It moves to the best of a few neighbors while one is better, and otherwise
+    restarts near the best state. trials: maximum number of simulated states, including the current file.
     """
     start: State = tuple(lever.base for lever in levers)
     (first,) = evaluate([start])
@@ -118,7 +119,7 @@ class _Walk:
             self._best = nearest
 
     def _is_done(self) -> bool:
-        """Return whether the search is over: the goals are met, and no neighbor changes less."""
+        """Return whether the search is done: the goals are met, and no neighbor has fewer changes."""
         outcome = self._seen[self._best]
         return outcome is not None and outcome.good and self._here == self._best
 
@@ -136,7 +137,7 @@ class _Walk:
         return False
 
     def _may_be(self, state: State) -> bool:
-        """Return whether a state may be the answer: the validator allows it, and it strands no task."""
+        """Return whether a state can be the answer: the validator accepts it, and it strands no task."""
         outcome = self._seen[state]
         return outcome is not None and not outcome.strands
 
@@ -146,7 +147,7 @@ class _Walk:
         assert outcome is not None  # noqa: S101 - refused states have no score
         changes = sum(a != b for a, b in zip(state, self._start, strict=True))
         waited = sum(report.cluster.waited for report in outcome.reports)
-        # Far from the goals a step that only shortens queues may be the first of two that reach them.
+        # Far from the goals, a step that only shortens queues can be the first of two that reach them.
         return (0.0, changes, waited) if outcome.good else (1.0 + outcome.miss, waited, changes)
 
     def _tried(self) -> int:

@@ -1,4 +1,4 @@
-"""What a running cluster's teams asked for, as a scenario."""
+"""Records what a running cluster's teams requested, as a scenario."""
 
 from hpkit_whatif.record.cluster import Recorded, recorded
 from hpkit_whatif.record.write import Yaml, writing

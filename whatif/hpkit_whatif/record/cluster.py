@@ -1,6 +1,6 @@
-"""Kueue's Workloads as tasks of a scenario: pure.
+"""Converts Kueue's Workloads to tasks of a scenario, without side effects.
 
-Does not: know what was deleted. Kueue keeps a Workload as long as its job is there; its metrics are sums over queues,
+Deleted Workloads are missing: Kueue keeps a Workload as long as its job exists, and its metrics are sums over queues,
 which don't show single tasks.
 """
 
@@ -31,9 +31,9 @@ _FRACTIONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Tasks of a while, in the order of their submission; until: its length in seconds; said: what is not in them.
+    """The tasks of a period, in the order of their submission; until: its length in seconds; said: what is omitted.
 
-    topology: where the nodes stand, if a task asks for a placement.
+    topology: the nodes' places, if a task requests a placement.
     """
 
     until: float
@@ -43,10 +43,10 @@ class Recorded:
 
 
 def recorded(observed: Observed, plan: Plan, *, since: float) -> Recorded:
-    """Return what the teams of a plan asked for in so many seconds up to when the cluster was read.
+    """Return what the teams of a plan requested in the last seconds before the cluster was read.
 
-    A task runs as long as it did after its last admission; what runs or waits at the end has no run time, which nobody
-    knows yet. What began before is there from the beginning, with what was left of it.
+    A task's run time is that after its last admission. What runs or waits at the end has no run time, because it isn't
+    known yet. What began earlier exists from the beginning, with its remaining run time.
     """
     window = _Window(observed, plan, since)
     tasks = sorted(window.tasks(), key=lambda task: (task.submit, task.name))
@@ -54,7 +54,7 @@ def recorded(observed: Observed, plan: Plan, *, since: float) -> Recorded:
 
 
 class _Window:
-    """The while that is recorded, and what is left out of it."""
+    """The recorded period, and what is omitted from it."""
 
     def __init__(self, observed: Observed, plan: Plan, since: float) -> None:
         self._observed = observed
@@ -77,7 +77,7 @@ class _Window:
                 yield found
 
     def notes(self) -> Iterator[str]:
-        """Return what a reader must know: what was left out or changed, and what cannot be known."""
+        """Return notes for readers: what was omitted or changed, and what can't be known."""
         for reason, count in self._counts.most_common():
             yield f"{reason} ({count:,})"
         yield from self._unplaced
@@ -87,7 +87,7 @@ class _Window:
         yield "Workloads of deleted jobs are missing, because Kueue keeps a Workload only as long as its job"
 
     def _topology(self, plan: Plan) -> tuple[tuple[Rack, ...], tuple[str, ...]]:
-        """Return where the nodes stand, if a task of a team asks for a placement; and what of it is not known."""
+        """Return the nodes' places if a team's task requests a placement, and what isn't known about them."""
         has_topology = any(
             pods.topology for each in self._observed.tasks if each.team in self._quota for pods in each.pod_sets
         )
@@ -147,7 +147,7 @@ class _Window:
         self._counts[f"Workloads {reason}"] += 1
 
     def _times(self, workload: Workload) -> tuple[float, float | None] | None:
-        """Return when it was submitted and how long it ran; None for what is no part of the while."""
+        """Return submission and run time; None for what isn't part of the period."""
         created = workload.created.timestamp()
         finished, admitted = _since(workload, "Finished"), _since(workload, "Admitted")
         if created > self._end or (finished is not None and finished <= self._begin):
@@ -155,7 +155,7 @@ class _Window:
         if not workload.active and finished is None:
             self._left_out("are stopped, and request nothing: left out")
             return None
-        # The window begins at a moment of the clock; what Kubernetes says has whole seconds.
+        # The period begins at a fraction of a second; times in Kubernetes are whole seconds.
         submit = max(0.0, round(created - self._begin, 3))
         if admitted is None:
             if finished is not None:
@@ -189,9 +189,9 @@ class _Window:
         return instance_type
 
     def _size(self, workload: Workload, instance_type: str) -> tuple[int, int | None, float, float] | None:
-        """Return pods, and what each asks for: accelerators, vCPUs, memory in GiB.
+        """Return pods and the requests of each: accelerators, vCPUs, memory in GiB.
 
-        Nothing is left out: what a task does not say would follow pro rata, and Kueue counts what is requested alone.
+        Nothing is omitted: values that a task doesn't set would be filled in pro rata, but Kueue counts only requests.
         """
         requested = dict(workload.requests)
         instance = find_instance_type(instance_type)
@@ -202,7 +202,7 @@ class _Window:
             return None
         pods = workload.pods
         if accelerators % pods:
-            # Launchers and workers: the sum of their requests is kept, in pods of the same size.
+            # Launchers and workers become pods of the same size, with the same sum of requests.
             self._counts["Workloads have pods of different sizes; they get pods of the same size"] += 1
             most = (instance.accelerators if instance is not None else None) or 1
             each = next(size for size in range(most, 0, -1) if accelerators % size == 0)
@@ -231,7 +231,7 @@ class _Window:
     def _name(self, workload: Workload) -> str:
         name = f"{workload.team}/{workload.owner_name}"[: MOST_NAME - 10]
         self._names[name] += 1
-        # A job that was made anew under its name is another task.
+        # A job that was created again with the same name is another task.
         return name if self._names[name] == 1 else f"{name}#{self._names[name]}"
 
 

@@ -1,6 +1,6 @@
-"""Which placement Workloads ask for, and where the nodes stand, as a scenario says both: pure.
+"""Reads the placement that Workloads request and the nodes' places, in a scenario's form, without side effects.
 
-Does not: know where nodes stood before. A scenario's topology is that of the nodes as they were read.
+Earlier places aren't known: a scenario's topology is that of the nodes when they were read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOT_READ = "Workloads request a placement that a scenario can't express"
 
 
 def parse_placement(workload: Task) -> tuple[Placement | None, str | None]:
-    """Return how close a Workload's pods must be, and what of that is not read; None for nothing of both.
+    """Return how close a Workload's pods must be, and the parts that aren't supported; None if nothing is requested.
 
     Source: Kueue 0.19 API, PodSetTopologyRequest: required and preferred name the node label of a level. A scenario has
     HyperPod's network layers, for all pods of a task.
@@ -48,7 +48,7 @@ def parse_placement(workload: Task) -> tuple[Placement | None, str | None]:
 def group_racks(
     nodes: Iterable[KubernetesNode], instance_types: Iterable[str]
 ) -> tuple[tuple[Rack, ...], Mapping[str, int]]:
-    """Return where the nodes of these instance types stand, and of which type how many have no place in the network."""
+    """Return the places of nodes with these instance types, and how many of each type have no place."""
     types = frozenset(instance_types)
     node_counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
     without: Counter[str] = Counter()

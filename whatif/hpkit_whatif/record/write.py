@@ -18,7 +18,7 @@ __all__ = ["Yaml", "writing"]
 
 @dataclass(frozen=True, slots=True)
 class Yaml:
-    """A scenario as YAML: what it is about, how long it is in seconds, its tasks, and where nodes stand."""
+    """A scenario as YAML: description, length in seconds, tasks, and places of nodes."""
 
     description: str
     until: float
@@ -26,7 +26,7 @@ class Yaml:
     topology: tuple[Rack, ...] = ()
 
     def write(self, file: TextIO) -> int:
-        """Write it, a line for each task, so that it can be edited; return how many there are."""
+        """Write it with one line per task, so that it can be edited; return the number of tasks."""
         import yaml
 
         tasks = [_as_dict(task) for task in self.tasks]
@@ -72,7 +72,7 @@ def writing(path: Path) -> Iterator[TextIO]:
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             yield file
-        # As any new file: the temporary one is for its owner alone.
+        # The permissions of any new file; only the owner can read the temporary file.
         mask = os.umask(0)
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""A scenario on a real scheduler: what it is asked, its clock, and how what it does is held against the simulator."""
+"""Runs a scenario on a real scheduler: its requests, its clock, and the comparison with the simulator."""
 
 from hpkit_whatif.rehearse.clock import Scheduler, apart, run
 from hpkit_whatif.rehearse.differences import event_differences

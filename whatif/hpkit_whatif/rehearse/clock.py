@@ -1,6 +1,6 @@
-"""The scenario's clock on a real scheduler: an event happens, the scheduler comes to rest, the next event happens.
+"""The scenario's clock on a real scheduler: after each event, the scheduler becomes idle before the next event.
 
-Between two events nothing can change, so nobody waits for the hours between them.
+Nothing can change between two events, so idle hours are skipped.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from hpkit_whatif.admission import Admitted, Event, Preempted, Workload
 
 __all__ = ["Scheduler", "apart", "run"]
 
-# Far below what anybody writes, so that no two events of a scenario happen at once.
+# Far below any value in a scenario, so that no two events happen at the same time.
 _SUBMIT_STEP = 1e-4
 _RUN_STEP = 1e-6
 Tell = Callable[[Event], None]
 
 
 class Scheduler(Protocol):
-    """A scheduler that runs: workloads go in, what it decides comes out."""
+    """A running scheduler: workloads go in, decisions come out."""
 
     def submit(self, workload: Workload) -> None:
-        """Let a workload wait in its queue."""
+        """Add a waiting workload to its queue."""
 
     def finish(self, name: str) -> None:
         """End a workload that runs."""
 
     def settle(self) -> list[Admitted | Preempted]:
-        """Wait until the scheduler is at rest; return what it decided since, in order."""
+        """Wait until the scheduler is idle; return its decisions since the last call, in order."""
 
 
 def apart(workloads: Iterable[Workload]) -> Iterator[Workload]:
     """Return the workloads at distinct times.
 
-    What happens at once, the simulator takes up in one cycle, and a real scheduler as it comes in: with all events a
-    little apart, both have the same to decide.
+    The simulator handles simultaneous events in one cycle, and a real scheduler as they arrive. If all events are
+    slightly apart, both make the same decisions.
     """
     for number, workload in enumerate(workloads):
         run = None if workload.run is None else workload.run + number * _RUN_STEP

@@ -1,4 +1,4 @@
-"""Where a scheduler and the simulator part ways, event by event."""
+"""Finds differences between a scheduler and the simulator, event by event."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["event_differences"]
 
 
 def event_differences(real: Iterable[Event], simulated: Iterable[Event]) -> list[str]:
-    """Return what differs, a line for each task at each moment; nothing where both did the same.
+    """Return the differences, one line per task and time; empty if both did the same.
 
-    Compared are when tasks are admitted, on which flavors and nodes, and when they are preempted, for whom and why. In
-    which order several things come at one moment is not: a scheduler may decide them in one cycle or in two.
+    Compares when tasks are admitted, on which flavors and nodes, and when they are preempted, for which task and why.
+    The order of simultaneous events isn't compared, because a scheduler can decide them in one cycle or in two.
     """
     ours, theirs = _by_moment(simulated), _by_moment(real)
     return [

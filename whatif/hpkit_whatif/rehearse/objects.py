@@ -127,5 +127,5 @@ def _of_object(spec: Document, quantity: Quantity) -> dict[str, Any]:
 
 
 def _of_this_api(value: str) -> str:
-    """Return a value under its name of today; older objects say Borrow and Preempt."""
+    """Return a value by its current name; older objects use Borrow and Preempt."""
     return {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}.get(value, value)

@@ -1,4 +1,4 @@
-"""What the service is asked for a plan's teams: parameters of its API, from which it makes Kueue's objects."""
+"""Requests to the service for a plan's teams: API parameters, from which it creates Kueue's objects."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ _DAY = 24
 
 def generated(generator: Generator, *, seed: int | None = None) -> Iterator[TaskSpec]:
     """Return a generator's tasks in order, the same ones for the same seed; `seed` replaces the generator's."""
-    # Named by a text, so that two generators of one file and one seed do not draw the same.
+    # The generator's name is part of the seed, so that two generators with the same seed draw different tasks.
     chance = random.Random(f"{generator.seed if seed is None else seed}/{generator.name}")  # noqa: S311 - not a secret
     pattern = generator.pattern
     rates = [hour * day for day in pattern.days for hour in pattern.hours]
     mean = sum(rates) / len(rates)
     highest = max(rates)
-    # Candidates come at the highest rate; each is kept as often as its hour is busy against the busiest.
+    # Candidates arrive at the highest rate; each is kept with the probability of its hour relative to the busiest.
     gap = _HOUR * mean / (generator.per_hour * highest)
     weights = [size.weight for size in generator.sizes]
     now, number = generator.begin, 0

@@ -12,7 +12,7 @@ from hpkit.errors import InputError
 
 __all__ = ["lines", "opened"]
 
-# What Python makes of a byte that isn't UTF-8, with the error handler surrogateescape.
+# Python's replacement of bytes that aren't UTF-8, with the error handler surrogateescape.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
 _LONGEST: Final = 1_000_000
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1_000_000
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a file for `lines`; InputError where it cannot be opened."""
     try:
-        # Python decodes in blocks, and would say of none of their lines that it is the wrong one.
+        # Python decodes in blocks, and its error wouldn't state the line.
         file = path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="")
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else None

@@ -1,4 +1,4 @@
-"""The scenario file: tasks one by one, generators of tasks, files of tasks, and where nodes stand."""
+"""The scenario file: tasks, generators of tasks, files of tasks, and places of nodes."""
 
 import re
 from decimal import Decimal
@@ -75,7 +75,7 @@ _Positive = Annotated[int, Field(ge=1, le=MOST_PODS)]
 # Beyond any instance, and small enough to multiply.
 _Amount = Annotated[float, Field(gt=0, le=1_000_000)]
 _Weight = Annotated[float, Field(ge=0, le=1_000_000)]
-# A pod may ask for none of what would follow pro rata: Kueue counts what pods request alone.
+# A pod can request zero of what would be filled in pro rata, because Kueue counts only requests.
 _Asked = Annotated[float, Field(ge=0, le=1_000_000)]
 
 

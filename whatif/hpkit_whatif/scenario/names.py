@@ -11,7 +11,10 @@ _ALL = (1 << 64) - 1
 
 
 class Names:
-    """A set of names that keeps 64 bits of each; among a million, two are taken for one in one of 37 million runs."""
+    """A set of names that stores 64 bits of each.
+
+    Among a million names, a collision happens in one of 37 million runs.
+    """
 
     __slots__ = ("_count", "_slots")
 
@@ -20,7 +23,7 @@ class Names:
         self._count = 0
 
     def add(self, name: str) -> bool:
-        """Take one up; return whether it was not there before."""
+        """Add a name; return whether it's new."""
         key = hash(name) & _ALL or 1
         if not self._put(key):
             return False

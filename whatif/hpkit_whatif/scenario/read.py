@@ -1,6 +1,6 @@
-"""Reads a scenario: YAML with a place for everything that is wrong, or CSV, row by row.
+"""Reads a scenario: YAML with a position for every error, or CSV, row by row.
 
-Does not: hold a CSV in memory. Its rows are read as they are needed, so its tasks must stand in the order of `submit`.
+It doesn't hold a CSV in memory. Rows are read when needed, so tasks must be in the order of `submit`.
 """
 
 import csv
@@ -48,22 +48,22 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A scenario that was opened: what it says, and where its tasks stand."""
+    """An opened scenario: its contents, and the position of its tasks."""
 
     file: str
     scenario: Scenario
     document: Document | None
 
     def place(self, path: ValuePath) -> str:
-        """Return where a value of the scenario stands, as file, line and column."""
+        """Return the position of a value in the scenario, as file, line and column."""
         mark = self.document.locate(path) if self.document is not None else Mark(1, 1)
         return f"{self.file}:{mark.line}:{mark.column}"
 
     def tasks(self, *, seed: int | None = None) -> Iterator[Located]:
-        """Return all tasks in the order in which they come, files read as far as was asked for.
+        """Return all tasks in the order of submission; files are read only as far as needed.
 
-        seed: instead of the generators' own, for another draw of the same kind. InputError for a row that is wrong, and
-        for a name that was there before.
+        seed: replaces the generators' own seed, for another draw of the same kind. Raises InputError for an invalid row
+        or a duplicate name.
         """
         own = [Located(spec, self.place(("tasks", index))) for index, spec in enumerate(self.scenario.tasks)]
         own.sort(key=_when)
@@ -87,9 +87,9 @@ def _when(located: Located) -> float:
 
 
 def open_scenario(file: str | os.PathLike[str]) -> Source:
-    """Open a scenario: a YAML file, or a CSV of tasks alone.
+    """Open a scenario: a YAML file, or a CSV of tasks.
 
-    InputError for a file that cannot be read, with everything that is wrong in it.
+    Raises InputError for a file that can't be read, with all its errors.
     """
     name = os.fspath(file)
     if name.lower().endswith(".csv"):
@@ -160,7 +160,7 @@ def _problems(file: str, document: Document, error: ValidationError) -> Iterator
 
 
 def _message(file: str, document: Document, path: ValuePath, details: list[ErrorDetails]) -> str:
-    """Say what is wrong with a value; details: one, or of a value that may be this or that one for each."""
+    """Describe the problem of a value; details: one, or for a union, one per alternative."""
     parent = format_path(path[:-1], document.data) or "the file"
     error_type = details[0]["type"]
     if error_type == "extra_forbidden":
@@ -183,7 +183,7 @@ def _wants(details: list[ErrorDetails]) -> str:
 
 
 def _is_branch(step: str | int) -> bool:
-    """Return whether a step is not of the file but a branch of a union, which pydantic names by its type."""
+    """Return whether a path step isn't in the file but a branch of a union, which pydantic names by its type."""
     return step in ("str", "int")
 
 

@@ -10,21 +10,21 @@ __all__ = ["schema_text"]
 
 
 def schema_text() -> str:
-    """Return the JSON Schema (draft 2020-12) of a scenario file, as its file holds it."""
+    """Return the JSON Schema (draft 2020-12) of a scenario file."""
     schema = Scenario.model_json_schema(by_alias=True)
     for model in _models(Scenario, []):
         properties = (schema if model is Scenario else schema["$defs"][model.__name__])["properties"]
         for name, field in model.model_fields.items():
             # Next to a $ref, pydantic omits the field's description.
             properties[field.alias or name]["description"] = field.description
-    # Top-level keys that begin with x- hold anchors, and are not read.
+    # Top-level keys that begin with x- contain anchors, and are ignored.
     schema["patternProperties"] = {"^x-": {}}
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "hpkit scenario"}
     return compact_json(whole) + "\n"
 
 
 def _models(model: type[BaseModel], seen: list[type[BaseModel]]) -> list[type[BaseModel]]:
-    """Return a model and all that its fields hold."""
+    """Return a model and all models in its fields."""
     if model not in seen:
         seen.append(model)
         for field in model.model_fields.values():

@@ -1,4 +1,4 @@
-"""Tasks of a scenario as workloads of a plan's queues, and what keeps one from ever running."""
+"""Converts tasks of a scenario to workloads of a plan's queues, and finds tasks that can never run."""
 
 import math
 from collections import Counter
@@ -52,9 +52,9 @@ class Task:
 
 
 def scenario_model(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
-    """Return the queues of a plan, with the topology of the nodes where a scenario says how they stand.
+    """Return the queues of a plan, with the topology of the nodes if a scenario states it.
 
-    CatalogError for an instance type whose figures are not known.
+    Raises CatalogError for an instance type whose figures aren't known.
     """
     model, racks = model_of(plan), tuple(racks)
     if not racks or not plan.topology_aware_scheduling:
@@ -64,7 +64,7 @@ def scenario_model(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
 
 
 def rack_nodes(racks: Iterable[Rack]) -> Iterator[Node]:
-    """Return the nodes of racks; CatalogError for an instance type whose figures are not known."""
+    """Return the nodes of racks. Raises CatalogError for an instance type whose figures aren't known."""
     for number, rack in enumerate(racks):
         amounts = amounts_of(QuotaResource(rack.instance_type, count=1))
         labels = dict(zip(NETWORK_LAYERS, rack.layers, strict=True))
@@ -83,7 +83,7 @@ def of_teams(tasks: Iterable[Located], teams: Collection[str], others: Counter[s
 
 
 class Tasks:
-    """Makes workloads of tasks for one plan; names, teams, priorities and sizes are looked up once for each kind."""
+    """Creates workloads from tasks for one plan; names, teams, priorities and sizes are looked up once per kind."""
 
     def __init__(self, plan: Plan, model: Model) -> None:
         self._plan = plan
@@ -149,7 +149,7 @@ class Tasks:
         return Task(located.place, spec, workload, spec.team, instance_type, instances, never)
 
     def refusal(self, spec: TaskSpec) -> str | None:
-        """Return why a simulation would not go on with a task, as the rest of a sentence; None if it does."""
+        """Return why a simulation would stop at a task, as the end of a sentence; None if it wouldn't."""
         try:
             return self.workload(Located(spec, "")).never
         except InputError as error:
@@ -283,13 +283,13 @@ def _exact(amount: float | None) -> Fraction | None:
 
 
 def _requests(spec: TaskSpec) -> dict[str, int]:
-    """Return what a pod's own requests are to Kueue: rounded up to millicores and bytes, not kept as quotas are."""
+    """Return a pod's requests as Kueue counts them: rounded up to millicores and bytes, unlike quotas."""
     asked = {"cpu": (_exact(spec.v_cpu), 1000), "memory": (_exact(spec.memory_in_gib), _GIB)}
     return {name: math.ceil(amount * units) for name, (amount, units) in asked.items() if amount is not None}
 
 
 def _accelerators_first(amounts: dict[str, int]) -> dict[str, int]:
-    """Return what is asked for, in the order in which people think of it: it decides what an error speaks of."""
+    """Return the requests in the order of importance, which decides what an error mentions."""
     return {name: amounts[name] for name in sorted(amounts, key=lambda name: (name in _LAST, name)) if amounts[name]}
 
 

@@ -1,4 +1,4 @@
-"""What became of each task as CSV, for spreadsheets and data frames."""
+"""The result of each task as CSV, for spreadsheets and data frames."""
 
 from __future__ import annotations
 

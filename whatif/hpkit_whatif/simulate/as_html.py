@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: no script, no font, no request."""
+"""A report as a self-contained page: no scripts, fonts, or requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TICKS = 6
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """A team's timeline as an SVG: areas of what is used and waited for, the guarantee as a line, the times below."""
+    """A team's timeline as an SVG: areas for usage and waiting, a line for the guarantee, times below."""
 
     name: str
     label: str
@@ -36,7 +36,7 @@ class _Chart:
 
 
 def as_html(report: Report) -> str:
-    """Return the page of a report; its notable tasks stand in it, the rest is counted."""
+    """Return the page of a report; it lists notable tasks and counts the rest."""
     charts = [_chart(report, team) for team in report.teams]
     shown = notable(report.tasks, MOST_ROWS)
     instance_types = {task.instance_type for task in shown}
@@ -90,7 +90,7 @@ def _chart(report: Report, team: TeamReport) -> _Chart:
 
 
 def _area(low: Sequence[float], high: Sequence[float], top: float) -> str:
-    """Return the path of what lies between two lines of steps; empty where there is nothing."""
+    """Return the path of the area between two step lines, or ""."""
     if all(a == b for a, b in zip(low, high, strict=True)):
         return ""
     step = _WIDTH / len(high)

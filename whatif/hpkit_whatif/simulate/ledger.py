@@ -1,9 +1,9 @@
-"""Who uses how much of an instance type, and of whom it is borrowed: resource by resource, in whole base units.
+"""Usage of an instance type by team, and who lends it: by resource, in whole base units.
 
-Kueue knows how much a queue borrows, and not of whom. Here each loan is of a task, and of those whose idle quota is
-the most free then; it ends with the task, or when another task of its team leaves it the team's own quota. A lender
-that uses its quota itself is borrowed from no longer: its loans move to queues with idle quota, the latest first.
-So no one ever lends more than is idle.
+Kueue knows how much a queue borrows, but not from whom. Here, each loan belongs to a task, and to the teams with the
+most idle quota at that time. It ends with the task, or when another task of its team frees the team's own quota. If a
+lender uses its quota itself, its loans move to queues with idle quota, the latest first. So teams never lend more than
+their idle quota.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Account", "Ledger"]
 
 
 class Loan:
-    """What a running task takes beyond its team's quota: of each lender, by resource."""
+    """What a running task uses beyond its team's quota: per lender, by resource."""
 
     __slots__ = ("by",)
 
@@ -25,9 +25,9 @@ class Loan:
 
 
 class Account:
-    """A team's quota of the type: what it uses itself, what others borrow of it, and the sums of both over time.
+    """A team's quota of the type: its own usage, what others borrow, and the sums of both over time.
 
-    In instances, by the resource of which it is most: in_use; over, beyond the quota; away, lent; idle, used by nobody.
+    In instances, by the most used resource: in_use; over: beyond the quota; away: lent; idle: used by no one.
     """
 
     __slots__ = (
@@ -63,12 +63,12 @@ class Account:
         self._since = 0.0
 
     def free(self, resource: int) -> int:
-        """Return what is idle of a resource, and lent to nobody."""
+        """Return the idle amount of a resource that isn't lent."""
         left = self.nominal[resource] - self.used[resource] - self.lent[resource]
         return left if left > 0 else 0  # noqa: FURB136 - twice as fast
 
     def settle(self, now: float) -> None:
-        """Sum up to now: what is used, or lent, changes."""
+        """Sum up to now, before usage or loans change."""
         passed = now - self._since
         if passed > 0.0:
             self.used_sum += self.in_use * passed
@@ -78,7 +78,7 @@ class Account:
             self._since = now
 
     def measure(self) -> None:
-        """Take the figures of what is used and lent now."""
+        """Read the current figures of usage and loans."""
         in_use = over = away = busy = 0.0
         for index, guaranteed in enumerate(self.whole):
             used, have, lent = self.used[index], self.nominal[index], self.lent[index]
@@ -91,10 +91,10 @@ class Account:
 
 
 class Ledger:
-    """The accounts of one instance type, and the loans of those who run on it."""
+    """The accounts of one instance type, and the loans of its running tasks."""
 
     def __init__(self, quota: TypeQuota, teams: Iterable[str], lenders: Iterable[str]) -> None:
-        """Take the quotas, the names of all teams, and of those whose idle quota others may use."""
+        """Create accounts from quotas, all team names, and the teams whose idle quota others can use."""
         self.whole = list(quota.whole)
         self._instances = quota.instances
         nothing = [0] * len(self.whole)
@@ -116,7 +116,7 @@ class Ledger:
         return self._sum + self._in_use * (now - self._since)
 
     def begin(self, now: float, task: str, team: str, amounts: Sequence[int]) -> dict[str, float]:
-        """Let a task run; return of whom it borrows how many instances, by the resource of which that is most."""
+        """Add a running task; return how many instances it borrows from whom, by its most used resource."""
         account = self._accounts[team]
         account.settle(now)
         excess = [0] * len(amounts)
@@ -134,7 +134,7 @@ class Ledger:
         return borrowed
 
     def end(self, now: float, task: str, team: str, amounts: Sequence[int]) -> None:
-        """Let a task run no longer: what its team then borrows too much goes back, its own loan first."""
+        """Remove a running task: its team returns excess loans, the task's own first."""
         account = self._accounts[team]
         account.settle(now)
         back = [0] * len(amounts)
@@ -155,7 +155,7 @@ class Ledger:
         self._count(now, amounts, -1)
 
     def _call_back(self, now: float, lender: Account) -> None:
-        """Let others lend what a lender has lent and now uses itself."""
+        """Move loans of a lender that now uses its quota itself to other lenders."""
         short = [0] * len(self.whole)
         for index, lent in enumerate(lender.lent):
             if lent:
@@ -182,7 +182,7 @@ class Ledger:
         by_free = sorted([(-account.free(most), account.name) for account in self._lenders])
         for account in [*[self._accounts[name] for _, name in by_free], self._nobody]:
             took = [min(amount, account.free(index)) for index, amount in enumerate(left)]
-            # Where a cycle counts on those whom it evicts, nobody has as much for a moment.
+            # If a cycle relies on victims, no one has that much for a moment.
             if account is self._nobody:
                 took = left
             if any(took):
@@ -195,7 +195,7 @@ class Ledger:
         return borrowed
 
     def _return(self, now: float, loan: Loan, back: list[int]) -> None:
-        """Give back to a loan's lenders; what was given back is taken off `back`."""
+        """Return amounts to a loan's lenders; they are subtracted from `back`."""
         for name, held in loan.by.items():
             returned = [min(there, wanted) for there, wanted in zip(held, back, strict=True)]
             if any(returned):

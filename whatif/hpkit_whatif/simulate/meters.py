@@ -25,12 +25,12 @@ class Gauge:
         self.most = 0.0
 
     def change(self, now: float, delta: float) -> None:
-        """Let it be more, or less, from now on."""
+        """Change the value from now on."""
         if now > self.since:
             self.area += self.value * (now - self.since)
             self.most = max(self.most, self.value)
             self.since = now
-        # What is left after sums of fractions is nothing.
+        # A rest after sums of fractions is zero.
         self.value = value if abs(value := self.value + delta) > 1e-9 else 0.0
 
     def until(self, now: float) -> float:
@@ -50,7 +50,7 @@ class Waits:
         self.most = 0.0
 
     def add(self, seconds: float) -> None:
-        """Take one up."""
+        """Add a value."""
         self.most = max(self.most, seconds)
         self._seen += 1
         if self._seen % self._every:

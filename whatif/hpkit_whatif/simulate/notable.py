@@ -1,4 +1,4 @@
-"""Which of very many tasks are worth a line: those that didn't finish, were preempted most, or waited longest."""
+"""Selects notable tasks: those that didn't finish, were preempted most, or waited longest."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["Kept", "notable"]
 
 
 def notable(tasks: Sequence[TaskReport], most: int) -> list[TaskReport]:
-    """Return at most so many tasks, in the order of their submission.
+    """Return a maximum number of tasks, in the order of their submission.
 
-    A third is for those that did not finish, which never run or still wait before others; a third for those that were
-    preempted most often; the rest, and what these leave, for those that waited longest.
+    One third is for unfinished tasks: those that can never run before those that still wait. One third is for the most
+    preempted tasks. The rest, and any unused places, is for the longest waiting ones.
     """
     found = {task.name: task for task in tasks} if len(tasks) <= most else _chosen(tasks, most)
     return sorted(found.values(), key=lambda task: (task.submit, task.name))
@@ -41,13 +41,13 @@ class Kept:
     """The notable ones of the tasks of a run, however many there are; twice as many are in memory at a time."""
 
     def __init__(self, most: int) -> None:
-        """Keep at most so many."""
+        """Keep a maximum number."""
         self._most = most
         self._tasks: list[TaskReport] = []
         self._count = 0
 
     def add(self, task: TaskReport) -> None:
-        """Take one up of which nothing more will be known."""
+        """Add a task whose result is final."""
         self._count += 1
         if self._most:
             self._tasks.append(task)

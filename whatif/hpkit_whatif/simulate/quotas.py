@@ -1,4 +1,4 @@
-"""What there is of each instance type, and who has how much of it: what a run's figures are measured against."""
+"""The amount of each instance type, and each team's quota: the basis of a run's figures."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NOBODY = ""
 
 @dataclass(frozen=True, slots=True)
 class TypeQuota:
-    """An instance type: what one instance has of each resource, each team's quota of them, and how many there are.
+    """An instance type: the resources of one instance, each team's quota of them, and the number of instances.
 
-    Network interfaces are no resource here: they go with accelerators, and a part of an instance has none.
+    Network interfaces aren't a resource here: they belong to accelerators, and parts of an instance have none.
     """
 
     resources: tuple[str, ...]
@@ -62,7 +62,7 @@ def _type_quota(plan: Plan, instance_type: str, nominal: dict[str, dict[str, int
     capacity = plan.capacity.get(instance_type)
     instances = float(capacity.guaranteed) if capacity is not None else 0.0
     if grows:
-        # Elastic quota counts on nodes beyond those that always stand.
+        # Elastic quota relies on nodes in addition to those that always run.
         sums = {name: sum(mine.get(name, 0) for mine in nominal.values()) for name in instance_amounts}
         instances = max(instances, *(sums[name] / amount for name, amount in instance_amounts.items()))
     return TypeQuota(
@@ -74,7 +74,7 @@ def _type_quota(plan: Plan, instance_type: str, nominal: dict[str, dict[str, int
 
 
 def over_reserved(plan: Plan) -> tuple[str, ...]:
-    """Return a sentence for each instance type of which teams reserve more than always stands."""
+    """Return one sentence per instance type of which teams reserve more than always runs."""
     reserved: dict[str, list[QuotaResource]] = {}
     for team in plan.teams:
         for resource in team.quota_resources:

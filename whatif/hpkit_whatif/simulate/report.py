@@ -1,7 +1,7 @@
-"""What came of a scenario, as data: per task, per team, of the cluster, over time.
+"""The result of a scenario as data: per task, per team, for the cluster, and over time.
 
-All amounts are in instances: a task counts as the part of its instance type that it takes, by the resource of which
-that is most. Times are seconds from the scenario's beginning.
+All amounts are in instances: a task counts as the part of its instance type that it uses, by its most used resource.
+Times are seconds from the scenario's start.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TaskData(TypedDict):
 
 
 class TaskCounts(TypedDict):
-    """Tasks of a team by what became of them."""
+    """A team's tasks by result."""
 
     submitted: int
     admitted: int
@@ -161,7 +161,7 @@ class Timeline(TypedDict):
 
 
 class Simulation(TypedDict):
-    """What becomes of a scenario's tasks on a stack."""
+    """The results of a scenario's tasks on a stack."""
 
     stack: str
     scenario: str
@@ -190,11 +190,10 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """When a task was admitted. nodes: pods by node, where topology places them.
+    """An admission of a task. nodes: pods by node, if topology places them.
 
-    borrowed: of which teams how many instances then ("" is what no team reserved), by the resource of which that is
-    most. Whose idle quota it is Kueue does not say: here it is that of whom most was free, and all that is borrowed of
-    a team at a time is never more than what of its quota is idle.
+    borrowed: number of instances per lender ("" for unreserved ones), by the most used resource. Kueue doesn't record
+    the lender: here it's the team with the most idle quota, and loans never exceed a team's idle quota.
     """
 
     time: float
@@ -204,10 +203,10 @@ class Admission:
 
 @dataclass(slots=True)
 class TaskReport:
-    """What became of a task.
+    """The result of a task.
 
-    admissions: again after each preemption, none if it never ran. wait: all time in the queue. never: why it can never
-    run, or will not, since nothing more happens. waits_for: Kueue's reason, of one that waits at the end.
+    admissions: one more after each preemption, none if it never ran. wait: all time in the queue. never: why it can
+    never run, or won't, because nothing more happens. waits_for: Kueue's reason, if it waits at the end.
     """
 
     name: str
@@ -230,7 +229,7 @@ class TaskReport:
 
     @property
     def why(self) -> str:
-        """Return in words why it does not run; nothing of one that does, or did."""
+        """Return as text why it doesn't run; empty if it does or did."""
         if self.never is not None:
             return f"never runs: it {self.never}"
         return "" if self.waits_for is None else f"waits: {reason_in_words(self.waits_for)}"
@@ -272,12 +271,12 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class TeamReport:
-    """What became of a team's tasks.
+    """The results of a team's tasks.
 
-    guarantee: its quota. used, borrowed, lent, lost, idle: instance-hours; lent is what others borrowed of it, idle
-    what of its quota nobody used. never_tasks: the names of those that never run. service: of the instance-hours that
-    its tasks were there, waiting or running, the part for which they ran and it was not lost; None without any.
-    used_most, waiting_most: the most instances that were in use, and that tasks waited for, at any time.
+    guarantee: its quota. used, borrowed, lent, lost, idle: instance-hours; lent is what others borrowed from it, idle
+    its unused quota. never_tasks: the names of tasks that never run. service: of the instance-hours during which its
+    tasks waited or ran, the part during which they ran and kept their work; None without any. used_most, waiting_most:
+    the most instances that were used, and that tasks waited for, at any time.
     """
 
     name: str
@@ -339,12 +338,10 @@ class TeamReport:
 class ClusterReport:
     """The cluster as a whole.
 
-    capacity: instances. utilization: what was used of it over time; idle_guarantee: what of the teams' quotas nobody
-    used.
-    waited: instance-hours that tasks waited for; wait_cost: those at list price in US dollars, None where one is not
-    known; priced_in: other regions whose prices stand in for those of the stack's; prices: all
-    regions whose prices are used, with their days.
-    fairness: Jain's index of the teams' service, 1 where that of all is the same.
+    capacity: instances. utilization: the part of it that was used over time; idle_guarantee: the part of the teams'
+    quotas that no one used. waited: instance-hours that tasks waited for; wait_cost: their list price in US dollars,
+    None if a price isn't known; priced_in: other regions whose prices replace those of the stack's region; prices: all
+    regions whose prices are used, with their dates. fairness: Jain's index of the teams' service, 1 if all are equal.
     """
 
     capacity: float
@@ -397,12 +394,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of a scenario on a stack.
+    """The result of a scenario on a stack.
 
-    tasks: the notable ones of very many; `omitted` says how many more there were. step: seconds of one step of the
-    series, which are by team. warnings: why the stack could not do what is reported. late: how many tasks come when the
-    scenario is over, and are in no figure. impossible: how many were left out as they can never run; skipped: the first
-    of them.
+    tasks: notable tasks, if there are many; `omitted` is the number of others. step: seconds per step of the series,
+    which are by team. warnings: why the stack couldn't behave as reported. late: number of tasks submitted after the
+    scenario's end, which aren't in any figure. impossible: number of omitted tasks that can never run; skipped: the
+    first of them.
     """
 
     stack: str
@@ -451,7 +448,7 @@ class Report:
 
 
 def reason_in_words(reason: str) -> str:
-    """Return what a reason of Kueue's says, for people."""
+    """Return the meaning of a Kueue reason as text."""
     return _WORDS.get(reason, reason)
 
 

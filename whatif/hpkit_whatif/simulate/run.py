@@ -48,12 +48,11 @@ def simulate(
     skip_impossible: bool = False,
     keep: int = MOST_TASKS,
 ) -> Report:
-    """Return what becomes of a scenario's tasks on a plan.
+    """Return the result of a scenario's tasks on a plan.
 
-    seed: another draw of the generators. lenient: count a task that can never run as one that waits to the end, instead
-    of refusing it; skip_impossible: go on as if it were not there. keep: how many tasks the report holds one by one.
-    InputError for what is wrong with a task, and where none is submitted; CatalogError for an instance type without
-    figures.
+    seed: another draw of the generators. lenient: count a task that can never run as waiting to the end, instead of
+    rejecting it; skip_impossible: continue without it. keep: number of tasks that the report lists. Raises InputError
+    for an invalid task, or if no task is submitted; CatalogError for an instance type without figures.
     """
     tasks = source.tasks(seed=seed)
     report = simulate_tasks(plan, source, tasks, lenient=lenient, skip_impossible=skip_impossible, keep=keep)
@@ -109,7 +108,7 @@ class _State:
 
 
 class _Team:
-    """What is counted of a team."""
+    """The counters of a team."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(("submitted", "admitted", "finished", "evicted", "evicts"), 0)
@@ -122,10 +121,10 @@ class _Team:
 
 
 class Recorder:
-    """Follows the events of a run, simulated or real, and makes the report of them."""
+    """Follows the events of a run, simulated or real, and creates its report."""
 
     def __init__(self, plan: Plan, model: Model, *, keep: int = MOST_TASKS) -> None:
-        """Take the plan and the model of its queues; keep: how many tasks are kept one by one."""
+        """Create one for a plan and the model of its queues; keep: number of tasks that are listed."""
         self._plan = plan
         self._gang = model.wait_for_pods_ready
         self._kept = Kept(keep)
@@ -149,9 +148,9 @@ class Recorder:
     def taken(
         self, tasks: Iterable[Task], *, lenient: bool, until: float | None, skip_impossible: bool = False
     ) -> Iterator[Workload]:
-        """Return the workloads of tasks as they come, and remember whose they are; names must differ.
+        """Return the workloads of tasks as they arrive, and remember their teams; names must be unique.
 
-        Those from `until` on are looked at and counted. InputError for what is wrong with a task.
+        Tasks from `until` on are checked and counted. Raises InputError for an invalid task.
         """
         for task in tasks:
             if until is not None and task.workload.created >= until:
@@ -183,7 +182,7 @@ class Recorder:
         return gang is not None and gang.backoff_limit_count is None and workload.start > gang.timeout
 
     def note(self, event: Event) -> None:
-        """Take up what happened."""
+        """Process an event."""
         if self._nevers:
             self._never_until(event.time)
         if event.kind == "Submitted":
@@ -203,7 +202,7 @@ class Recorder:
             self._skipped.append(Skipped(task.place, task.workload.name, task.team, why))
 
     def _left_out(self) -> Iterator[str]:
-        """Say which tasks are in no figure."""
+        """Report which tasks aren't in any figure."""
         for each in self._skipped[:MOST_SAID]:
             yield f"task {each.name} of {each.team} is left out: it {each.why} ({each.place})"
         if self._impossible > MOST_SAID:
@@ -213,7 +212,10 @@ class Recorder:
             yield f"{self._late:,} {comes} after the end of the scenario (`until`), and {is_left} left out"
 
     def _never_until(self, now: float) -> None:
-        """Let the tasks that can never run wait from when they come: they are read before the clock is there."""
+        """Count the waiting time of tasks that can never run from their submission.
+
+        They are read before the clock starts.
+        """
         while self._nevers and self._nevers[0].workload.created <= now:
             task = self._nevers.popleft()
             team, report = self._teams[task.team], _report(task)
@@ -228,7 +230,7 @@ class Recorder:
         team = self._teams[task.team]
         team.counts["submitted"] += 1
         report = _report(task)
-        # A rehearsal's clock is coarser than a scenario may be: what is admitted at once has waited for nothing.
+        # A rehearsal's clock can be coarser than a scenario's: a task that is admitted immediately hasn't waited.
         report.submit = event.time
         self._open[event.workload] = _State(report, self._amounts(task))
         self._change(team.waiting, task.team, "waiting", event.time, task.instances)
@@ -294,7 +296,7 @@ class Recorder:
             self._waited_hours[kind] = self._waited_hours.get(kind, 0.0) + waited * report.instances / _HOUR
 
     def _run(self, state: _State, now: float) -> dict[str, float]:
-        """Let a task use what it asks for; return of whom it borrows how much."""
+        """Add a task's usage; return how much it borrows from whom."""
         report = state.report
         ledger = self._ledgers[report.instance_type]
         account = ledger.account(report.team)
@@ -312,7 +314,7 @@ class Recorder:
         self._used(report, now, -report.instances, account.in_use - before)
 
     def _used(self, report: TaskReport, now: float, instances: float, used: float) -> None:
-        """Count what runs by task, and what is used by the team: tasks may share what one of them takes most of."""
+        """Count running tasks one by one, and usage by team, because tasks can share an instance."""
         team = self._teams[report.team]
         team.running.change(now, instances)
         self._change(team.used, report.team, "used", now, used)
@@ -342,8 +344,8 @@ class Recorder:
     ) -> Report:
         """Return the report at a time.
 
-        waiting: for each task that waits then Kueue's reason, or what Kueue says of it. is_over: nothing more will
-        happen, so that who waits then waits for ever, except those that preempt each other without end.
+        waiting: Kueue's reason or message for each waiting task. is_over: nothing more will happen, so waiting tasks
+        wait forever, except those that preempt each other without end.
         """
         reasons, restless = waiting or {}, frozenset(flapping)
         if is_over and self._nevers:
@@ -433,7 +435,7 @@ class Recorder:
         )
 
     def _wait_cost(self) -> float | None:
-        """Return what was waited for at list price; None where one is not known."""
+        """Return the list price of the waiting; None if a price isn't known."""
         cost = 0.0
         for kind, hours in self._waited_hours.items():
             price = self._price(kind)

@@ -58,7 +58,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What comes of one policy: a report for each seed, without single tasks; or why the validator refuses it."""
+    """The result of one policy: a report per seed, without single tasks; or why the validator rejects it."""
 
     changes: tuple[Change, ...]
     reports: tuple[Report, ...] = ()
@@ -66,7 +66,7 @@ class Result:
 
 
 def variation(text: str) -> Variation:
-    """Return what `PATH=VALUE,VALUE` says; SelectionError for anything else."""
+    """Return the parsed `PATH=VALUE,VALUE`. Raises SelectionError for any other format."""
     path, equals, values = text.partition("=")
     if not equals or not path or not values:
         raise SelectionError(
@@ -148,7 +148,7 @@ def _locate(data: Any, text: str, environment: str) -> Path:
 
 
 def _meant(data: Any, path: Path) -> str:
-    """Return which key of the file a new one may be meant as: the validator would only say that both are there."""
+    """Return the existing key that a new one probably means; the validator would only report both."""
     parent = functools.reduce(
         lambda value, step: value.get(step, {}) if isinstance(value, dict) else value[step], path[:-1], data
     )
@@ -159,7 +159,7 @@ def _meant(data: Any, path: Path) -> str:
 
 
 def _may_be_new(steps: Sequence[str]) -> bool:
-    """Return whether a map may be made on the way: those that the file may leave out as a whole."""
+    """Return whether a map can be created on the way: only those that the file may omit as a whole."""
     return steps[0] in ("sharing", "clusterPolicy", "sharedPool")
 
 
@@ -196,11 +196,11 @@ def sweep(
     workers: int | None = None,
     on: Cluster | None = None,
 ) -> Iterator[Result]:
-    """Simulate a scenario under each policy, in their order, in as many processes as there are cores, or on a cluster.
+    """Simulate a scenario with each policy, in order, with one process per core, or on a cluster.
 
-    InputError for what is wrong with the scenario or a path, ToolError when a process dies or the cluster is not there.
+    Raises InputError for an invalid scenario or path, ToolError if a process dies or the cluster is missing.
     """
-    # What a policy makes of the file is decided here: workers elsewhere have neither the project nor its charts.
+    # Policies are applied to the file here, because remote workers have neither the project nor its charts.
     plans = [changed(loaded, policy)[1] for policy in policies]
     good = [plan for plan in plans if isinstance(plan, Plan)]
     reports = simulate_plans(good, source, seeds=seeds, workers=workers, on=on)

@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"dask://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(?P<por
 _CONNECT_SECONDS = 10
 # Two thousand plans of a tenth of a second each are one task in fifty for a worker, and not one network trip each.
 _MOST_AT_ONCE = 16
-# Tasks of a scenario that a process holds from plan to plan: some hundred megabytes.
+# Tasks of a scenario that a process keeps between plans: a few hundred megabytes.
 _MOST_HELD = 200_000
 # By their names: neither joblib's nor Dask's modules are loaded before they are needed.
 _DIED = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
@@ -31,14 +31,14 @@ _LOST = ("FutureCancelledError", "CommClosedError")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the scheduler of a Dask cluster listens."""
+    """The address of a Dask cluster's scheduler."""
 
     host: str
     port: int
 
 
 def cluster(text: str) -> Cluster:
-    """Return what `dask://HOST:PORT` says; SelectionError for anything else."""
+    """Return the address in `dask://HOST:PORT`. Raises SelectionError for any other format."""
     match = _ADDRESS.match(text)
     if match is None or not 0 < int(match["port"]) <= 65535:
         raise SelectionError(
@@ -50,7 +50,7 @@ def cluster(text: str) -> Cluster:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """A scenario whose tasks a process reads or draws once for each seed, however many plans, if it can hold them."""
+    """A scenario whose tasks a process reads or draws once per seed, for all plans, if it can hold them."""
 
     source: Source
     seeds: tuple[int | None, ...]
@@ -68,11 +68,11 @@ def simulate_plans(
     workers: int | None = None,
     on: Cluster | None = None,
 ) -> Iterator[tuple[Report, ...]]:
-    """Return for each plan, in their order, a report for each seed, without single tasks.
+    """Return, for each plan in order, one report per seed, without single tasks.
 
-    workers: processes of this machine, one a core by default; on: a Dask cluster instead. A task that can never run
-    counts as one that waits, since it may run under another plan. InputError for what is wrong with the scenario,
-    ToolError when a process dies or the cluster does not answer.
+    workers: processes on this machine, by default one per core; on: a Dask cluster instead. A task that can never run
+    counts as waiting, because it might run with another plan. Raises InputError for an invalid scenario, ToolError if a
+    process dies or the cluster doesn't respond.
     """
     import os
 
@@ -118,7 +118,7 @@ def _run_local(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tup
 
 
 def _run_on_cluster(bench: _Bench, plans: Sequence[Plan], on: Cluster) -> Iterator[tuple[Report, ...]]:
-    # Not by joblib: it would let a cluster of one core stand idle, and simulate here.
+    # Without joblib, which would leave a cluster with one core idle and simulate here.
     with _remote(on) as client:
         known = client.scatter(bench, broadcast=True, hash=False)
         for future in [client.submit(_simulate, known, plan, pure=False) for plan in plans]:
@@ -127,7 +127,7 @@ def _run_on_cluster(bench: _Bench, plans: Sequence[Plan], on: Cluster) -> Iterat
 
 @contextmanager
 def _remote(on: Cluster) -> Iterator[Any]:
-    """Return a client of a Dask cluster, whose workers need hpkit of this version."""
+    """Return a client of a Dask cluster, whose workers need the same hpkit version."""
     try:
         from distributed import Client
     except ImportError:
@@ -150,7 +150,7 @@ def _remote(on: Cluster) -> Iterator[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's client from logging a traceback of each answer that nobody waits for any more: one error says all."""
+    """Keep Dask's client from logging a traceback for each canceled request: one error is enough."""
     import logging
 
     logs = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
@@ -178,7 +178,7 @@ def _check_workers(client: Any, on: Cluster) -> None:
 
 
 def _version() -> str:
-    """Return the version of hpkit that is installed where this runs, nothing where none is."""
+    """Return the version of hpkit that is installed in this process, or ""."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -196,7 +196,7 @@ def _simulate(bench: _Bench, plan: Plan) -> tuple[Report, ...]:
 
 
 def _tasks(bench: _Bench, seed: int | None) -> Iterable[Located]:
-    """Return the tasks of a draw; those that are more than is held are read or drawn anew for each plan."""
+    """Return the tasks of a draw; tasks that don't fit in memory are read or drawn again for each plan."""
     key = (bench.token, seed)
     known = _drawn.get(key)
     if known is not None:

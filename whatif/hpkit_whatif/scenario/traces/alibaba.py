@@ -26,10 +26,10 @@ Row = dict[str, str]
 
 
 def alibaba_2023(path: Path, tally: Tally) -> Iterator[TraceTask]:
-    """Return the pods of openb_pod_list_*.csv; their group is the quality of service (LS, BE, Burstable, …).
+    """Return the pods in openb_pod_list_*.csv; their group is the quality of service (LS, BE, Burstable, …).
 
-    A pod that was never scheduled has no run time, and is counted in tally. InputError with the line for a column
-    that is missing, a value that is no number, and a time that goes backwards.
+    A pod that was never scheduled has no run time, and is counted in tally. Raises InputError with the line for a
+    missing column, an invalid number, and a time that goes backward.
     """
     for place, row in _rows(path, _POD_COLUMNS):
         created, deleted = _number(place, row, "creation_time"), _number(place, row, "deletion_time")
@@ -40,7 +40,7 @@ def alibaba_2023(path: Path, tally: Tally) -> Iterator[TraceTask]:
         _refuse_backwards(place, "scheduled_time", scheduled, "creation_time", created)
         _refuse_backwards(place, "deletion_time", deleted, "scheduled_time", scheduled)
         gpus = _number(place, row, "num_gpu")
-        # gpu_milli says which part of its only GPU a pod takes.
+        # gpu_milli is the fraction of its only GPU that a pod uses.
         share = _number(place, row, "gpu_milli") / 1000 if gpus == 1 else 1.0
         yield TraceTask(
             place,

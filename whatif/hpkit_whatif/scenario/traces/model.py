@@ -1,4 +1,4 @@
-"""What every trace has in common."""
+"""Types that all traces share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["Shape", "Tally", "TraceTask"]
 
 @dataclass(frozen=True, slots=True)
 class TraceTask:
-    """A task as a trace has it.
+    """A task in a trace.
 
-    group: whose it was in the trace's own words: an organization, a virtual cluster, a quality of service. submit: in
-    seconds, from where the trace counts. run: seconds. gpus: of a pod, a fraction where pods shared one. place: its
-    line. CPUs and memory are left to follow pro rata: the trace's machines had others for each GPU.
+    group: its owner in the trace: an organization, a virtual cluster, a quality of service. submit: seconds since the
+    trace's start. run: seconds. gpus: per pod, a fraction if pods shared a GPU. place: its line. CPUs and memory are
+    filled in pro rata, because the trace's machines had other ratios to GPUs.
     """
 
     place: str
@@ -28,7 +28,7 @@ class TraceTask:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the tasks become: pods on an instance type, with at most so many accelerators each."""
+    """The target of tasks: pods on an instance type, with a maximum number of accelerators each."""
 
     instance_type: str
     accelerators: int
@@ -36,7 +36,7 @@ class Shape:
 
 @dataclass(slots=True)
 class Tally:
-    """What was left out or changed on the way, by reason, with the line where it first was."""
+    """What was omitted or changed, by reason, with the first line."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)

@@ -36,11 +36,11 @@ def convert_tasks(
     plan_tasks: Tasks | None = None,
     at_once: int = _SORTED_AT_ONCE,
 ) -> Iterator[TaskSpec]:
-    """Return a trace's tasks as those of a scenario, from the first one's submission on: what a simulation reads.
+    """Return a trace's tasks as tasks of a scenario, starting at the submission of the first.
 
-    What has no counterpart is counted in tally: parts of a GPU become a whole one, GPUs beyond an instance more pods,
-    tasks without GPU and of no time are left out, and so are those that can never run, of a plan if it is given.
-    at_once: how many are held in memory; the rest waits in files.
+    Tasks without an exact counterpart are counted in tally: a part of a GPU becomes a whole GPU, and GPUs beyond one
+    instance become more pods. Tasks without GPUs or run time are omitted, and so are those that can never run, if a
+    plan is given. at_once: how many are held in memory; the rest is in files.
     """
     begin: float | None = None
     task_names = Names()
@@ -72,8 +72,8 @@ def _spec(name: str, shape: Shape, team: str, pods: int, accelerators: int) -> T
 
 
 def _once(name: str, taken_names: Names, tally: Tally) -> str:
-    """Return a name that was not there before: what was made anew under its name is another task."""
-    # What a CSV keeps of it, with room for a number.
+    """Return a new name: what was created again with the same name is another task."""
+    # The length of a name in the CSV, minus space for a number.
     name = " ".join(name.encode("utf-8", "replace").decode().split())
     if len(name) > MOST_NAME:
         tally.add(f"tasks have a name of more than {MOST_NAME} characters, which is shortened", f"task {name[:20]}…")
@@ -123,7 +123,7 @@ def _keys(
 
 
 def _sorted(keys: Iterator[_Key], at_once: int) -> Iterator[_Key]:
-    """Sort by the time of submission, with no more than so many in memory."""
+    """Sort by submission time, with a maximum number in memory."""
     first = sorted(islice(keys, at_once))
     if len(first) < at_once:
         yield from first
@@ -133,7 +133,7 @@ def _sorted(keys: Iterator[_Key], at_once: int) -> Iterator[_Key]:
         while part := sorted(islice(keys, at_once)):
             runs.append(_stored(stack, part))
             if len(runs) >= _MOST_OPEN:
-                # As many files may not be open at once; what was merged is one again.
+                # The number of open files is limited; merged files become one file.
                 runs = [_stored(stack, heapq.merge(*runs))]
         yield from heapq.merge(*runs)
 

@@ -8,7 +8,7 @@ __all__ = ["Teams"]
 
 
 class Teams:
-    """Gives a trace's groups to a stack's teams: as was said, and the others in turn, as they come."""
+    """Assigns a trace's groups to a stack's teams: as given, and the others in turn."""
 
     def __init__(self, teams: Sequence[str], given: Mapping[str, str]) -> None:
         self._teams = teams
@@ -28,5 +28,5 @@ class Teams:
         return self.team_by_group[group]
 
     def unmet(self) -> list[str]:
-        """Return the groups that somebody said whose they are, and that did not come."""
+        """Return the groups with a given team that don't occur in the trace."""
         return [group for group in self._given if group not in self.team_by_group]
