@@ -29,7 +29,7 @@ from hpkit.config.folder import ChangedFolder
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
-__all__ = ["Case", "Expected", "case_file", "cases", "unchanged"]
+__all__ = ["Case", "Expected", "Patch", "case_file", "cases", "unchanged"]
 
 # What the base names is supported on that day, so that no case changes as time goes by.
 _TODAY = datetime.date(2026, 11, 22)
@@ -50,10 +50,23 @@ class Expected(_Strict):
     fix: str
 
 
-class _Passing(_Strict):
+class Patch(_Strict):
+    """Changes of a YAML text: points 2 and 3 above."""
+
     change: dict[str, Any] = {}
     remove: tuple[str, ...] = ()
     replace: dict[str, str] = {}
+
+    def applied(self, base: Layout, table: Layout, *place: str) -> str:
+        """Return base's text with these changes, which a table has at a place; InputError where one doesn't fit."""
+        edits = [base.remove(path) for path in self.remove]
+        edits += [base.replace(old, new) for old, new in self.replace.items()]
+        for path in self.change:
+            edits += base.set(path, table.value(*place, "change", path))
+        return patched(base.text, edits)
+
+
+class _Passing(Patch):
     today: datetime.date = _TODAY
     file: str = ""
     stack_files: dict[str, str] = Field(default={}, alias="stackFiles")
@@ -139,11 +152,7 @@ def _read(rule: str, content: bytes) -> list[Case]:
 def _case(rule: str, name: str, fragment: _Passing, layout: Layout, finds: tuple[Expected, ...] = ()) -> Case:
     section, base = "fails" if finds else "passes", _base(project_root())
     try:
-        edits = [base.remove(path) for path in fragment.remove]
-        edits += [base.replace(old, new) for old, new in fragment.replace.items()]
-        for path in fragment.change:
-            edits += base.set(path, layout.value(section, name, "change", path))
-        text = patched(base.text, edits)
+        text = fragment.applied(base, layout, section, name)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     expected = tuple(each.model_copy(update={"rule": each.rule or rule}) for each in finds)

@@ -1,10 +1,17 @@
-"""Reviews of two texts, as the command builds them from files."""
+"""Reviews of two texts, as the command builds them from files, and tables of changes to review."""
+
+from functools import cache
+from pathlib import Path
 
 import yaml
+from pydantic import Field
 
+from generate.cases import Patch
 from hpkit.changes.review import FileInput, FileVersion, Review, StackInput, StackVersion, review
+from hpkit.changes.review.as_text import as_text
 from hpkit.checks import check
 from hpkit.config import parse, read_text
+from hpkit.config.edit import Layout
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 from hpkit.program.recording import Answers, Recording
@@ -13,6 +20,56 @@ from tests.changes.advice import runs
 from tests.program.recorder import recording_of
 
 FILE = "stacks/acme.yaml"
+FOLDER = Path(__file__).parent
+
+
+class Change(Patch):
+    """A change, and what a review must say of it.
+
+    base: changes that both sides have. stacks, status: verdict and status by stack. rules: ids of new, fixed, and
+    remaining findings. watch: codes of risks that must be there. says, silent: what the text, its columns joined by
+    one space, and the reasons must and must not have.
+    """
+
+    base: Patch = Patch()
+    replace_all: dict[str, str] = Field(default={}, alias="replace-all")
+    verdict: str = ""
+    stacks: dict[str, str] = Field(default={})
+    status: dict[str, str] = Field(default={})
+    rules: dict[str, list[str]] = Field(default={})
+    watch: frozenset[str] = frozenset()
+    says: tuple[str, ...]
+    silent: tuple[str, ...] = ()
+
+
+class Table:
+    """The changes of a file to the organization that is next to it."""
+
+    def __init__(self, name: str) -> None:
+        self._layout = Layout((FOLDER / f"{name}.yaml").read_text())
+        self._base = (FOLDER / f"{name}.base.yaml").read_text()
+        self.changes = {key: Change.model_validate(value) for key, value in self._layout.data.items()}
+
+    def sides(self, name: str) -> tuple[bytes, bytes]:
+        """Return the organization before and after a change."""
+        change = self.changes[name]
+        base = change.base.applied(Layout(self._base), self._layout, name, "base")
+        head = change.applied(Layout(base), self._layout, name)
+        for old, new in change.replace_all.items():
+            head = head.replace(old, new)
+        return base.encode(), head.encode()
+
+
+@cache
+def review_in(table: Table, name: str, *, quick: bool = False) -> Review:
+    """Return the review of a change, made once for all that is asked of it; a quick one records nothing."""
+    return review_of(*table.sides(name), record=None if quick else recorded)
+
+
+def assert_says(review: Review, change: Change) -> None:
+    said = " ".join([*as_text(review, width=100_000).split(), *review.reasons])
+    assert [line for line in change.says if line not in said] == [], said
+    assert [line for line in change.silent if line in said] == [], said
 
 
 def recorded(plan: Plan, stack: str, account: str) -> Recording:

@@ -1,63 +1,52 @@
-"""Changes of the size of a pull request: changes/NN-name holds base, head, and what a review must say.
+"""What a review says of a change: everything that is lost is named, and OK stands only where nothing is.
 
-expect.yaml: `stacks` and `status` by stack, `rules` (ids of new, fixed, remaining findings), `watch` (codes that must
-be there), `says` and `silent` (what the text, its columns joined by one space, and the reasons must and must not say).
+changes.yaml holds changes of the size of a pull request, and edits.yaml single edits. Each has to be recorded, which
+takes half a second: an eighth of the edits is tried each time, all at night.
 """
 
+import html
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
-import yaml
 
 from hpkit.changes.review.as_html import as_html
 from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_markdown import as_markdown
-from hpkit.changes.review.as_text import as_text
-from tests.changes.review.builders import assert_sufficient, review_of
+from tests.changes.review.builders import Table, assert_says, assert_sufficient, review_in
 from tests.documents import plain
 
-CHANGES = Path(__file__).parent / "changes"
-NAMES = sorted(folder.name for folder in CHANGES.iterdir())
+CHANGES, EDITS = Table("changes"), Table("edits")
 
 
-@cache
-def change(name):
-    """Return the review of a change, made once for all that is asked of it, and what it must say."""
-    folder = CHANGES / name
-    expected = yaml.safe_load((folder / "expect.yaml").read_text())
-    return review_of((folder / "base.yaml").read_bytes(), (folder / "head.yaml").read_bytes()), expected
+def one_of(count, table):
+    """Return the names in a table, all but one of so many for the night."""
+    marks = {index: pytest.mark.nightly for index in range(len(table.changes)) if index % count}
+    return [pytest.param(name, marks=marks.get(index, ())) for index, name in enumerate(table.changes)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGES.changes)
 def test_the_review_of_a_change_says_what_matters(name):
-    review, expected = change(name)
+    review, expected = review_in(CHANGES, name), CHANGES.changes[name]
     by_name = {stack.stack: stack for stack in review.stacks}
-    assert {stack: by_name[stack].verdict for stack in expected["stacks"]} == expected["stacks"], review.reasons
-    assert review.verdict == expected.get("verdict", review.verdict)
-    for stack, status in expected.get("status", {}).items():
-        assert by_name[stack].status == status
-    said = " ".join((as_text(review, width=10_000) + " " + " ".join(review.reasons)).split())
-    for line in expected.get("says", ()):
-        assert line in said
-    for line in expected.get("silent", ()):
-        assert line not in said
+    assert expected.stacks
+    assert {stack: by_name[stack].verdict for stack in expected.stacks} == expected.stacks, review.reasons
+    assert {stack: by_name[stack].status for stack in expected.status} == expected.status
+    assert review.verdict == (expected.verdict or review.verdict)
+    assert_says(review, expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGES.changes)
 def test_findings_and_what_to_watch_are_as_expected(name):
-    review, expected = change(name)
-    for kind, rules in expected.get("rules", {}).items():
-        changes = [part.findings for part in (*review.files, *review.stacks)]
-        assert [each.rule for found in changes for each in getattr(found, kind)] == rules, kind
-    codes = {risk.code for stack in review.stacks for risk in stack.risks}
-    assert set(expected.get("watch", ())) <= codes
+    review, expected = review_in(CHANGES, name), CHANGES.changes[name]
+    changes = [part.findings for part in (*review.files, *review.stacks)]
+    found = {kind: [each.rule for part in changes for each in getattr(part, kind)] for kind in expected.rules}
+    assert found == expected.rules
+    assert expected.watch <= {risk.code for stack in review.stacks for risk in stack.risks}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGES.changes)
 def test_every_format_has_the_same_verdict_and_the_reasons(name):
-    review, _ = change(name)
+    review = review_in(CHANGES, name)
     data = plain(as_dict(review))
     assert data["verdict"] == review.verdict
     assert data["reasons"] == list(review.reasons)
@@ -66,20 +55,31 @@ def test_every_format_has_the_same_verdict_and_the_reasons(name):
     assert re.search(rf"^## {mark} ", as_markdown(review), re.MULTILINE)
 
 
-# A quarter of them each time: every kind of advice is followed in tests/changes/test_change.py.
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if index % 4 == 0 else pytest.mark.nightly) for index, name in enumerate(NAMES)],
-)
+# Every kind of advice is followed in tests/changes/test_change.py.
+@pytest.mark.parametrize("name", one_of(4, CHANGES))
 def test_the_advice_of_every_refusal_is_accepted_by_the_validator_and_sufficient(name):
-    assert_sufficient(*((CHANGES / name / f"{side}.yaml").read_bytes() for side in ("base", "head")), change(name)[0])
+    assert_sufficient(*CHANGES.sides(name), review_in(CHANGES, name))
 
 
-def test_there_are_changes_of_every_verdict():
-    verdicts = [change(name)[0].verdict for name in NAMES]
-    assert len(NAMES) >= 20
-    assert {verdict: verdicts.count(verdict) >= 4 for verdict in ("ok", "attention", "blocked")} == {
-        "ok": True,
-        "attention": True,
-        "blocked": True,
-    }
+@pytest.mark.slow
+@pytest.mark.parametrize("name", one_of(8, EDITS))
+def test_an_edit_is_judged_and_what_it_loses_is_said(name):
+    review, expected = review_in(EDITS, name), EDITS.changes[name]
+    assert review.verdict == expected.verdict
+    assert_says(review, expected)
+    assert_sufficient(*EDITS.sides(name), review)
+
+
+@pytest.mark.parametrize("name", [name for name, edit in EDITS.changes.items() if edit.verdict != "ok"])
+def test_without_recording_no_loss_is_ok_either(name):
+    assert review_in(EDITS, name, quick=True).verdict != "ok"
+
+
+def test_a_comment_shortens_what_is_lost_and_keeps_the_advice():
+    said = html.unescape(as_markdown(review_in(EDITS, "another-name-of-the-organization")))
+    lines = [line for line in said.splitlines() if "the HyperPod cluster acme will be replaced" in line]
+    assert lines
+    for line in lines:
+        assert "…" in line
+        assert "first run `pulumi up` with `protect: false` and without this change" in line
+        assert "`allowReplace: [eks, cluster, bucket, fileSystem]`" in line

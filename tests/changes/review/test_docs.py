@@ -9,15 +9,14 @@ from hpkit.changes.deletions import CODES, RENAMED
 from hpkit.changes.review.as_markdown import LIMIT
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.effects import GRAVITY
-from tests.changes.review.builders import review_of
+from tests.changes.review.builders import Table, review_in
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "guides" / "review.md").read_text()
 
 
 def test_the_example_is_what_the_review_says():
-    folder = Path(__file__).parent / "changes" / "32-a-group-is-renamed"
-    review = review_of(*((folder / name).read_bytes() for name in ("base.yaml", "head.yaml")))
+    review = review_in(Table("changes"), "a-group-is-renamed")
     assert f"```text\n{as_text(review)}\n```" in PAGE
 
 
