@@ -1,4 +1,4 @@
-"""What a person wrote: the typed organization file, and where each of its values stands."""
+"""The typed organization file, with the position of each value."""
 
 from hpkit.config.document import Document, Mark, Path, Problem, format_path
 from hpkit.config.load import MAX_BYTES, read_file, read_text

@@ -24,7 +24,7 @@ def _json(value: Any) -> Any:
 class Addon(Model):
     """An EKS add-on. Text instead of a map sets its version."""
 
-    # The key that text alone stands for.
+    # The key that a plain text sets.
     shorthand: ClassVar[str] = "version"
 
     version: str | None = Field(

@@ -10,7 +10,7 @@ from hpkit.config.cluster import Taint
 __all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement", "WarmPool"]
 
 
-# Forms of the NodePool's CRD; a test holds them to it.
+# Formats in the NodePool's CRD; a test compares them.
 _SCHEDULE: Final = (
     r"^(?:@(?:annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?-]+(?:\s[0-9A-Za-z*/,?-]+){4})$"
 )

@@ -40,7 +40,7 @@ class Model(BaseModel):
 class Api:
     """Marks a field whose enum, pattern, length or range is that of a shape in the SageMaker API model.
 
-    also: a word of hpkit's own that a text of this shape may be instead.
+    also: an additional value of hpkit's own.
     """
 
     shape: str
@@ -56,7 +56,7 @@ class Api:
             anchored = f"^(?:{self.also}|{pattern})$" if self.also else f"^(?:{pattern})$"
             return core_schema.str_schema(
                 pattern=anchored if pattern else None,
-                # Linear in the text, whatever repetitions a pattern nests; what looks ahead is for Python's own engine.
+                # Linear time, regardless of nested repetitions in the pattern; look-ahead requires Python's own engine.
                 regex_engine="python-re" if "(?" in pattern else "rust-regex",
                 min_length=_whole(limits.min),
                 max_length=_whole(limits.max),
@@ -66,7 +66,7 @@ class Api:
         return core_schema.int_schema(ge=_whole(limits.min), le=_whole(limits.max), strict=True)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        # Not every reader of JSON Schema knows Unicode categories; length and type are left to it.
+        # Some JSON Schema readers don't know Unicode categories; length and type are sufficient for them.
         described = handler(schema)
         return {key: value for key, value in described.items() if key != "pattern" or "\\p{" not in value}
 
@@ -124,5 +124,5 @@ Name = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=_MOST_OF
 
 
 def is_name(text: str) -> bool:
-    """Say whether a text is a name in the sense of `Name`."""
+    """Return whether a text is a `Name`."""
     return len(text) <= _MOST_OF_A_NAME and re.fullmatch(DNS_LABEL, text) is not None and not text.endswith("\n")

@@ -1,6 +1,6 @@
-"""Hash a chart of the repository, and compare it with the hash in an organization file.
+"""Hashes a chart in the repository, and compares it with the hash in an organization file.
 
-Does not: look at what is in the chart. Apart from `load`, this is the only module of this layer that opens files.
+It doesn't read the chart's contents. Apart from `load`, this is the only module in this package that opens files.
 """
 
 import hashlib
@@ -43,12 +43,12 @@ def chart_hash(chart: str | os.PathLike[str]) -> str:
 
 
 def contents_hash(files: Mapping[str, bytes]) -> str:
-    """Return what `chart_hash` returns of a folder that holds these files, by path."""
+    """Return the `chart_hash` of a folder with these files, by path."""
     return _listing_hash((os.fsencode(name), hashlib.sha256(content).hexdigest()) for name, content in files.items())
 
 
 def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...]:
-    """Return what is wrong with the charts that an organization names in the repository at root (CLU011, CLU012)."""
+    """Return the problems of an organization's charts in the repository at root (CLU011, CLU012)."""
     return tuple(
         problem
         for name, environment in sorted(organization.environments.items())
@@ -59,7 +59,7 @@ def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...
 
 
 def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Iterator[Problem]:
-    """Yield what is wrong with one chart, whose `dependencies` stands at path; nothing for one in a registry."""
+    """Yield the problems of one chart, whose `dependencies` are at path; nothing for one in a registry."""
     if dependencies.chart is None or not dependencies.is_in_repository:
         return
     place = (*path, "chart")

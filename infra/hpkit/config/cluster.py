@@ -1,4 +1,4 @@
-"""The HyperPod cluster: instance groups and what they run."""
+"""The HyperPod cluster: instance groups and their settings."""
 
 from typing import Annotated, Any, Literal
 
@@ -175,7 +175,7 @@ class ClusterNetworkInterface(Model):
 
 
 class InstanceGroupBase(Model):
-    """What ordinary and restricted instance groups have alike."""
+    """Settings that ordinary and restricted instance groups share."""
 
     name: Annotated[str, Api("ClusterInstanceGroupName")] = Field(
         description="Name. Changing it creates another group."
@@ -285,7 +285,7 @@ class InstanceGroup(InstanceGroupBase):
 
     @property
     def has_lifecycle(self) -> bool:
-        """Return whether nodes of the group run a script when they are created."""
+        """Return whether nodes in the group run a script when they are created."""
         return self.lifecycle_script != NO_SCRIPT
 
     @property
@@ -338,7 +338,7 @@ class RestrictedInstanceGroup(InstanceGroupBase):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Return its instance type, as the one that the group can hold."""
+        """Return its instance type, as the only type of the group."""
         return (self.instance_type,)
 
 
@@ -409,7 +409,7 @@ class Dependencies(Model):
 
     @property
     def is_in_repository(self) -> bool:
-        """Return whether the chart is a folder or .tgz of the repository, not a reference to a registry."""
+        """Return whether the chart is a folder or .tgz in the repository, not a reference to a registry."""
         return self.chart is not None and not self.chart.startswith("oci://")
 
 

@@ -1,9 +1,11 @@
-"""One document from an organization file and the other files that it names.
+"""Combines an organization file and the files that it refers to into one document.
 
-`include` adds teams from other files. `defaults` names a file whose keys apply where the organization file states none,
-and `environmentDefaults` in either applies to each environment. Maps are merged by key, and anything else as a whole.
+`include` adds teams from other files. `defaults` refers to a file whose keys apply if the organization file doesn't set
+them, and `environmentDefaults` in either applies to each environment. Maps are merged by key, and other values are
+replaced.
 
-Does not: follow symbolic links, leave the organization file's folder, or let the other files name further ones.
+Symbolic links aren't followed, paths can't leave the organization file's folder, and other files can't refer to further
+files.
 """
 
 import re
@@ -30,9 +32,9 @@ _BEGIN: Final = {
 
 
 def composed(document: Document, folder: Folder, own: str, prefix: str = "") -> Document:
-    """Return an organization file together with what its other files state.
+    """Return an organization file combined with its other files.
 
-    own: the file's name in its folder; prefix: what comes before the names in that folder where users read them.
+    own: the file's name in its folder; prefix: the displayed prefix of names in that folder.
     """
     root = document.root
     if root is None or not isinstance(root.value, dict) or not root.value.keys() & {*KEYS_OF_FILES, FOR_ENVIRONMENTS}:
@@ -41,7 +43,7 @@ def composed(document: Document, folder: Folder, own: str, prefix: str = "") -> 
 
 
 def is_default(document: Document, path: Path, mark: Mark) -> bool:
-    """Return whether an environment takes a key or its value, which mark leads to, from environmentDefaults."""
+    """Return whether an environment inherits a key or its value, whose position is mark, from environmentDefaults."""
     if path[:1] != ("environments",) or len(path) < 3:
         return False
     default = (FOR_ENVIRONMENTS, *path[2:])
@@ -49,7 +51,7 @@ def is_default(document: Document, path: Path, mark: Mark) -> bool:
 
 
 def default_name(path: str) -> str:
-    """Return how users read the path of a default, from its path in an environment: `environmentDefaults.eks`."""
+    """Return the displayed path of a default, from its path in an environment: `environmentDefaults.eks`."""
     return re.sub(r"^environments\.[^.\[]+", FOR_ENVIRONMENTS, path)
 
 
@@ -107,7 +109,7 @@ class _Composing:
         )
 
     def _understood(self) -> set[str]:
-        """Return the keys that were followed. A value of another type stays, so that validation reports it."""
+        """Return the resolved keys. A value of another type is kept, so that validation reports it."""
         data = self._own.data
         include = data.get("include")
         return {
@@ -131,7 +133,7 @@ class _Composing:
                     self._report(reference, *wrong)
 
     def _matching(self, reference: _Named) -> list[str]:
-        """Return the files that a path means, sorted; reports it if there are none, or if one can't be used."""
+        """Return the files that match a path, sorted; reports a path without files, and files that can't be used."""
         *folders, last = PurePosixPath(reference.text).parts
         under = ""
         for step in folders:
@@ -168,7 +170,7 @@ class _Composing:
         return self._entries[under]
 
     def _read(self, files: Mapping[str, _Named]) -> Iterator[tuple[_Named, Document]]:
-        """Yield what each file states."""
+        """Yield the contents of each file."""
         total = 0
         contents = self._folder.contents(list(files))
         for name, reference in files.items():
@@ -190,7 +192,7 @@ class _Composing:
             yield reference, self._parts[shown_name]
 
     def _checked(self, part: Document, reference: _Named, shown_name: str) -> Node | None:
-        """Return what is valid at the top of another file, and report the rest."""
+        """Return the valid top-level keys of another file, and report the others."""
         root, start = part.root, Mark(1, 1, shown_name)
         if root is None or not isinstance(root.value, dict):
             if not part.problems:
@@ -221,7 +223,7 @@ class _Composing:
         return _without(root, {key for key in root.children if key not in allowed or key in wrong})
 
     def _bounded(self, root: Node) -> Node:
-        """Return the root, or what the organization file states alone if the whole is too large."""
+        """Return the root, or only the organization file's contents if the whole is too large."""
         if size(root) <= MAX_NODES:
             return root
         message = "the files of the organization contain more than a million values together"
@@ -274,7 +276,7 @@ class _Composing:
 
 
 def _wrong_path(reference: _Named) -> tuple[str, str] | None:
-    """Return what is wrong with a path by its text alone, and what to do."""
+    """Return the problem of a path's text, and the fix."""
     text, path = reference.text, PurePosixPath(reference.text)
     quoted_path = f"`{text}`"
     if path.is_absolute() or "\\" in text or ":" in text or text.startswith("~"):
@@ -309,7 +311,7 @@ def _in_file(document: Document, file: str) -> Document:
 
 
 def _is_nothing(node: Node) -> bool:
-    """Return whether nothing is written after a key; `null` and `~` state that a default doesn't apply."""
+    """Return whether a key has no value; `null` and `~` turn off a default."""
     return node.value is None and node.raw == ""
 
 
@@ -326,7 +328,7 @@ def _without(root: Node, keys: Collection[str | int]) -> Node:
 
 
 def _merged(own: Node, default: Node) -> Node:
-    """Return a map with the keys of another that it doesn't state; without those that it turns off by `null`."""
+    """Return a map with another map's keys that it doesn't have, without those that it turns off by `null`."""
     children, keys = dict(own.children), dict(own.keys)
     for key, value in default.children.items():
         stated = children.get(key)

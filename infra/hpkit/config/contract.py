@@ -1,4 +1,4 @@
-"""What the contract says of a place in the file: its keys, what may stand there, and how it is described."""
+"""The contract of a position in the file: its keys, its allowed types, and its description."""
 
 import types
 import typing
@@ -28,7 +28,7 @@ ANY: Final = "*"
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
-    """Return the keys that the contract knows at a path, in the order of the contract."""
+    """Return the keys that are allowed at a path, in the contract's order."""
     current: Any = Organization
     for step in path:
         current = step_into(current, step)
@@ -37,7 +37,7 @@ def fields_at(path: Path) -> tuple[str, ...]:
 
 
 def description(path: Path) -> str:
-    """Return what the contract says of the key that a path leads to, or of the nearest one above."""
+    """Return the description of the key at a path, or of the nearest one above."""
     current, text = Organization, ""
     for step in path:
         text = next((found for part in inner_types(current) if (found := field_description(part, step))), text)
@@ -60,14 +60,14 @@ def required_at(path: Path) -> list[str]:
 
 
 def field_description(part: Any, step: str | int) -> str | None:
-    """Return what a model says of one of its keys; None for what is no model, or has no such key."""
+    """Return a model's definition of one of its keys; None if it isn't a model or has no such key."""
     if not (isinstance(part, type) and issubclass(part, BaseModel)):
         return None
     return next((f.description for name, f in part.model_fields.items() if step in (f.alias, name)), None)
 
 
 def step_into(annotation: Any, step: str | int) -> Any:
-    """Return the type of what stands at one step into a value of a type; None where nothing does."""
+    """Return the type one step into a value of a type, or None."""
     for part in inner_types(annotation):
         if isinstance(part, type) and issubclass(part, BaseModel):
             for name, field in part.model_fields.items():
@@ -82,7 +82,7 @@ def step_into(annotation: Any, step: str | int) -> Any:
 
 
 def kinds_at(path: Path) -> set[str]:
-    """Return what may stand at a path: a map, a list, a single value."""
+    """Return the allowed types at a path: a map, a list, a single value."""
     annotation: Any = Organization
     for step in path:
         annotation = step_into(annotation, step)
@@ -125,7 +125,7 @@ def _sections(annotation: Any, path: Path) -> Iterator[tuple[Path, type[BaseMode
 
 
 def inner_types(annotation: Any) -> list[Any]:
-    """Take a type apart into what it may be; unions and Annotated are seen through."""
+    """Split a type into its alternatives, resolving unions and Annotated."""
     origin = typing.get_origin(annotation)
     if origin in (typing.Union, types.UnionType):
         return [part for argument in typing.get_args(annotation) for part in inner_types(argument)]

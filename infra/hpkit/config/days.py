@@ -1,6 +1,6 @@
-"""Which day a person means, however it is written.
+"""Reads dates in any common format.
 
-Does not: guess between two days. What may be the second of January or the first of February is neither.
+It doesn't guess: if a date could be January 2 or February 1, it's neither.
 """
 
 import calendar

@@ -21,7 +21,7 @@ __all__ = [
 
 Path = tuple[str | int, ...]
 
-# What tells an item of a list from the others, and may stand in brackets.
+# Keys that identify an item of a list, and can be in brackets.
 _TELLING = ("instanceType", "availabilityZone", "key", "rule")
 _LABEL = re.compile(r"[A-Za-z][\w.:/@+-]{0,47}|[0-9][0-9.]*/[0-9]+")
 
@@ -37,9 +37,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with what a person wrote, before it is placed in a file.
+    """A problem of the text, before it gets a position in a file.
 
-    rule is a rule id, path leads to the value, mark overrides the place that path would give.
+    rule is a rule ID, path is the value's path, and mark overrides the position that path has.
     """
 
     rule: str
@@ -63,14 +63,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says: plain values (maps as dict, lists as tuple) and where each stands.
+    """A file's contents: plain values (maps as dict, lists as tuple) and their positions.
 
-    An organization file can be made of several files:
+    An organization file can consist of several files:
 
-    - parts: what each of them says alone, by the name in a Mark.
+    - parts: the contents of each, by the name in a Mark.
     - first_teams: the index of the first team of each.
     - reads: the names of the others, as patterns: `stacks/teams/*.yaml`.
-    - defaults: the one that others may share.
+    - defaults: the file that others can share.
     - is_whole: False if one couldn't be read.
     """
 
@@ -99,7 +99,7 @@ class Document:
         return node.mark if node is not None else mark
 
     def renamed(self, path: Path, key: str) -> "Document":
-        """Return the document with another key in place of the last one of path, where that stands."""
+        """Return the document with another key in place of the last one of path, if that exists."""
         root = self.root and _renamed(self.root, path, key)
         return replace(self, data=root.value if root else None, root=root)
 
@@ -133,7 +133,7 @@ class Document:
 
 
 def is_named(pattern: str, name: str) -> bool:
-    """Return whether a file's name fits a pattern, whose one `*` stands for any part of a name that isn't hidden."""
+    """Return whether a file's name matches a pattern, whose one `*` matches any part of a name that isn't hidden."""
     before, star, after = pattern.partition("*")
     middle = name[len(before) : len(name) - len(after)]
     is_hidden = middle.startswith(".") and (not before or before.endswith("/"))
@@ -167,9 +167,9 @@ def value_at(data: Any, path: Path) -> Any:
 
 
 def format_path(path: Path, data: Any = None, *, numbered: bool = False) -> str:
-    """Write a path as users read it: `teams[john].sharing`, an item of a list by what tells it from the others.
+    """Format a path for users: `teams[john].sharing`, list items by the key that identifies them.
 
-    data is the document's root; without it, items are shown by index; numbered shows by index those without a name.
+    data is the document's root; without it, items are shown by index. numbered: show items without a name by index.
     """
     text, value = "", data
     for step in path:
@@ -185,9 +185,9 @@ def format_path(path: Path, data: Any = None, *, numbered: bool = False) -> str:
 
 
 def item_label(items: Sequence[Any], index: int) -> str:
-    """Return what an item of a list is called in a path.
+    """Return the name of a list item in a path.
 
-    Its name; or its type, zone, key, rule or own short value where no other item has it; or its place: `2nd`.
+    This is its name; or its type, zone, key, rule or own short value if it's unique; or its position: `2nd`.
     """
     item = items[index]
     if name := _name(item):
@@ -197,7 +197,7 @@ def item_label(items: Sequence[Any], index: int) -> str:
 
 
 def find_item(items: Sequence[Any], label: str) -> int | None:
-    """Return the index of the one item that a path calls so, or whose index it is; None where there is no such one."""
+    """Return the index of the one item with a name in a path, or with an index; None if no such item exists."""
     named_items = [each for each, item in enumerate(items) if _name(item) == label]
     alike = named_items or [each for each, item in enumerate(items) if _label(item) == label]
     if alike:
@@ -215,7 +215,7 @@ def _name(item: Any) -> str:
 
 
 def _label(item: Any) -> str:
-    """Return what would tell an item without a name from others, or nothing."""
+    """Return a value that identifies an unnamed item, or nothing."""
     if isinstance(item, dict):
         item = next((item[key] for key in _TELLING if isinstance(item.get(key), str)), "")
     if not isinstance(item, str):

@@ -47,10 +47,10 @@ def _with(data: Any, path: Path, value: Any) -> Any:
 
 
 def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: str) -> str:
-    """Return the text of a file with other values at some paths, and nothing else changed.
+    """Return the text of a file with other values at some paths, and no other changes.
 
-    Raises InputError where the text can't express that alone, such as for a value that an anchor or a merge shares, or
-    that another file states.
+    Raises InputError if the text can't express only that change, such as for a value that an anchor or a merge shares,
+    or that another file sets.
     """
     return edited_files({"": text}, document, values, file=file).get("", text)
 
@@ -58,9 +58,9 @@ def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: s
 def edited_files(
     texts: Mapping[str, str], document: Document, values: Mapping[Path, Any], *, file: str
 ) -> dict[str, str]:
-    """Return the texts that change for other values at some paths of an organization of several files.
+    """Return the texts that change for other values at some paths of an organization with several files.
 
-    texts: those that may change, by the name in a Mark. Raises InputError as `edited` does.
+    texts: those that can change, by the name in a Mark. Raises InputError as `edited` does.
     """
     homes: dict[str, dict[Path, Any]] = {}
     for path, value in values.items():
@@ -133,7 +133,7 @@ class Value:
 
     @property
     def is_block(self) -> bool:
-        """Tell whether the value is a map or a list without brackets."""
+        """Return whether the value is a map or a list without brackets."""
         return isinstance(self.node, yaml.CollectionNode) and not self.node.flow_style
 
     @property
@@ -160,7 +160,7 @@ class Layout:
         root_node = root or next(_composed(text), None)
         if root_node is None:
             raise InputError("there is nothing in it")
-        self._root: Any = root_node  # stubs of yaml lack what is a collection's or a scalar's alone
+        self._root: Any = root_node  # yaml's stubs lack the attributes of collections and scalars
 
     @classmethod
     def of_documents(cls, text: str) -> tuple[Layout, ...]:
@@ -184,7 +184,7 @@ class Layout:
         return mark.line + 1, mark.column + 1
 
     def entries(self, path: Path) -> int:
-        """Return how many entries the map or list at a path has; 0 if it doesn't exist."""
+        """Return the number of entries in the map or list at a path; 0 if it doesn't exist."""
         node = self._root
         for step in path:
             place = _index(node, step)
@@ -209,7 +209,7 @@ class Layout:
         return Layout("\n".join(lines)).value()
 
     def set(self, path: str | Path, value: Value, *, first: bool = False) -> list[Edit]:
-        """Put value at path; a missing key is added, `list[+]` adds the items of value to the list."""
+        """Set the value at path; a missing key is added, and `list[+]` adds the items of value to the list."""
         *above, last = _steps(path)
         parent = self._node(above)
         parts = value.items if last == _END else [value]
@@ -272,7 +272,7 @@ class Layout:
         return node
 
     def _added(self, parent: yaml.Node, text: str, *, first: bool = False) -> Edit:
-        """Return the edit that puts text before or behind all that parent holds."""
+        """Return the edit that puts text before or after all entries of parent."""
         end, column = self._end(parent), _column(parent)
         if not Value(parent, self.text).is_block:
             if first and parent.value:
@@ -294,9 +294,9 @@ class Layout:
 
 
 def patched(text: str, edits: Iterable[Edit]) -> str:
-    """Return text with all edits made; positions of each are those in the unchanged text."""
+    """Return text with all edits applied; their positions are those in the original text."""
     result, position, line_end = "", 0, "\r\n" if "\r\n" in text else "\n"
-    # Of two additions at one position, the one to the inner value comes first.
+    # Of two additions at the same position, the one to the inner value comes first.
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end, -edit.column)):
         if edit.start < position:
             raise InputError(f"two edits of one place: {text[edit.start : edit.end].strip() or edit.text.strip()}")
@@ -329,7 +329,7 @@ def _entries(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def _index(node: yaml.Node, step: str | int) -> int | None:
-    """Return the position of the entry that a step of a path means."""
+    """Return the position of the entry that a step of a path refers to."""
     entries = _entries(node)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
         return step if step < len(entries) else None
@@ -339,7 +339,7 @@ def _index(node: yaml.Node, step: str | int) -> int | None:
 
 
 def _scalars(item: yaml.Node) -> Any:
-    """Return what an item can be called by: its own text, or the texts in its map."""
+    """Return the texts that can identify an item: its own text, or the texts in its map."""
     if isinstance(item, yaml.MappingNode):
         return {key.value: value.value for key, value in item.value if isinstance(value, yaml.ScalarNode)}
     return item.value if isinstance(item, yaml.ScalarNode) else None
@@ -360,11 +360,11 @@ def _end(node: yaml.Node, text: str) -> int:
 
 
 def _data(node: yaml.Node, built: dict[int, Any]) -> Any:
-    """Return a node's plain data, read as an organization file's; what aliases share is made once."""
+    """Return a node's plain data, read like an organization file's; data that aliases share is created once."""
     if isinstance(node, yaml.ScalarNode):
         return resolve(node.value) if node.style in (None, "") else node.value
     if id(node) not in built:
-        built[id(node)] = None  # what an alias within itself is
+        built[id(node)] = None  # for an alias within itself
         built[id(node)] = (
             dict(_pairs(node, built))
             if isinstance(node, yaml.MappingNode)
@@ -424,7 +424,7 @@ def _indented(value: Value, column: int) -> str:
 
 
 def _after_key(value: Value, column: int) -> str:
-    """Return what stands after a key that begins at column."""
+    """Return what follows a key that begins at column."""
     gap = f"\n{' ' * (column + 2)}" if value.is_block else " "
     return f":{gap}{_indented(value, column + 2)}"
 

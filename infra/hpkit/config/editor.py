@@ -1,6 +1,6 @@
 """What an editor shows for each key in addition to its type: an example, the unit, and values from the catalog.
 
-Values are offered, not demanded: where the validator takes others, so does the schema.
+Values are suggestions: if the validator accepts others, so does the schema.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ class Hint:
     """What an editor shows for one key.
 
     - example: a valid value; for a list, one of its entries.
-    - unit: of the number.
+    - unit: the number's unit.
     - values: which of VALUES complete it.
     - only: no other value is valid.
     - keys: which of VALUES complete the keys of a map.
@@ -38,7 +38,7 @@ class Hint:
     keys: str = ""
 
 
-# Names to complete; each stands once in the schema.
+# Names for completion; each is in the schema once.
 VALUES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "addonNames": lambda: (each.name for each in addons()),
     "addonsAndKeda": lambda: (*(each.name for each in addons()), "keda"),
@@ -58,13 +58,13 @@ VALUES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
 }
 _ROLE: Final = "arn:aws:iam::123456789012:role/john-scientists"
 _TYPE: Final = Hint("ml.g5.12xlarge", values="instanceTypeNames")
-# The validator takes no other type for nodes (CLU003), while a quota may be for one that comes later.
+# The validator accepts no other type for nodes (CLU003), but a quota can be for a type that comes later.
 _NODE_TYPE: Final = Hint("ml.g5.12xlarge", values="instanceTypeNames", only=True)
 _ZONE: Final = Hint("us-west-2a")
 _THROUGHPUT: Final = Hint(250, "MB/s for each TiB")
 _SECONDS: Final = Hint(30, "seconds")
 
-# Model → key → what an editor shows. A test asks for each key that takes text or a number.
+# Model → key → what an editor shows. A test requires each key with a text or a number.
 HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
     "Organization": {
         "organization": Hint("acme"),
@@ -307,14 +307,14 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "until": Hint("2027-01-31"),
     },
 }
-# What a JSON Schema demands of a text.
+# JSON Schema's constraints on a text.
 _FORM: Final = ("type", "pattern", "minLength", "maxLength")
-# Names that are one word where they are written.
+# Names that are written as one word.
 _ONE_WORD: Final = {"NodePool": "NodePool", "NodeClass": "NodeClass", "Eks": "EKS", "Keda": "KEDA"}
 
 
 def title_of(model: str) -> str:
-    """Return a section's name as people write it: `Instance group` of `InstanceGroup`."""
+    """Return a section's name for people: `Instance group` for `InstanceGroup`."""
     if model in _ONE_WORD:
         return _ONE_WORD[model]
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in model).strip()

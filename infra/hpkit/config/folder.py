@@ -27,10 +27,10 @@ class Folder(Protocol):
     """A folder whose files can be listed and read, by their names relative to it."""
 
     def entries(self, under: str) -> Mapping[str, Entry]:
-        """Return what a folder within this one holds directly; "" for this one."""
+        """Return the direct contents of a folder within this one; "" for this one."""
 
     def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield what each file holds. Raises InputError for one that can't be read."""
+        """Yield the contents of each file. Raises InputError for one that can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class DiskFolder:
     path: Path
 
     def entries(self, under: str) -> Mapping[str, Entry]:
-        """Return what a folder within this one holds directly."""
+        """Return the direct contents of a folder within this one."""
         try:
             with os.scandir(self.path / under) as found:
                 return {each.name: _entry(each.stat(follow_symlinks=False).st_mode) for each in found}
@@ -48,7 +48,7 @@ class DiskFolder:
             return {}
 
     def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield what each file holds."""
+        """Yield the contents of each file."""
         for name in names:
             yield read_file(self.path / name)
 
@@ -68,7 +68,7 @@ class GitFolder:
     under: str
 
     def entries(self, under: str) -> Mapping[str, Entry]:
-        """Return what a folder within this one holds directly."""
+        """Return the direct contents of a folder within this one."""
         path = f"{self.under}/{under}".rstrip("/")
         listed = run_git(self.root, "ls-tree", "-z", "--end-of-options", self.commit, f"{path}/")
         lines = listed.stdout.decode("utf-8", "surrogateescape").split("\0") if listed.returncode == 0 else []
@@ -76,7 +76,7 @@ class GitFolder:
         return {name.rpartition("/")[2]: _GIT_MODES.get(about[:6], "other") for about, _, name in found}
 
     def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield what each file holds, all from one process."""
+        """Yield the contents of each file, using a single process."""
         if any("\n" in name for name in names):
             raise InputError(f"the names of files in {self.under} contain line breaks")
         wanted = "".join(f"{self.commit}:./{self.under}/{name}\n" for name in names)
@@ -100,7 +100,7 @@ class ChangedFolder:
     base: Folder | None = None
 
     def entries(self, under: str) -> Mapping[str, Entry]:
-        """Return what a folder within this one holds directly."""
+        """Return the direct contents of a folder within this one."""
         listed: dict[str, Entry] = dict(self.base.entries(under)) if self.base is not None else {}
         start = f"{under}/" if under else ""
         for name in self.texts:
@@ -110,7 +110,7 @@ class ChangedFolder:
         return listed
 
     def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield what each file holds."""
+        """Yield the contents of each file."""
         others = [name for name in names if name not in self.texts]
         unchanged = self.base.contents(others) if self.base is not None else iter(())
         for name in names:
@@ -118,13 +118,13 @@ class ChangedFolder:
 
 
 def run_git(folder: Path, *arguments: str, text: str | None = None) -> "subprocess.CompletedProcess[bytes]":
-    """Return what git answers in a folder, given a text as input; ToolError if it can't run or takes too long.
+    """Return git's output in a folder, with a text as input. Raises ToolError if it can't run or takes too long.
 
-    Callers change nothing, and run no external diff and text conversion program.
+    Callers change nothing, and run no external diff or text conversion programs.
     """
-    import subprocess  # only reviews need it, and each command starts here
+    import subprocess  # imported here, because only reviews need it and every command loads this module
 
-    # A lock of the index would disturb others who work in the same tree.
+    # Locking the index would disturb others who work in the same tree.
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         return subprocess.run(  # noqa: S603 - fixed program, arguments in a list, references behind --end-of-options

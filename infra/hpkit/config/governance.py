@@ -1,4 +1,4 @@
-"""Who the teams are, how they share, and how tasks are ranked."""
+"""Teams, their sharing, and the order of tasks."""
 
 import re
 from typing import Annotated, Final, Literal

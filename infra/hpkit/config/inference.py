@@ -1,4 +1,4 @@
-"""The HyperPod inference operator: what only the user knows of it.
+"""The HyperPod inference operator: the settings that only the user knows.
 
 Sources: SageMaker HyperPod developer guide, "Setting up your HyperPod clusters for model deployment"; Helm chart of the
 operator in aws/sagemaker-hyperpod-cli.

@@ -46,17 +46,17 @@ _TOKEN: Final = "|".join(
     rf"[{curly}][^{curly}{straight}]*[{curly}{straight}]" for curly, straight in zip(_CURLY, "\"'", strict=True)
 )
 _QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'"""
-# That, or what is skipped on the way to it: texts in straight quotes, and comments.
+# Those, or what is skipped before them: texts in straight quotes, and comments.
 _WITH_CURLY: Final = re.compile(
     rf"(?:(?<=[\s\[{{,])|(?<=[{''.join(_CURLY)}\"']:)|^)(?:{_QUOTED}|#.*|(?P<token>{_TOKEN})(?=\s*(?:[,\]}}:#]|$)))"
 )
 
 
 def read_text(content: bytes) -> Document:
-    """Turn a file's bytes into a document.
+    """Parse a file's bytes into a document.
 
-    Every problem of the text itself is in the result, so that one run reports all of them. CFG004 is a duplicate key,
-    CFG005 is text that cannot be read.
+    The result contains all problems of the text, so that one run reports all of them. CFG004 is a duplicate key, CFG005
+    is text that can't be read.
     """
     if len(content) > MAX_BYTES:
         return _unreadable(
@@ -79,7 +79,7 @@ def read_text(content: bytes) -> Document:
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """Return a file's bytes.
 
-    Raises InputError, with what to do, for a file that is missing, a directory or not ours to read.
+    Raises InputError, with a fix, for a file that is missing, a folder, or not readable.
     """
     name = os.fspath(path)
     try:
@@ -106,7 +106,7 @@ class _RefusedError(Exception):
 
 
 def _composed(text: str) -> Document:
-    """Return a text's document. What is in curly quotes is read as if they were straight, and reported."""
+    """Return a text's document. Curly quotes are read as straight ones, and reported."""
     composer = _Composer({})
     document = composer.compose(text)
     if document.data is not None and not composer.has_curly:
@@ -117,7 +117,7 @@ def _composed(text: str) -> Document:
 
 
 def _straightened(text: str) -> tuple[str, dict[Mark, str]]:
-    """Return a text with straight quotes in place of curly ones, and where each text that had such stands."""
+    """Return a text with straight instead of curly quotes, and the position of each replaced text."""
     curly: dict[Mark, str] = {}
 
     def straight(number: int, match: re.Match[str]) -> str:
@@ -133,9 +133,9 @@ def _straightened(text: str) -> tuple[str, dict[Mark, str]]:
 
 
 class _Composer:
-    """Builds nodes from parser events with its own stack, so that nesting cannot exhaust Python's.
+    """Builds nodes from parser events with its own stack, so that nesting can't exhaust Python's.
 
-    curly: where a text stands that has curly quotes in the file → what the file has there.
+    curly: position of each text with curly quotes in the file → the original text.
     """
 
     def __init__(self, curly: Mapping[Mark, str]) -> None:
@@ -210,7 +210,7 @@ class _Composer:
             event = next(events)
 
     def _judge_tag(self, event: yaml.Event, stack: "list[_Frame]") -> None:
-        """Report a tag that asks for another type than the value has; `!!str`, `!!map` and `!!seq` may say theirs."""
+        """Report a tag that sets another type than the value has; `!!str`, `!!map` and `!!seq` can set their own."""
         tag = getattr(event, "tag", None)
         if tag is None or tag == _OWN_TAGS.get(type(event)):
             return
@@ -375,7 +375,7 @@ def _path(stack: list[_Frame], last: str | None) -> ValuePath:
 
 
 def size(node: Node) -> int:
-    """Count the values below a node, so that aliases of aliases cannot grow without bound."""
+    """Count the values below a node, so that aliases of aliases can't grow without bound."""
     total, todo = 0, [node]
     while todo:
         total += 1
@@ -386,7 +386,7 @@ def size(node: Node) -> int:
 
 
 def resolve(text: str) -> Any:
-    """Return what a plain scalar means by YAML 1.2's core schema."""
+    """Return a plain scalar's value by YAML 1.2's core schema."""
     if text in _NULLS:
         return None
     if text in _BOOLS:
@@ -402,7 +402,7 @@ def resolve(text: str) -> Any:
 
 
 def _needs_quotes(text: str) -> bool:
-    """Return whether a text that somebody put in quotes is text: all but a whole number, which has no quotes anywhere.
+    """Return whether a quoted text is text: all but a whole number, which isn't quoted anywhere.
 
     An account's 12 digits are text.
     """

@@ -1,4 +1,4 @@
-"""The IAM role that hpkit creates for a team's data scientists, and who can assume it."""
+"""The IAM role that hpkit creates for a team's data scientists, and the principals that can assume it."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ _PRINCIPAL = rf"^arn:aws[a-z-]*:iam::[0-9]{{12}}:(?:role|user)/(?:{_NAME}+/)*{_N
 _Principal = Annotated[str, Field(pattern=_PRINCIPAL)]
 # IAM Identity Center API reference, CreatePermissionSet, Name.
 _PermissionSet = Annotated[str, Field(pattern=rf"^{_NAME}{{1,32}}$")]
-# A subject that begins with a wildcard lets other tenants of a public provider in.
+# A subject that begins with a wildcard admits other tenants of a public provider.
 _Subject = Annotated[str, Field(pattern=r"^[^*?\s][^\s]*$")]
 
 

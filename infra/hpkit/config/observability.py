@@ -1,9 +1,9 @@
-"""Observability: what is measured, where it goes, who sees it, and who receives alerts.
+"""Observability: metrics, their destination, their users, and recipients of alerts.
 
 Sources of the levels:
 - SageMaker HyperPod developer guide, "SageMaker HyperPod cluster metrics" (which categories are on, and which have
   advanced metrics).
-- aws/sagemaker-hyperpod-cluster-setup, observability-template.yaml (what each takes).
+- aws/sagemaker-hyperpod-cluster-setup, observability-template.yaml (accepted values).
 - SageMaker AI developer guide, "SageMaker HyperPod cluster events reference" (levels of events).
 """
 
@@ -200,12 +200,12 @@ class Observability(Model):
 
     @property
     def has_grafana(self) -> bool:
-        """Whether there is a Grafana for dashboards and alert rules, created by hpkit or not."""
+        """Return whether dashboards and alert rules have a Grafana, created by hpkit or not."""
         return self.grafana or self.existing_grafana is not None
 
 
 def wrong_address(url: str) -> str:
-    """Return what is wrong with the address of a Grafana, empty for nothing: the token may not leave in clear text."""
+    """Return the problem of a Grafana's address, or "": the token must not be sent in clear text."""
     match = _ADDRESS.fullmatch(url)
     if match is None:
         return "expected https://, a host, and optionally a port and a path"

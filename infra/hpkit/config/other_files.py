@@ -1,4 +1,4 @@
-"""What a file is that was written for something else."""
+"""Recognizes files that were written for another purpose."""
 
 import re
 from collections.abc import Mapping
@@ -28,19 +28,22 @@ _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
     (frozenset({"name", "version", "dependencies"}), "an npm package (package.json)"),
 )
 
-# What the policy pack's settings have at their top: policy → level, or parameters.
+# Top-level keys of the policy pack's settings: policy → level, or parameters.
 _POLICY = re.compile(r"all\Z|[a-z]+(?:-[a-z0-9]+)+\Z")
 _LEVELS: Final = ("advisory", "mandatory", "remediate", "disabled")
 
 # Keys of the files that an organization file names.
 _PARTS: Final = frozenset(key for keys in KEYS_OF_FILES.values() for key in keys)
-# What one of these keys, or a key that is nearly one of them, begins, is meant for hpkit.
+# A file with one of these keys, or a similar key, is meant for hpkit.
 _OWN: Final = ("clusterPolicy", "environments", "organization", "teams")
 _MOST_SHOWN: Final = 3
 
 
 def other_file(data: Mapping[str, Any]) -> str | None:
-    """Say what a file is that is not meant for hpkit, as the rest of "this is"; None for one that may be."""
+    """Return what a file is that isn't meant for hpkit, as the end of "this is".
+
+    None if it might be meant for hpkit.
+    """
     if data.keys() & {"organization", "environments"}:
         return None
     if data and all(_POLICY.match(key) and (isinstance(each, dict) or each in _LEVELS) for key, each in data.items()):

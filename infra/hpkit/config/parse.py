@@ -53,13 +53,13 @@ from hpkit.config.wording import (
 
 __all__ = ["Parsed", "parse"]
 
-# Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
+# Each hint tries values in place of another; for a file with many wrong values, hints aren't worth the time.
 _MOST_TRIALS = 400
 _NAME_ONE = "Name an organization file: it starts with `organization: <name>`, and is in stacks/."
-# A map of more keys is not meant by a value alone.
+# A single value can't mean a map with more keys.
 _MOST_SHORT = 4
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
-# Keys that let something be lost, or open what is closed by default: no hint leads to one that wasn't written.
+# Keys that allow losses, or open what is closed by default: no hint suggests one that wasn't written.
 _LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
 # What reserves less than a whole instance.
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
@@ -67,11 +67,11 @@ _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An organization as far as it could be read.
+    """An organization, as far as it could be read.
 
-    unread holds the paths of parts that were left out because their form is wrong; no other rule has
-    looked at them. organization is None when nothing could be read. document is what was read, with keys that were
-    nearly right under the names that they were taken for.
+    unread holds the paths of parts that were omitted because their format is wrong; no other rule has checked them.
+    organization is None if nothing could be read. document is what was read, with misspelled keys under the names that
+    they were taken for.
     """
 
     organization: Organization | None
@@ -99,7 +99,7 @@ def parse(document: Document) -> Parsed:
         )
     reading = _Reading(document)
     organization = reading.organization()
-    # Of a word that may be a boolean, the type says what it takes instead; of anything else the reader is more precise.
+    # For a word that could be a boolean, the type's message is better; otherwise, the reader's is more precise.
     typed = {problem.path for problem in reading.problems}
     nothing = [each for each in _nothing_behind(reading.document) if each.path not in typed]
     read = [each for each in document.problems if each.rule != "CFG002" or each.path not in typed]
@@ -113,14 +113,14 @@ def parse(document: Document) -> Parsed:
     said = {problem.path for problem in read}
     problems = [problem for problem in reading.problems if problem.path not in said]
     if not document.is_whole:
-        # What a file that can't be read states isn't missing.
+        # What an unreadable file contains isn't missing.
         problems = [problem for problem in problems if problem.rule != "CFG003"]
         return Parsed(None, (*read, *problems, *nothing), reading.document, ((),))
     return Parsed(organization, (*read, *problems, *nothing), reading.document, tuple(reading.unread))
 
 
 def _is_curly_value(document: Document, problem: Problem) -> bool:
-    """Say whether a problem is a value in curly quotes: the contract knows whether it's text."""
+    """Return whether a problem is a value in curly quotes: the contract knows whether it's text."""
     return problem.message.endswith(IN_CURLY_QUOTES) and problem.mark == document.locate(problem.path)
 
 
@@ -143,7 +143,7 @@ def _nothing_behind(document: Document, path: Path = ()) -> Iterator[Problem]:
 
 
 def _unnamed_environment(data: dict[str, Any]) -> list[str]:
-    """Return the keys of an environment that stand where names of environments belong; none where only one does."""
+    """Return the keys of an environment in place of environment names; none if there is only one."""
     environments = data.get("environments")
     here = [key for key in fields_at(("environments", "")) if isinstance(environments, dict) and key in environments]
     return here if len(here) > 1 else []
@@ -176,7 +176,7 @@ class _Reading:
                 return _validated(self._data)
             except ValidationError as error:
                 details = error.errors(include_url=False, include_context=True, include_input=True)
-            # Unknown keys come first: other problems may only follow from a misspelt key.
+            # Unknown keys come first, because other problems can be consequences of a misspelled key.
             unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
             misplaced = self._misplaced()
             for path in misplaced:
@@ -223,7 +223,7 @@ class _Reading:
         return bool(self._data["environments"])
 
     def _unknown_key(self, path: Path) -> None:
-        """Report a key; go on with what it is nearly the name of, or without it."""
+        """Report a key; continue with the key that it probably means, or without it."""
         key, key_names = str(path[-1]), fields_at(path[:-1])
         beside = _at(self._data, path[:-1])
         here = format_path(path[:-1], self.document.data) or "the file"
@@ -259,14 +259,14 @@ class _Reading:
 
     @staticmethod
     def _is_near(key: str, name: str) -> bool:
-        """Return whether a key is more likely to mean a known one next to it than the same key of another section."""
+        """Return whether a key more likely means a known one next to it than the same key in another section."""
         return is_alike(key, name) or name.lower().endswith(key.lower()) or name.lower().startswith(key.lower())
 
     def _home(self, path: Path, near: str | None) -> tuple[Path, str] | None:
-        """Return the section that an unknown key belongs to, as a path and as people read it; None if several fit.
+        """Return the section that an unknown key belongs to, as a path and as text; None if several fit.
 
-        That is a section next to the key, then the top level of the file, then the nearest section. near: the known key
-        that it is nearly the name of, which counts for more than a section further away.
+        The order is: a section next to the key, the top level of the file, the nearest section. near: the similar known
+        key, which takes precedence over a section further away.
         """
         key, around = str(path[-1]), path[:-1]
         next_to_it = [(*around, each) for each in fields_at(around) if key in fields_at((*around, each))]
@@ -285,13 +285,13 @@ class _Reading:
         if near and not in_the_file:
             return None
         in_the_file = in_the_file or places
-        # The nearest section: the one with which the key's own place has the most steps in common.
+        # The nearest section has the most path steps in common with the key's own place.
         shared = [_steps_in_common(place, path) for place, _ in in_the_file]
         nearest_homes = [each for each, steps in zip(in_the_file, shared, strict=True) if steps == max(shared)]
         return nearest_homes[0] if len(nearest_homes) == 1 else None
 
     def _sections(self, path: Path, homes: Iterable[Path], *, suited: bool) -> list[Path]:
-        """Return the sections that a key may be moved to; suited: those that take a value of its kind."""
+        """Return the sections that a key can be moved to; suited: those that accept the type of its value."""
         key, value = str(path[-1]), _at(self._data, path)
         safe = [home for home in homes if not _lowers_protection(home, key) or _is_within(path, home)]
         found = [home for home in safe if not suited or self._suits(value, (*home, key))]
@@ -299,7 +299,7 @@ class _Reading:
         return fitting if len(fitting) == 1 else found
 
     def _place(self, home: Path, path: Path) -> tuple[Path, str]:
-        """Return a section's path in this file, and as people read it."""
+        """Return a section's path in this file, and its text for people."""
         place: Path = ()
         text = ""
         for step, own in zip_longest(home, path[: _steps_in_common(home, path)]):
@@ -315,7 +315,7 @@ class _Reading:
         return place, text
 
     def _fits(self, path: Path, home: Path) -> bool:
-        """Say whether the contract has nothing against a key's value in a section of this file."""
+        """Return whether a section of this file accepts a key's value."""
         place, _ = self._place(home, path)
         if self._trials <= 0 or not isinstance(self._section(place), dict):
             return False
@@ -334,7 +334,7 @@ class _Reading:
         return list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, tuple) else []
 
     def _section(self, path: Path) -> Any:
-        """Return what stands at a path; an empty map where only its last key is missing, None for anything else."""
+        """Return the value at a path; an empty map if only its last key is missing, None otherwise."""
         value: Any = self._data
         for index, step in enumerate(path):
             if isinstance(value, dict) and step not in value and index == len(path) - 1:
@@ -351,7 +351,7 @@ class _Reading:
 
     @staticmethod
     def _with_key(data: Any, section: Path, key: str, value: Any) -> Any:
-        """Return data with one more key in a section, which is made where only its own key is missing."""
+        """Return data with an additional key in a section, which is created if only its own key is missing."""
         around = _at(data, section[:-1])
         if section and isinstance(around, dict) and section[-1] not in around:
             return _with(data, section[:-1], {**around, section[-1]: {key: value}})
@@ -363,7 +363,7 @@ class _Reading:
         return _with(self._data, path[:-1], {name: each for name, each in around.items() if name != path[-1]})
 
     def _moved(self, path: Path, home: Path, text: str) -> str:
-        """Read a key on where it belongs, and say how to move it there."""
+        """Read a key where it belongs, and state how to move it there."""
         key, value, section = str(path[-1]), _at(self._data, path), self._section(home)
         is_there = isinstance(section, dict) and key in section
         self._data = self._without(path)
@@ -381,15 +381,15 @@ class _Reading:
         return f"Move it: `{key}` belongs under `{text}`."
 
     def _is_environment(self, path: Path, key_names: Sequence[str]) -> bool:
-        """Say whether what stands under an unknown key is an environment that is not in `environments`."""
+        """Return whether the value of an unknown key is an environment that isn't in `environments`."""
         value, keys = _at(self._data, path), fields_at(("environments", ""))
         return "environments" in key_names and isinstance(value, dict) and len(value.keys() & set(keys)) > 1
 
     def _meant(self, path: Path, key_names: Sequence[str]) -> str | None:
-        """Return the known key that an unknown one is likely to mean."""
+        """Return the known key that an unknown one probably means."""
         key, beside, value = str(path[-1]), _at(self._data, path[:-1]), _at(self._data, path)
         free = [each for each in key_names if each not in beside]
-        # A list of one is often written as a value alone: publicCidr.
+        # A list with one entry is often written as a single value: publicCidr.
         if f"{key}s" in free:
             return f"{key}s"
         suited = [each for each in key_names if self._suits(value, (*path[:-1], each))]
@@ -402,7 +402,7 @@ class _Reading:
         return fitting[0] if len(missing) == 1 and fitting else near
 
     def _value_of_one(self, path: Path, key_names: Sequence[str]) -> tuple[str, Any] | None:
-        """Return key and value that are meant by a line without a colon, or a map of one entry: nodeClassRef."""
+        """Return key and value that a line without a colon, or a map with one entry (nodeClassRef), probably means."""
         value, beside = _at(self._data, path), _at(self._data, path[:-1])
         name, space, rest = str(path[-1]).partition(" ")
         if space and value is None and name in key_names and name not in beside:
@@ -431,7 +431,7 @@ class _Reading:
 
     @staticmethod
     def _suits(value: Any, place: Path) -> bool:
-        """Say whether a value is of the kind that a place takes: a map, a list or a single value."""
+        """Return whether a value has a type that a position accepts: a map, a list or a single value."""
         kind = "map" if isinstance(value, dict) else "list" if isinstance(value, tuple) else "value"
         return value is None or kind in kinds_at(place)
 
@@ -482,7 +482,7 @@ class _Reading:
         return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path))
 
     def _fix(self, detail: ErrorDetails, path: Path) -> str:
-        """Return the first value that may be meant and that the contract takes there, else what it takes."""
+        """Return the first probable value that the contract accepts, or else what the position accepts."""
         value, error_type = detail["input"], detail["type"]
         is_optional = path[-1] in fields_at(path[:-1]) and path[-1] not in required_at(path[:-1])
         if value is None and path[:1] == ("environments",) and is_optional and self.document.raw(path) != "":
@@ -505,7 +505,7 @@ class _Reading:
         return self._described(detail, path)
 
     def _described(self, detail: ErrorDetails, path: Path) -> str:
-        """Return what a key takes, in words."""
+        """Return the accepted values of a key as text."""
         value, error_type = detail["input"], detail["type"]
         if error_type == "literal_error":
             return "Write one of these values."
@@ -523,14 +523,14 @@ class _Reading:
                 return f"Use the role's ARN, of each account that has the role: {', '.join(arns)}."
             arn = f"arn:aws:iam::ACCOUNT:role/{role}"
             return f"Use the role's ARN: `{arn}`. Replace ACCOUNT with the account's 12 digits."
-        # Where any text may stand, none is a time.
+        # If any text is accepted, none of them means a time.
         lengths = [each for each in units(value) if self._takes(path, each) and not self._takes(path, "x")]
         if lengths:
             return f"Add the unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
         return f"Expected: {description(path)}{example(path)}"
 
     def _number(self, detail: ErrorDetails, path: Path) -> str:
-        """Return which numbers a key takes, in place of one that it doesn't; never another number that isn't meant."""
+        """Return the accepted numbers of a key, as a fix for a rejected one; never a different number as a guess."""
         value, error_type, context = detail["input"], detail["type"], detail.get("ctx", {})
         if isinstance(value, float) and error_type != "float_type" and math.isfinite(value) and not context:
             whole = [each for each in (math.floor(value), math.ceil(value)) if self._takes(path, each)]
@@ -547,7 +547,7 @@ class _Reading:
         return f"Use {number}. Expected: {description(path)}{example(path)}"
 
     def _role_name(self, value: Any, path: Path) -> str:
-        """Return the name of a role that is written where its ARN belongs; empty for anything else."""
+        """Return the role's name in a value that should be its ARN, or ""."""
         name = value.strip().removeprefix("role/") if isinstance(value, str) else ""
         is_role = self._takes(path, f"arn:aws:iam::123456789012:role/{name}") and not self._takes(path, "arn:x")
         return name if re.fullmatch(r"[\w+=,.@-]{1,64}", name, re.ASCII) and is_role else ""
@@ -570,9 +570,9 @@ class _Reading:
             yield from self._of_one_key(path, detail["input"])
 
     def _accounts(self, path: Path) -> tuple[str, ...]:
-        """Return the account that a path is in: its environment's, else those of all environments in their order.
+        """Return the account at a path: its environment's, or those of all environments in order.
 
-        Of a team, those are the environments where it has an allocation, if it has one.
+        For a team, these are the environments in which it has an allocation, if it has one.
         """
         environments = self._data.get("environments")
         known = environments if isinstance(environments, dict) else {}
@@ -585,7 +585,7 @@ class _Reading:
         return tuple(dict.fromkeys(account for account in accounts if re.fullmatch(r"[0-9]{12}", account)))
 
     def _of_one_key(self, path: Path, value: Any) -> Iterator[Any]:
-        """Yield the map that a single value stands for: the one key that takes it, and nothing else."""
+        """Yield the map that a single value probably means: the one key that accepts it."""
         if not isinstance(value, (str, int, float)) or isinstance(value, bool) or isinstance(path[-1], int):
             return
         if not isinstance(value, str) and value <= 0:
@@ -596,8 +596,8 @@ class _Reading:
         yield from taken if len(taken) == 1 else ()
 
     def _takes(self, path: Path, value: Any, *, key: bool = False) -> bool:
-        """Say whether the contract has nothing against a value, or a key, in place of the one at path."""
-        # A short form, such as an add-on's version alone, stands above the place that its value has in the contract.
+        """Return whether the contract accepts a value, or a key, in place of the one at path."""
+        # A short form, such as an add-on's version alone, is one level above its value in the contract.
         if self._trials <= 0 or value == "" or not isinstance(_at(self._data, path[:-1]), (tuple, dict)):
             return False
         self._trials -= 1
@@ -612,7 +612,7 @@ class _Reading:
 
 
 def _display_path(detail: ErrorDetails) -> Path:
-    """Return the path that people know: an error of a key ends in "[key]", unless an unknown key is called so."""
+    """Return the displayed path: the path of a key's error ends in "[key]", unless that is an unknown key's name."""
     loc = detail["loc"]
     return loc[:-1] if loc[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else loc
 
@@ -649,12 +649,12 @@ def _lowers_protection(home: Path, key: str) -> bool:
 
 
 def _is_within(path: Path, home: Path) -> bool:
-    """Say whether a path is of a part that gives up protection already, and so is meant to."""
+    """Return whether a path is in a part that reduces protection already, on purpose."""
     return bool({*path[:-1]} & {*home} & {*_LOWERING})
 
 
 def _steps_in_common(home: Path, path: Path) -> int:
-    """Return how many steps a section's path, whose entries are ANY, shares with another path."""
+    """Return how many steps a section's path, whose entries are ANY, has in common with another path."""
     count = 0
     for step, other in zip(home, path[:-1], strict=False):
         if step not in (ANY, other):

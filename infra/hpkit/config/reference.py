@@ -25,7 +25,7 @@ def json_schema() -> dict[str, Any]:
         properties = (schema if model is Organization else schema["$defs"][model.__name__])["properties"]
         for name, field in model.model_fields.items():
             key = field.alias or name
-            # Next to a $ref, pydantic leaves the field's description out. Its titles look like `Fairshareweight`.
+            # pydantic omits a field's description next to a $ref. Its titles look like `Fairshareweight`.
             own = optional({**properties[key], "title": key, "description": field.description})
             hint = HINTS.get(model.__name__, {}).get(key)
             properties[key] = with_markdown(own if hint is None else decorated(own, hint))
@@ -37,16 +37,16 @@ def json_schema() -> dict[str, Any]:
             schema["$defs"][model.__name__] = {"anyOf": [{"type": "string"}, schema["$defs"][model.__name__]]}
     schema["$defs"] |= definitions()
     _with_other_files(schema)
-    # Top-level keys that begin with x- hold anchors, and are not read.
+    # Top-level keys that begin with x- contain anchors, and are ignored.
     schema["patternProperties"] = {"^x-": {}}
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **schema, "title": "hpkit organization"}
 
 
 def _with_other_files(schema: dict[str, Any]) -> None:
-    """Let defaults state required keys, and `null` turn defaults off; give files that a file names the same schema.
+    """Let defaults set required keys, and `null` turn defaults off; give referenced files the same schema.
 
-    In a file without defaults, an editor demands the keys all the same.
+    In a file without defaults, editors still require the keys.
     """
     merged = {model.__name__ for model in _models_in_maps(Environment)}
     demanded = _demanded(Environment, merged)
@@ -64,7 +64,7 @@ def _with_other_files(schema: dict[str, Any]) -> None:
 
 
 def _models_in_maps(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models that a value of a type consists of, except for those of a list's items."""
+    """Yield the models in the type of a value, except for those of a list's items."""
     for part in inner_types(annotation):
         if isinstance(part, type) and issubclass(part, BaseModel):
             yield part
@@ -93,7 +93,7 @@ def _demanded(annotation: Any, models: Collection[str]) -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """Return the JSON Schema as its file holds it."""
+    """Return the JSON Schema as text for its file."""
     return compact_json(json_schema()) + "\n"
 
 
@@ -131,7 +131,7 @@ def reference() -> str:
 
 
 def _about(model: type[BaseModel]) -> str:
-    """Return what a model's docstring says to users: all but the paragraph that names its source."""
+    """Return a model's docstring for users, without the paragraph with its source."""
     paragraphs = inspect.getdoc(model) or ""
     return "\n\n".join(each for each in paragraphs.split("\n\n") if not each.startswith("Source: "))
 
@@ -173,7 +173,7 @@ def _takes(annotation: Any) -> tuple[str, list[type[BaseModel]]]:
 
 
 def _with_default(takes: str, value: Any) -> str:
-    """Return what a key takes, with its default in bold; an absent value and a section's own defaults aren't shown."""
+    """Return a key's type, with its default in bold; missing values and a section's own defaults aren't shown."""
     if value is None or value in ((), {}) or isinstance(value, BaseModel):
         return takes
     if isinstance(value, bool):

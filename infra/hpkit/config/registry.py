@@ -1,4 +1,4 @@
-"""Repositories of the teams' images in Amazon ECR: what an environment says of all of them."""
+"""Repositories of the teams' images in Amazon ECR: an environment's settings for all of them."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ __all__ = ["Registry", "RepositoryName"]
 _NAME = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
 
 _PATTERN = rf"^(?:{_NAME}|(?:{_NAME}/)?\*)$"
-# What a team calls a repository. With the names of stack and team before it, it has to be within ECR's 256 characters.
+# A team's name of a repository. With the names of stack and team, it must be within ECR's 256 characters.
 RepositoryName = Annotated[str, Field(pattern=rf"^{_NAME}$", max_length=128)]
 
 

@@ -1,6 +1,6 @@
-"""What a map, a list or a text may be in another shape: `a=b:NoSchedule` as a taint, pairs as a map.
+"""Converts values to other shapes: `a=b:NoSchedule` to a taint, pairs to a map.
 
-Does not: judge. Every shape it offers is only proposed once the contract has taken it in place of the wrong one.
+It doesn't judge: a shape is only suggested if the contract accepts it in place of the wrong one.
 """
 
 import re
@@ -17,7 +17,7 @@ _PERCENT = re.compile(r"(\d{1,3})\s*%\Z")
 
 
 def from_list(items: tuple[Any, ...], under: str) -> Iterator[Any]:
-    """Yield a list's one entry, its pairs of key and value as a map, and names of what an empty map switches on."""
+    """Yield a list's only entry, its key-value pairs as a map, and sections that an empty map turns on."""
     if under == "addons" and all(isinstance(name, str) for name in items):
         yield {name: {} for name in items}
     pairs: dict[str, Any] = {}
@@ -51,7 +51,7 @@ def from_map(mapping: dict[str, Any]) -> Iterator[Any]:
 
 
 def shapes_of(value: Any) -> Iterator[Any]:
-    """Yield the maps that one value stands for: a taint as kubectl has it, so many nodes at a time."""
+    """Yield the maps that a single value can mean: a taint in kubectl's form, or a number of nodes at a time."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         return
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Where scripts and training data lie."""
+"""Storage of scripts and training data."""
 
 from typing import Annotated
 

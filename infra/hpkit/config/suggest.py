@@ -1,6 +1,6 @@
-"""What a person may have meant by a value or a key that the contract does not take.
+"""Suggestions for values and keys that the contract rejects.
 
-Does not: judge. Every value it offers is only proposed once the contract has taken it in place of the wrong one.
+It doesn't judge: a value is only suggested if the contract accepts it in place of the wrong one.
 """
 
 import ipaddress
@@ -35,9 +35,9 @@ __all__ = [
     "written",
 ]
 
-# Words that tools of YAML 1.1 read as true and false.
+# Words that YAML 1.1 tools read as true and false.
 YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
-# Dashes that word processors and web pages write where a hyphen is meant.
+# Dashes that word processors and web pages write in place of a hyphen.
 DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
 _MINOR_VERSION = re.compile(r"v?(1\.[0-9]{2})[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
@@ -47,7 +47,7 @@ _SIZE = re.compile(r"([kmgtp])i?b?\Z", re.IGNORECASE)
 _PART_OF_TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]+)\s*")
 _ARN = re.compile(r"arn:aws[a-z-]*:.+[:/]([^:/]+)\Z")
 _BUCKETS_HOST = re.compile(r"([a-z0-9.-]+)\.s3[.-][a-z0-9.-]*amazonaws\.com")
-# What joined would say something else: a decimal number, a fraction, an address of the web, an ARN.
+# Texts that would mean something else if joined: a decimal number, a fraction, a web address, an ARN.
 _NOT_JOINED = re.compile(r"[0-9][.,/][0-9]|:")
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*\Z")
 _PERSON = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(?:user/.+|root)\Z")
@@ -64,7 +64,7 @@ _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
 _ROLE_NAME = re.compile(r"[A-Za-z][\w+=,.-]{0,63}\Z", re.ASCII)
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
-# What people call a key by another name of the field.
+# Other names that people use for a key, by field.
 _OTHER_NAMES: Final = {
     "availabilityzones": "zones",
     "az": "availabilityZone",
@@ -89,13 +89,13 @@ _OTHER_NAMES: Final = {
     "vpc": "network",
 }
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-# What people call a member of an enumeration by another name of the field.
+# Other names that people use for an enum's member, by field.
 _OTHER_WORDS: Final = {
     "fcfs": "FirstComeFirstServed",
     "fifo": "FirstComeFirstServed",
     "priority": "Rank",
 }
-# How often something happens, as people say it, and as cron's short forms do.
+# Frequencies as people write them, and as cron's short forms.
 _OFTEN: Final = {
     **dict.fromkeys(("hourly", "every hour"), "@hourly"),
     **dict.fromkeys(("daily", "every day", "each day", "nightly", "every night"), "@daily"),
@@ -103,9 +103,9 @@ _OFTEN: Final = {
     **dict.fromkeys(("monthly", "every month"), "@monthly"),
     **dict.fromkeys(("yearly", "annually", "every year"), "@yearly"),
 }
-# What a part of the file that an empty map switches on stands under.
+# Keys of sections that an empty map turns on.
 ON_WHEN_EMPTY: Final = ("events", "governance", "grafanaAlerts", "inference", "keda", "sharedPool", "spaces")
-# Whose text has a form, or names something, that a rule looks at: a number or a word for yes is none in quotes either.
+# Keys whose text has a format or a name that a rule checks: a quoted number or yes is never valid there.
 _OF_A_FORM: Final = (
     "availabilityZone", "instanceGroups", "instanceType", "nodeCidr", "nodeClass", "operator", "vpcCidr",
 )  # fmt: skip
@@ -113,10 +113,10 @@ _OF_A_FORM: Final = (
 _LISTS_OF_A_FORM: Final = ("endpoints", "instanceTypes", "privateFrom", "publicCidrs")
 # As many addresses as the largest range that anybody has.
 _WORLD: Final = 2**24
-# What of a few words says yes or no.
+# Short phrases that mean yes or no.
 _YES: Final = ("Enabled", "Enable", "Automatic")
 _NO: Final = ("Disabled", "Disable", "Never", "None")
-# Seconds of each unit of time, by all that people call it.
+# Seconds per unit of time, by all names that people use.
 _SECONDS: Final[Mapping[str, Fraction]] = {
     name: Fraction(seconds)
     for names, seconds in (
@@ -138,12 +138,12 @@ _ACCOUNT_DIGITS: Final = 12
 # Keys whose whole number is a percentage, or counts to 100 as one does.
 _PERCENTAGES: Final = ("borrowLimit", "fairShareWeight", "instanceMemoryAllocationPercentage", "idleGpuPercent")
 _COUNTS: Final = ("count", "accelerators", "replicas")
-# The end of a longer key is meant by a word of more letters than that.
+# A word with more letters than this can mean the end of a longer key.
 _SHORT: Final = 3
 
 
 def nearest(key: str, candidates: Iterable[str]) -> str | None:
-    """Return the known key that one is likely to mean: spelt alike, or the one that ends with it (`count`)."""
+    """Return the known key that a key probably means: with a similar spelling, or one that ends with it (`count`)."""
     # Least and most are spelt alike, and are opposites.
     opposite = {"max": "min", "min": "max"}.get(key[:3].lower())
     names = [name for name in candidates if opposite is None or not name.lower().startswith(opposite)]
@@ -154,21 +154,20 @@ def nearest(key: str, candidates: Iterable[str]) -> str | None:
 
 
 def rule_id(text: str) -> str | None:
-    """Return the id of a rule that a text says in another way (`cap-5`); None for what is none."""
+    """Return the rule ID that a text contains in another form (`cap-5`), or None."""
     found = _RULE_ID.match(text)
     return f"{found[1].upper()}{int(found[2]):03d}" if found else None
 
 
 def is_alike(key: str, name: str) -> bool:
-    """Say whether a key is certainly meant for a known one: by another name of the field, or nearly spelt so."""
+    """Return whether a key certainly means a known one: by another name of the field, or a similar spelling."""
     return _OTHER_NAMES.get(key.lower()) == name or alike(key, name)
 
 
 def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
-    """Return what is wrong with a value, what to do, and a value of the kind that belongs in its place.
+    """Return the problem of a value, the fix, and the kind of value that belongs there.
 
-    For what another value cannot simply take the place of, and only where that other kind belongs; "" for any kind.
-    key is what it is the value of.
+    For values that can't simply be replaced, and only where that kind belongs; "" for any kind. key is the value's key.
     """
     if key == "account" and re.fullmatch(r"[\d\s-]+", str(value)):
         digits = sum(character.isdigit() for character in str(value))
@@ -243,7 +242,7 @@ def _a(kind: str) -> str:
 
 
 def key_candidates(key: str) -> Iterator[str]:
-    """Yield what a key of the user's own choice may be written as."""
+    """Yield valid forms of a user-defined key."""
     lowered, of_a_label = key.lower(), re.sub(r"[^A-Za-z0-9._/-]+", "-", key).strip("-")
     if "/" in key:
         # A label's key keeps its prefix.
@@ -264,13 +263,13 @@ def candidates(
     members: Iterable[Any] = (),
     accounts: Iterable[str] = (),
 ) -> Iterator[Any]:
-    """Yield what may be meant by a value, the likeliest first.
+    """Yield probable meanings of a value, the most likely first.
 
     - raw: a plain scalar as it was typed.
-    - key: the key whose value it is.
+    - key: the value's key.
     - bounds: upper limits that it exceeds.
     - members: all values that are allowed there.
-    - accounts: the AWS accounts that the file names, the likeliest first.
+    - accounts: the AWS accounts in the file, the most likely first.
     """
     allowed = list(members)
     if allowed:
@@ -296,14 +295,14 @@ def candidates(
     # How many there are of something is what its writer counted, not the most that the API takes.
     yield from () if key.lower().endswith(_COUNTS) else bounds
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        # What is written with commas is several; the contract would take it as one.
+        # Text with commas is several values; the contract would accept it as one.
         if isinstance(value, str) and "," in value:
             yield tuple(part.strip() for part in value.split(","))
         yield from ((value,), (str(value),))
 
 
 def _of_a_form(value: Any, key: str) -> Iterator[Any]:
-    """Yield the list that a single text stands for, and its one entry; nothing where a rule would refuse an entry."""
+    """Yield the list that a single text means, and its only entry; nothing if a rule would reject an entry."""
     parts = [part for part in re.split(r"[,;\s]+", value) if part] if isinstance(value, str) else []
     entries = [_entry_meant(part, key) for part in parts]
     if entries and all(entries):
@@ -325,7 +324,7 @@ def _entry_meant(text: str, key: str) -> str:
 
 
 def units(value: Any) -> tuple[str, ...]:
-    """Return the lengths of time that a number may stand for; none for what is no number, and for 0."""
+    """Return the durations that a number can mean; none for other values, and for 0."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not (is_number or (isinstance(value, str) and value.isdecimal())) or not str(value).strip("0"):
         return ()
@@ -365,7 +364,7 @@ def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
             # 135 and 35 for 1.35.
             yield from _versions(str(int(value)))
     if not value:
-        # Of what lives no time at all, Karpenter would make the next one at once.
+        # With a lifetime of zero, Karpenter would replace each node immediately.
         yield "Never" if key == "expireAfter" else "0s"
     if value in (0, 1):
         yield bool(value)
@@ -397,7 +396,7 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
 
 
 def _from_word(text: str, key: str) -> Iterator[Any]:
-    """Yield what a word says that its key gives a meaning: yes or no, how often, which account."""
+    """Yield what a word means for its key: yes or no, a frequency, an account."""
     word = _WORDS.get(text.lower())
     yield from (word,) if word is not None else ()
     if key in ON_WHEN_EMPTY and (word is True or text.lower() in ("enable", "enabled")):
@@ -432,7 +431,7 @@ def _from_fraction(part: int, whole: int) -> Iterator[str]:
 
 
 def _schedules(text: str) -> Iterator[str]:
-    """Yield the schedule in cron's five fields, or in its short form, that a text says in another way."""
+    """Yield the schedule that a text means, in cron's five fields or a short form."""
     yield _OFTEN.get(text.lower(), "")
     if time := _TIME_OF_DAY.match(text):
         yield f"{int(time[2])} {int(time[1])} * * *"
@@ -444,20 +443,20 @@ def _schedules(text: str) -> Iterator[str]:
 
 
 def _regions(text: str) -> Iterator[str]:
-    """Yield the regions that a text may be the name of, in words or however its parts are joined."""
+    """Yield the regions that a text can name, in words or with other separators."""
     if (shown := region_in_words(text)) is not None:
         yield shown
     joined = {re.sub(r"[^a-z0-9]", "", region): region for region in aws_regions()}
     letters = re.sub(r"[^a-z0-9]", "", text.lower())
     likely_region = joined.get(letters) or joined.get(letters[:-1])
     likely = likely_region or near(text, aws_regions())
-    # Regions differ by a word or a number, so that one that is spelt much like another is another.
+    # Regions differ by a word or a number, so a similar spelling can be another region.
     if likely and (likely_region or likely[-1] == letters[-1:]):
         yield likely
 
 
 def _addressed(text: str) -> Iterator[str]:
-    """Yield what an address leads to: a bucket, the host and path of a registry, the last part of an ARN."""
+    """Yield what an address contains: a bucket, the host and path of a registry, the last part of an ARN."""
     scheme, separator, rest = text.partition("://")
     if separator:
         if host := _BUCKETS_HOST.match(rest):
@@ -470,7 +469,7 @@ def _addressed(text: str) -> Iterator[str]:
 
 
 def seconds_of(text: str) -> Fraction | None:
-    """Return the length of time that a text says, in units of any spelling; None for a text that says none."""
+    """Return the duration in a text, with units in any spelling, or None."""
     rest = re.sub(r"\Apt?(?=[0-9])", "", text.lower())
     rest = _HOURS_ALONE.sub(r"\1\2m", rest)
     total = Fraction(0)
@@ -496,7 +495,7 @@ def _from_seconds(total: Fraction, key: str) -> Iterator[Any]:
     if parts:
         yield "".join(parts)
     if seconds % 60:
-        # Where there are no seconds: what takes no less.
+        # Where seconds aren't allowed: the next larger unit.
         yield f"{math.ceil(total / 60)}m"
 
 
@@ -522,7 +521,7 @@ def _from_amount(digits: str, unit: str, key: str, *, is_time: bool) -> Iterator
 
 
 def is_size(key: str) -> bool:
-    """Return whether a key takes GiB; the SageMaker API calls some of them GB."""
+    """Return whether a key is in GiB; the SageMaker API calls some of them GB."""
     return key.endswith(("GiB", "InGB"))
 
 
@@ -534,7 +533,7 @@ def _gib(number: Fraction, size: str) -> Iterator[int]:
 
 
 def written(value: Any, plain: Any) -> str:
-    """Write a value as YAML has it on one line; plain reads a scalar without quotes, and says when it needs them."""
+    """Format a value as YAML on one line; plain reads an unquoted scalar, and determines whether it needs quotes."""
     if isinstance(value, tuple):
         return f"[{', '.join(written(each, plain) for each in value)}]"
     if isinstance(value, dict):

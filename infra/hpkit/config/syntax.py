@@ -1,6 +1,6 @@
-"""What is wrong with a text that is not YAML, in words of the file instead of the parser's.
+"""Describes the problem of a text that isn't YAML in terms of the file instead of the parser.
 
-Does not: parse. It looks at the lines around the place at which the parser gave up, often far behind the cause.
+It doesn't parse. It checks the lines around the position at which the parser stopped, often far after the cause.
 """
 
 import re
@@ -13,7 +13,7 @@ from hpkit.config.document import Mark
 __all__ = ["syntax_error"]
 
 _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):(?P<value>[^\s/:][^:]*)\Z")
-# Where YAML wants a space, one of those that web pages and word processors write: nothing is seen less.
+# Spaces from web pages and word processors, where YAML requires a normal space; they look the same.
 _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
@@ -22,7 +22,7 @@ _Found = tuple[Mark, str, str]
 
 
 def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
-    """Return where a text stops being YAML, what is wrong there and what to do."""
+    """Return where a text stops being YAML, the problem there, and the fix."""
     place = error.problem_mark or error.context_mark
     mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
     begun = error.context_mark.line + 1 if error.context_mark else mark.line

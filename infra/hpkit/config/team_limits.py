@@ -1,4 +1,4 @@
-"""What the work of team members may ask of an environment, where the safe default isn't enough."""
+"""Exceptions for the pods of team members, where the safe default isn't enough."""
 
 from typing import Literal
 

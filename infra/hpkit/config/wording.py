@@ -1,4 +1,4 @@
-"""What is wrong with a value of a file, and what belongs in its place, in words."""
+"""Describes the problem of a value in a file, and the expected value, as text."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ __all__ = [
     "shown",
 ]
 
-# What a rule reads as an expression, whose words alone are none.
+# Texts that a rule reads as expressions; single words aren't valid ones.
 EXPRESSIONS = ("scheduleExpression",)
 _MOST_KEYS = 3
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
@@ -48,7 +48,7 @@ def root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def called(path: Path) -> str:
-    """Return what a value is called: its key, or the list that it stands in."""
+    """Return a value's name: its key, or the list that contains it."""
     name = key_of(path) or "the file"
     return f"an entry of {name}" if path and isinstance(path[-1], int) else name
 
@@ -56,7 +56,7 @@ def called(path: Path) -> str:
 def shown(document: Document, path: Path, value: Any) -> str:
     """Return a value as a message has it: as it was written, in short."""
     raw = document.raw(path)
-    # What is only tried in the place of what the file has was not written by anybody.
+    # Values that are only tried in place of the file's value weren't written by anyone.
     if raw is not None and resolve(raw) in (value, raw):
         text = raw
     elif isinstance(value, dict):
@@ -93,7 +93,7 @@ _LOWERCASE = "lowercase letters and digits, with hyphens between them, such as `
 _LETTERS = "letters and digits, with hyphens between them, such as `Team-a1`"
 _LABEL = "letters and digits, with `-`, `_` and `.` between them, such as `team_a.1`"
 _TAG = "letters, digits, spaces and `_ . : / = + - @`, such as `cost-center`"
-# The pattern of a name → what it can consist of.
+# The pattern of a name → its allowed characters.
 _NAMES = {
     DNS_LABEL: _LOWERCASE,
     _api("ClusterSchedulerPriorityClassName"): _LOWERCASE,
@@ -110,7 +110,7 @@ _FORMS = {pattern: f"; it must consist of {name}" for pattern, name in _NAMES.it
 
 
 def expected(detail: ErrorDetails) -> str:
-    """Say what is wrong with a value, as the rest of a sentence that has named it."""
+    """Describe the problem of a value, as the end of a sentence that has named it."""
     error_type, context = detail["type"], detail.get("ctx", {})
     if (form := _FORMS.get(context.get("pattern", ""))) is not None:
         return form
@@ -143,7 +143,7 @@ def members_of(detail: ErrorDetails) -> str:
 
 
 def keys_of_map(path: Path, value: Any) -> str:
-    """Return how a map at a path may begin. A value alone probably belongs to the one required key."""
+    """Return the beginning of a map at a path. A single value probably belongs to the one required key."""
     required, key_names = required_at(path), fields_at(path)
     keys = (required or list(key_names))[:_MOST_KEYS]
     single = len(required) == 1 and required[0] not in EXPRESSIONS and (isinstance(value, str) or is_number(value))
@@ -152,7 +152,7 @@ def keys_of_map(path: Path, value: Any) -> str:
 
 
 def example(path: Path) -> str:
-    """Return a value that holds at a path, as the rest of what the contract says of it; nothing where it names some."""
+    """Return an example value at a path, as an addition to the contract's description; nothing if that has one."""
     from hpkit.config.editor import HINTS
 
     key, current, model = key_of(path), Organization, ""
@@ -168,10 +168,10 @@ def example(path: Path) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number; true and false are none."""
+    """Return whether a value is a number; true and false aren't."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def key_of(path: Path) -> str:
-    """Return the key that a value, or the list or map around it, stands under."""
+    """Return the key of a value, or of the list or map around it."""
     return next((step for step in reversed(path) if isinstance(step, str)), "")

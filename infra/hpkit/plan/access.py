@@ -1,4 +1,4 @@
-"""Who gets into a platform by its file: groups of members, and the names that the rights go by."""
+"""Access to a platform by its file: groups of members, and the names of their rights."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = [
     "release_namespaces",
 ]
 
-# Access policies of EKS. Helm keeps its releases in Secrets, which a preview with --refresh reads: viewers have the
-# second policy in the namespaces of releases only.
+# Access policies of EKS. Helm stores its releases in Secrets, which a preview with --refresh reads. Viewers have the
+# second policy only in the namespaces of releases.
 ADMINISTRATOR_POLICY: Final = "AmazonEKSClusterAdminPolicy"
 RELEASES_POLICY: Final = "AmazonEKSAdminViewPolicy"
 DEPENDENCIES_NAMESPACE: Final = "kube-system"
-# What lets viewers read everything else in the cluster.
+# Lets viewers read everything else in the cluster.
 VIEWER_GROUP: Final = "hyperpod:viewers"
 VIEWER_ROLE: Final = "hpkit-viewer"
 # The Role in each team's namespace, and the ClusterRole of all teams.

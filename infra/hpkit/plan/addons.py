@@ -14,8 +14,8 @@ _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 
 def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
-    """Return the add-ons that the file names, and those that what it asks for needs."""
-    # An existing cluster has its own add-ons; those that the file names are still installed or updated.
+    """Return the add-ons in the file, and those that its other settings require."""
+    # An existing cluster has its own add-ons; those in the file are still installed or updated.
     names = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
     if spec.governance is not None and not spec.governance.installed:
         names.add(TASK_GOVERNANCE)
@@ -44,7 +44,7 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
 
 
 def _with_requirements(spec: Environment, name: str, installed: Sequence[str] = ()) -> set[str]:
-    """Return an add-on and those that it requires, except for installed ones; an existing cluster has its own."""
+    """Return an add-on and the add-ons that it requires, except for installed ones; an existing cluster has its own."""
     if spec.eks.existing is not None:
         return {name}
     needed = {each for addon in addons() if addon.name == name for each in addon.requires}

@@ -1,4 +1,4 @@
-"""What teams and projects are given a month, and what their reserved quota comes to.
+"""Monthly budgets of teams and projects, and the cost of their reserved quota.
 
 The policy `budget-of-teams`, `hpkit quota` and `hpkit review` count the reserved quota, including elastic quota, at
 on-demand prices. If the prices of the stack's region aren't known, those of a near region are used.
@@ -15,13 +15,13 @@ from hpkit.plan.capacity import Amount, TypeQuota
 
 __all__ = ["BUDGET_POLICY", "Budget", "Spent", "budget_cells", "budgets_of", "reserved_cost", "spent"]
 
-# The policy in whose settings an organization says what it gives.
+# The policy whose settings contain an organization's budgets.
 BUDGET_POLICY: Final = "budget-of-teams"
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """US dollars a month that the reserved quota of a team, or of a project's teams together, may come to."""
+    """Maximum cost of the reserved quota of a team, or of a project's teams together, in US dollars a month."""
 
     kind: Literal["team", "project"]
     name: str
@@ -30,13 +30,13 @@ class Budget:
 
     @property
     def label(self) -> str:
-        """Return how it is called: `team vision`."""
+        """Return its name: `team vision`."""
         return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """US dollars a month; unknown: types without a price, which it lacks; about: regions whose prices stand in.
+    """US dollars a month; unknown: types whose price is missing; about: regions whose prices replace missing ones.
 
     used: all regions whose prices count.
     """
@@ -47,14 +47,14 @@ class Spent:
     used: tuple[str, ...] = ()
 
     def exceeds(self, budget: Budget) -> bool:
-        """Say whether what is known alone is more than is given."""
+        """Return whether the known cost alone exceeds the budget."""
         return self.dollars > budget.monthly
 
 
 def budgets_of(parameters: Mapping[str, Any]) -> tuple[Budget, ...]:
-    """Return the budgets of the policy's parameters `teams` and `projects`, teams first, by name.
+    """Return the budgets in the policy's parameters `teams` and `projects`, teams first, by name.
 
-    Raises InputError for what is none.
+    Raises InputError for invalid ones.
     """
     sections: dict[str, Mapping[str, Any]] = {}
     for key in ("teams", "projects"):
@@ -88,7 +88,7 @@ def _dollars(name: str, monthly: Any) -> Fraction:
 
 
 def reserved_cost(reserved: Iterable[tuple[str, Amount | None]], region: str | None) -> Spent:
-    """Return what instances of types come to a month; None instances: how many is not known."""
+    """Return the monthly cost of instances of types; None instances: the number isn't known."""
     dollars, unknown, used = Fraction(0), set[str](), set[str]()
     for name, instances in reserved:
         price = None if region is None else near_price(name, region)
@@ -101,7 +101,7 @@ def reserved_cost(reserved: Iterable[tuple[str, Amount | None]], region: str | N
 
 
 def spent(table: Iterable[TypeQuota], teams: Collection[str], region: str) -> Spent:
-    """Return what teams have reserved of every instance type, elastic quota included, comes to a month."""
+    """Return the monthly cost of the teams' reserved quota of every instance type, including elastic quota."""
     reserved = [
         (quota.instance_type, Fraction(share.reserved) + Fraction(share.elastic))
         for quota in table
@@ -112,7 +112,7 @@ def spent(table: Iterable[TypeQuota], teams: Collection[str], region: str) -> Sp
 
 
 def budget_cells(budget: Budget, cost: Spent) -> tuple[str, str, str]:
-    """Return in words what a budget's quota comes to, what is given, and what is left of it."""
+    """Return a text with a budget's cost, its limit, and the rest."""
     about = "about " if cost.about else ""
     least = "at least " if cost.unknown else ""
     left = round(budget.monthly) - round(cost.dollars)

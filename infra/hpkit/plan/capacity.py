@@ -1,6 +1,6 @@
 """All quota arithmetic, in exact numbers.
 
-Serves the validator, the policies and the what-if alike. It knows instance types and quota resources, but no files or
+The validator, the policies and the simulator use it. It knows instance types and quota resources, but no files or
 clouds. Amounts are integers or fractions, never floats, so sums are exact.
 
 Sources: SageMaker HyperPod developer guide, task governance policies (pro-rata fill, lending and borrowing);
@@ -57,14 +57,14 @@ __all__ = [
 
 Amount = int | Fraction
 
-# Order of every vector in this module. None in a vector means: not known.
+# Order of every vector in this module. None in a vector means unknown.
 DIMENSIONS: Final = ("instances", "accelerators", "vCPU", "memory GiB", "MIG slices")
 Vector = tuple[Amount, Amount | None, Amount | None, Amount | None, Amount | None]
 
 # Keys of a NodePool's requirements that decide which instance types it may add.
 INSTANCE_TYPE_KEY: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_KEY: Final = "kubernetes.io/arch"
-# What pods ask for and nodes have: of Kubernetes, and what device plugins publish.
+# Resources that pods request and nodes have: those of Kubernetes and of device plugins.
 POD_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", *DEVICE_RESOURCES, EFA)
 # Karpenter counts pods and nodes as well.
 LIMIT_RESOURCES: Final = (*POD_RESOURCES, "pods", "nodes")
@@ -72,7 +72,7 @@ _RESOURCE_FAMILIES: Final = ("nvidia.com/mig-", "hugepages-")
 
 _DEFAULT_BORROW_LIMIT: Final = 50
 _LEAST_BYTES: Final = 2**20
-# Two digits of exponent are more than Kubernetes can hold, and longer ones would take all memory.
+# Kubernetes allows at most two digits of exponent, and longer ones would use all memory.
 _DIGITS: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 _SUFFIXES: Final[Mapping[str, Amount]] = {
     "": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
@@ -118,7 +118,7 @@ def unit_problem(resource: str, text: str) -> tuple[str, str] | None:
 
 
 def dimensions_of(instance: InstanceType) -> Vector:
-    """Return what one instance has; a figure that the catalog does not know is None."""
+    """Return the resources of one instance; a figure that isn't in the catalog is None."""
     slices = None
     if instance.accelerators is not None and instance.mig_profiles is not None:
         slices = instance.accelerators * instance.mig_slices_per_accelerator if instance.mig_profiles else 0
@@ -127,9 +127,9 @@ def dimensions_of(instance: InstanceType) -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one quota resource takes of its type, in every dimension.
+    """The amount that one quota resource uses of its type, in every dimension.
 
-    problem says why the quota resource asks for something that the type does not have; amount counts as zero there.
+    problem is set if the quota resource requests something that the type doesn't have; amount counts as zero there.
     """
 
     vector: Vector
@@ -137,10 +137,10 @@ class Usage:
 
 
 def usage(quota_resource: QuotaResource, instance: InstanceType) -> Usage:
-    """Return what a quota resource reserves, filled pro rata as the service fills it.
+    """Return the amount that a quota resource reserves, filled in pro rata as the service does.
 
-    The ratio (asked ÷ the instance's total) comes from accelerators, else partitions, else vCPU, else memory;
-    vCPU and memory that it leaves out follow it. One that asks only for vCPU or memory takes no accelerators.
+    The ratio (requested ÷ the instance's total) comes from accelerators, else partitions, else vCPU, else memory;
+    omitted vCPU and memory follow it. One that requests only vCPU or memory gets no accelerators.
     """
     unit = dimensions_of(instance)
     if quota_resource.count is not None:
@@ -217,7 +217,10 @@ def apportion(total: int, shares: Mapping[str, Fraction]) -> dict[str, int]:
 
 
 def rounding(quota_resource: QuotaResource, capacity: TypeCapacity | None) -> str:
-    """Return how the share of a quota resource was rounded, as `60% of 3 is 1.8, rounded down to 1`; "" if not."""
+    """Return how a quota resource's share was rounded, such as `60% of 3 is 1.8, rounded down to 1`.
+
+    "" if it wasn't.
+    """
     share, count = quota_resource.share, quota_resource.count
     total = None if capacity is None else capacity.maximum if quota_resource.elastic else capacity.guaranteed
     if share is None or count is None or not total or share * total == count:
@@ -256,7 +259,7 @@ def overruns(reserved: Vector, instances: int, instance: InstanceType) -> tuple[
 
 
 def pool_instances(limits: Mapping[str, str], instance: InstanceType) -> int | None:
-    """Return how many instances of a type a NodePool's limits allow; None where nothing bounds them."""
+    """Return how many instances of a type a NodePool's limits allow; None if they aren't bounded."""
     per_instance = {**_resources_of(instance), "nodes": 1}
     bounds = [
         int(Fraction(quantity(limit)) / amount)
@@ -267,12 +270,12 @@ def pool_instances(limits: Mapping[str, str], instance: InstanceType) -> int | N
 
 
 def is_resource(name: str, known: Sequence[str]) -> bool:
-    """Say whether a resource is among those known, or of a family of which some node has one (MIG, huge pages)."""
+    """Return whether a resource is known, or belongs to a family of known ones (MIG, huge pages)."""
     return name in known or name.startswith(_RESOURCE_FAMILIES)
 
 
 def limits_of(instance: InstanceType, count: int) -> dict[str, str]:
-    """Return the limits that a NodePool needs for so many instances of a type, in what is known of it."""
+    """Return the limits that a NodePool needs for a number of instances, for the type's known resources."""
     per_instance = {resource: amount for resource, amount in _resources_of(instance).items() if amount}
     gib = 2**30
     return {
@@ -285,9 +288,9 @@ def limits_of(instance: InstanceType, count: int) -> dict[str, str]:
 
 
 def pods_on(requests: Mapping[str, str], instance: InstanceType) -> int | None:
-    """Return how many pods of such requests an empty instance holds at most; None where no figure bounds them.
+    """Return the maximum number of pods with these requests on an empty instance; None if no figure bounds it.
 
-    What system pods and the kubelet keep for themselves is not subtracted, so the true number may be smaller.
+    The resources of system pods and the kubelet aren't subtracted, so the real number can be smaller.
     """
     node_resources = _resources_of(instance)
     bounds = [
@@ -299,13 +302,13 @@ def pods_on(requests: Mapping[str, str], instance: InstanceType) -> int | None:
 
 
 def _resources_of(instance: InstanceType) -> dict[str, Amount | None]:
-    """Return what an instance has of each Kubernetes resource; an accelerator of another kind is none at all."""
+    """Return an instance's amount of each Kubernetes resource; other kinds of accelerators count as zero."""
     memory = None if instance.memory_gib is None else instance.memory_gib * 2**30
     return {"cpu": instance.vcpu, "memory": memory, **instance.device_resources}
 
 
 def matching_types(types: Iterable[str], requirements: Iterable[tuple[str, str, Sequence[str]]]) -> set[str]:
-    """Return the types that a NodePool's requirements (key, operator, values) leave of those of its groups."""
+    """Return the types of a NodePool's groups that match its requirements (key, operator, values)."""
     remaining = set(types)
     for key, operator, values in requirements:
         if operator != "In":
@@ -319,7 +322,7 @@ def matching_types(types: Iterable[str], requirements: Iterable[tuple[str, str, 
 
 @dataclass(frozen=True, slots=True)
 class GroupCapacity:
-    """What capacity needs to know of an instance group; more than one type makes it a flexible one."""
+    """The data of an instance group that capacity needs; with several types, the group is flexible."""
 
     name: str
     instance_types: tuple[str, ...]
@@ -329,7 +332,7 @@ class GroupCapacity:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """What capacity needs to know of a NodePool: the types it may add, and its limits."""
+    """The data of a NodePool that capacity needs: the types that it can add, and its limits."""
 
     name: str
     instance_types: tuple[str, ...]
@@ -339,7 +342,10 @@ class PoolCapacity:
 def type_capacities(
     groups: Sequence[GroupCapacity], pools: Sequence[PoolCapacity], instances: Mapping[str, InstanceType]
 ) -> dict[str, TypeCapacity]:
-    """Sum instances a type. A flexible group promises its count over all its types, so none of them alone."""
+    """Sum instances per type.
+
+    A flexible group guarantees its count over all its types, so it guarantees no single type.
+    """
     guaranteed: dict[str, int] = {}
     flexible: dict[str, int] = {}
     from_groups: dict[str, set[str]] = {}
@@ -379,7 +385,7 @@ def _maximum(name: str, fixed: int, pools: Sequence[PoolCapacity], instance: Ins
 
 @dataclass(frozen=True, slots=True)
 class TeamShare:
-    """What one team has of one instance type, in instances (fractions where the quota has them)."""
+    """A team's quota of one instance type, in instances (fractions if the quota has them)."""
 
     team: str
     reserved: Amount
@@ -400,9 +406,9 @@ class TypeQuota:
 
 
 def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
-    """Return what a team may borrow of a type by its own settings, in instances.
+    """Return what a team can borrow of a type by its own settings, in instances.
 
-    A limit in instances replaces the percentage for its type; without any limit the service takes 50%.
+    A limit in instances replaces the percentage for its type; without a limit, the service uses 50%.
     """
     if not team.borrows:
         return 0
@@ -424,9 +430,9 @@ def quota_table(
     *,
     lend_unreserved: bool,
 ) -> tuple[TypeQuota, ...]:
-    """Return capacity, reserved, borrowable, lendable and unreserved of every instance type.
+    """Return capacity, reserved, borrowable, lendable and unreserved amounts of every instance type.
 
-    lend_unreserved is the policy's IdleResourceSharing: what no team reserved can then be borrowed too.
+    lend_unreserved is the policy's IdleResourceSharing: if it's on, unreserved capacity can be borrowed too.
     """
     quota_resources: dict[str, dict[str, list[QuotaResource]]] = {name: {} for name in capacity}
     for team in teams:

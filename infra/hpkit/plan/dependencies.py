@@ -22,9 +22,9 @@ _HEALTH: Final = "health-monitoring-agent"
 
 
 def dependencies_of(spec: Environment) -> DependenciesPlan | None:
-    """Return the chart with all its values; None where a person says that the cluster has it.
+    """Return the chart with all its values; None if the file states that the cluster has it.
 
-    The region is stated, since without nodes the chart cannot find it and takes another one's registry.
+    The region is set explicitly, because without nodes the chart can't find it and would use another region's registry.
     """
     chart = spec.cluster.dependencies
     if chart.installed or spec.cluster.existing:
@@ -39,9 +39,9 @@ def dependencies_of(spec: Environment) -> DependenciesPlan | None:
 
 
 def alternatives_brought(plan: DependenciesPlan | None) -> tuple[Alternative, ...]:
-    """Return what EKS offers as add-ons and the values of the chart bring instead.
+    """Return the EKS add-ons that the chart installs instead, because of its values.
 
-    A chart of one's own is taken at its word as well: its values are those of the chart that it was made from.
+    This includes user-provided charts, whose values are those of the chart that they are derived from.
     """
     if plan is None:
         return ()
@@ -49,7 +49,7 @@ def alternatives_brought(plan: DependenciesPlan | None) -> tuple[Alternative, ..
 
 
 def is_regional(source: str, region: str) -> bool:
-    """Say whether an image is in a registry of ECR in the region, which endpoints of a closed network reach.
+    """Return whether an image is in ECR in the region, which a closed network reaches through its endpoints.
 
     Source: Amazon ECR user guide, "Amazon ECR interface VPC endpoints": no public repository. AWS PrivateLink guide,
     "Cross-region enabled services": an endpoint serves one region, and the network's serve the network's region.
@@ -58,7 +58,7 @@ def is_regional(source: str, region: str) -> bool:
 
 
 def with_registry(image: str) -> str:
-    """Return an image's name with Docker Hub before it where none is named, as container runtimes read it."""
+    """Return an image's name, with Docker Hub as the default registry, as container runtimes do."""
     host, slash, _ = image.partition("/")
     if slash and ("." in host or ":" in host or host == "localhost"):
         return image
@@ -66,9 +66,9 @@ def with_registry(image: str) -> str:
 
 
 def mirror_name(source: str, registry: str) -> str:
-    """Return what an image is called in a mirror: its own name, after the registry that it comes from.
+    """Return an image's name in a mirror: its own name, after the source registry.
 
-    A tag and a digest together name no place to copy to, so that the tag alone stays.
+    A copy's name can't have both a tag and a digest, so only the tag is kept.
     """
     name = source.partition("/")[2]
     tagged = name.partition("@")[0]
@@ -76,7 +76,7 @@ def mirror_name(source: str, registry: str) -> str:
 
 
 def chart_images(spec: Environment) -> list[ChartImage]:
-    """Return the images of hpkit's chart that nodes of an environment can need."""
+    """Return the images in hpkit's chart that nodes of an environment can require."""
     cluster = spec.cluster
     groups = (*cluster.instance_groups, *cluster.restricted_instance_groups)
     types = [name for group in groups for name in group.types]
@@ -84,7 +84,7 @@ def chart_images(spec: Environment) -> list[ChartImage]:
 
 
 def unmirrored_images(spec: Environment) -> tuple[ChartImage, ...]:
-    """Return the images of hpkit's chart that no value leads to a mirror, and that nodes of the environment need."""
+    """Return the images in hpkit's chart that nodes require and that no value redirects to a mirror."""
     return tuple(
         image
         for image in chart_images(spec)
@@ -93,12 +93,12 @@ def unmirrored_images(spec: Environment) -> tuple[ChartImage, ...]:
 
 
 def _is_needed(image: ChartImage, types: Iterable[str]) -> bool:
-    """Say whether nodes of some instance types can need an image."""
+    """Return whether nodes with some instance types can require an image."""
     return not image.families or any(name.removeprefix("ml.").partition(".")[0] in image.families for name in types)
 
 
 def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:
-    """Return the values by which nodes pull from a mirror; a part that no value leads there and none needs is off."""
+    """Return the values that make nodes pull from a mirror; a part without such a value that isn't required is off."""
     values: dict[str, Any] = {}
     needed = chart_images(spec)
     for image in dependencies_chart().images:

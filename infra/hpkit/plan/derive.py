@@ -52,8 +52,9 @@ __all__ = [
     "unreserved",
 ]
 
-# What a cluster without internet needs. For nodes: ec2, ecr, s3, sts, logs, monitoring. For access to them: ssm. For
-# pod identity and the Kubernetes API: eks-auth, eks. For operators: sagemaker.api. For keys and metrics: kms, aps.
+# Endpoints that a cluster without internet requires. For nodes: ec2, ecr, s3, sts, logs, monitoring. For access to
+# them: ssm. For pod identity and the Kubernetes API: eks-auth, eks. For operators: sagemaker.api. For keys and metrics:
+# kms, aps.
 _CLOSED = (
     "aps-workspaces", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs",
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
@@ -112,7 +113,7 @@ def derive(organization: Organization, environment: str) -> Plan:
 
 
 def instances_of(plan: Plan) -> dict[str, InstanceType]:
-    """Return every type that a group or a team names and the catalog knows, with the vCPUs that its groups leave it."""
+    """Return every type of a group or a team that the catalog knows, with the vCPUs that its groups provide."""
     names = set(plan.capacity)
     for team in plan.teams:
         names.update(quota_resource.instance_type for quota_resource in team.quota_resources)
@@ -121,9 +122,9 @@ def instances_of(plan: Plan) -> dict[str, InstanceType]:
 
 
 def _as_run(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dict[str, InstanceType]:
-    """Return types as the groups run them: with one thread a core, where one of them disables multithreading.
+    """Return types as the groups run them: with one thread per core, if a group disables multithreading.
 
-    Two groups of a type that differ count as the smaller: what is promised has to be there wherever it lands.
+    If two groups with the same type differ, the smaller counts, so that guaranteed amounts exist on either.
     """
     threads: dict[str, list[int]] = {}
     for group in groups:
@@ -187,7 +188,7 @@ def _group_zones(group: InstanceGroupBase, zones: tuple[ZonePlan, ...]) -> tuple
     if group.availability_zone is not None:
         return (group.availability_zone,)
     named = group.override_vpc_config.subnets if group.override_vpc_config else ()
-    # Subnets that network.existing does not list are in zones that nobody named.
+    # Subnets that network.existing doesn't list are in unknown zones.
     known = tuple(zone.availability_zone for zone in zones if zone.subnet_id in named)
     return known or tuple(zone.availability_zone for zone in zones)
 
@@ -200,7 +201,7 @@ def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
     for key, operator, values in requirements:
         if operator == "In" and key == ZONE_KEY:
             zones &= set(values)
-    # Of an existing cluster, the zones are only known where the file states them.
+    # For an existing cluster, the zones are only known if the file states them.
     reached = [group for group in own if not group.zones or zones.intersection(group.zones)]
     kept = {name for group in reached for name in group.spec.types if name in types}
     return NodePoolPlan(spec, tuple(sorted(kept)), tuple(sorted(zones)))
@@ -244,7 +245,7 @@ def _teams(
 
 
 def _overridden(team: Team, override: TeamOverride, environment: Environment) -> Team:
-    """Return the team as it shares in one environment, with those of its members that the environment admits."""
+    """Return the team as it shares in one environment, with the members that the environment admits."""
     update = {name: value for name, value in override if value is not None}
     members = team.members if override.members is None else override.members
     update["member_role"] = member_role_of(team, override)
@@ -304,7 +305,7 @@ def _exact(value: float) -> Fraction:
 
 
 def _team(team: Team, made_role: str | None, quota_resources: tuple[QuotaResource, ...], named: str | None) -> TeamPlan:
-    """Return the plan of a team; made_role: ARN of the role that the program would make, where the team wants one."""
+    """Return the plan of a team; made_role: ARN of the role that the program creates, if the team has one."""
     if team.member_role is None or made_role is None:
         return TeamPlan(team, quota_resources, named=named)
     team = team.model_copy(update={"members": (*team.members, made_role)})
@@ -317,7 +318,7 @@ def _shared_pool(
     capacity: Mapping[str, TypeCapacity],
     instances: Mapping[str, InstanceType],
 ) -> TeamPlan:
-    """Return the pool as a team: all that nobody reserved, all of it lent."""
+    """Return the pool as a team: all unreserved capacity, all of it lent."""
     pool = governance.shared_pool or SharedPool()
     return TeamPlan(
         Team(name=pool.name, fair_share_weight=pool.fair_share_weight, sharing=Sharing(strategy="Lend")),
@@ -330,11 +331,11 @@ def _shared_pool(
 def unreserved(
     teams: Iterable[TeamPlan], capacity: Mapping[str, TypeCapacity], instances: Mapping[str, InstanceType]
 ) -> list[QuotaResource]:
-    """Return what a shared pool takes, a resource for each instance type of which something is left.
+    """Return a shared pool's resources, one for each instance type with remaining capacity.
 
-    It takes what no static quota needs of the guaranteed instances, within the maximum minus elastic quota: whole
-    instances, or accelerators, vCPU and memory where teams reserve parts. Types without accelerators are the system's
-    own, which add-ons need, unless some team has static quota of them.
+    The pool gets what no static quota needs of the guaranteed instances, within the maximum minus elastic quota. It
+    gets whole instances, or accelerators, vCPU and memory if teams reserve parts. Types without accelerators are for
+    add-ons, unless a team has static quota of them.
     """
     quota: dict[str, list[QuotaResource]] = {}
     for team in teams:
@@ -358,7 +359,7 @@ def unreserved(
 def _left(
     name: str, limits: Iterable[tuple[list[QuotaResource], int]], instance: InstanceType | None
 ) -> QuotaResource | None:
-    """Return what of a type is left within each limit, given as what is taken and of how many instances."""
+    """Return the remaining amount of a type within each limit, from the reserved amounts and numbers of instances."""
     whole: list[int] = []
     parts: list[list[Fraction]] = []
     unit = [] if instance is None else [Fraction(one or 0) for one in dimensions_of(instance)[1:]]

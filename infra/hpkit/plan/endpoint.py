@@ -1,14 +1,14 @@
-"""From where the Kubernetes API can be reached: which address ranges are of the internet, and who admits an address."""
+"""Access to the Kubernetes API: which address ranges are public, and which addresses are admitted."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence
 
 __all__ = ["address_within", "admits", "documentation_ranges", "private_ranges", "reserved_ranges", "world_ranges"]
 
-# As many addresses as the largest range that anybody has: what lets in more lets in the world, in however many parts.
+# The size of the largest range that any organization has: more addresses, in any number of parts, are the internet.
 _LARGEST_IPV4, _LARGEST_IPV6 = 2**24, 2**112
 
-# RFC 5737: for documents, and nobody's.
+# RFC 5737: ranges for documentation.
 _DOCUMENTATION = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 _TENTH = 10
 # Ranges of connected networks: RFC 1918, RFC 6598.
@@ -21,12 +21,12 @@ _RESERVED = (
 
 
 def documentation_ranges(cidrs: Iterable[str]) -> list[str]:
-    """Return those of the ranges that lie in one for documents (RFC 5737); what is no range is left out."""
+    """Return the ranges that are in a documentation range (RFC 5737), ignoring invalid ranges."""
     return _within(cidrs, _DOCUMENTATION)
 
 
 def reserved_ranges(cidrs: Iterable[str]) -> list[str]:
-    """Return those of the ranges with addresses that no caller from the internet has; what is no range is left out.
+    """Return the ranges with addresses that no caller from the internet has, ignoring invalid ranges.
 
     Source: Amazon EKS user guide, cluster endpoint access: "The block cannot include reserved addresses".
     """
@@ -36,15 +36,15 @@ def reserved_ranges(cidrs: Iterable[str]) -> list[str]:
 
 
 def private_ranges(cidrs: Iterable[str]) -> list[str]:
-    """Return those of the ranges that a network connected with the VPC can have; what is no range is left out."""
+    """Return the ranges that a network connected with the VPC can have, ignoring invalid ranges."""
     return _within(cidrs, _PRIVATE)
 
 
 def world_ranges(cidrs: Iterable[str]) -> list[str]:
-    """Return the ranges that together let in the world: a /8 of IPv4 or a /16 of IPv6, or more; else none.
+    """Return the ranges that together are open to the internet: at least an IPv4 /8 or an IPv6 /16.
 
     0.0.0.0/0 has other names, and can be written in parts: 0.0.0.0/1 and 128.0.0.0/1 are the same. Ranges that no
-    caller from the internet has do not count; what is no range is left out.
+    caller from the internet has don't count, and neither do invalid ranges.
     """
     world: list[str] = []
     ranges = list(dict.fromkeys(cidrs))
@@ -67,7 +67,7 @@ def _any_network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | N
 
 
 def admits(address: str, cidrs: Iterable[str]) -> bool:
-    """Return whether an IPv4 address lies in one of the ranges."""
+    """Return whether an IPv4 address is in one of the ranges."""
     one = ipaddress.IPv4Address(address)
     return any(one in network for network in map(_network, cidrs) if network is not None)
 

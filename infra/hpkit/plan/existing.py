@@ -92,9 +92,9 @@ POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
     "vpc-cni": PodAccount("kube-system", "aws-node"),
 }
 KEDA_ACCOUNT: Final = PodAccount("keda", "keda-operator", inline=True)
-# Of the pods that check who opens a space in a browser.
+# Used by the pods that check access to spaces from a browser.
 ROUTER_ACCOUNT: Final = PodAccount("jupyter-k8s-system", "jupyter-k8s-authmiddleware", inline=True)
-# Add-ons that can do nothing without a role, and of which only the user knows what on: then hpkit makes none.
+# Add-ons that require a role whose permissions only the user knows; hpkit creates no role for them.
 ROLE_BY_USER: Final[Mapping[str, str]] = {
     _S3_CSI: "the buckets that pods mount",
     "external-dns": "the hosted zones that it manages",
@@ -113,7 +113,7 @@ def makes_node_role(plan: Plan) -> bool:
 
 
 def watches_alarms(plan: Plan) -> bool:
-    """Return whether updates of some group with hpkit's execution role are rolled back by alarms."""
+    """Return whether alarms roll back updates of some group with hpkit's execution role."""
     return any(group.spec.execution_role is None and group.spec.auto_rollback_alarms for group in created_groups(plan))
 
 
@@ -140,23 +140,23 @@ def makes_keda_role(plan: Plan) -> bool:
 
 
 def makes_inference_keda(plan: Plan) -> bool:
-    """Return whether the inference operator brings KEDA: unless hpkit installs one, as one is enough."""
+    """Return whether the inference operator installs KEDA: only if hpkit installs none, because one is enough."""
     return plan.spec.inference is not None and not (plan.spec.autoscaling and plan.spec.autoscaling.keda)
 
 
 def makes_bucket(plan: Plan) -> bool:
-    """Return whether lifecycle scripts need a bucket that is not there."""
+    """Return whether lifecycle scripts require a bucket that doesn't exist."""
     there = plan.spec.storage.existing if plan.spec.storage else None
     return there is None and any(group.spec.has_lifecycle for group in created_groups(plan))
 
 
 def makes_certificate_bucket(plan: Plan) -> bool:
-    """Return whether the inference operator's certificates need a bucket that is not there."""
+    """Return whether the inference operator's certificates require a bucket that doesn't exist."""
     return plan.spec.inference is not None and plan.spec.inference.tls_certificate_bucket is None
 
 
 def makes_script(plan: Plan) -> bool:
-    """Return whether hpkit's own script is uploaded: into a bucket of hpkit always, else for groups that run it."""
+    """Return whether hpkit's own script is uploaded: always to hpkit's bucket, otherwise if a group runs it."""
     return makes_bucket(plan) or any(group.spec.runs_kits_script for group in created_groups(plan))
 
 
@@ -166,7 +166,7 @@ def verified_scripts(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:
-    """Return whether hpkit makes a role for an add-on's pods."""
+    """Return whether hpkit creates a role for an add-on's pods."""
     if addon.role is not None or addon.service_account_role_arn is not None or not addon.pod_identity:
         return False
     observability, storage = plan.spec.observability, plan.spec.storage
@@ -181,7 +181,7 @@ def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:
 
 
 def made_roles(plan: Plan) -> list[MadeRole]:
-    """Return the roles that the program makes, without their names."""
+    """Return the roles that the program creates, without their names."""
     observability = plan.spec.observability
     roles = []
     if plan.spec.eks.existing is None:
@@ -197,7 +197,7 @@ def made_roles(plan: Plan) -> list[MadeRole]:
         # Of the load balancer controller, and of KEDA.
         roles += [MadeRole((), inline=True)] * (2 if makes_inference_keda(plan) else 1)
     if plan.spec.spaces is not None:
-        # Of what connects a space by Systems Manager, and of the router.
+        # Roles for connecting spaces by Systems Manager, and for the router.
         roles += [MadeRole((), inline=True)] * (plan.spec.spaces.remote_access + (plan.spec.spaces.web_ui is not None))
     roles += [MadeRole((), inline=True) for team in plan.teams if team.made_role]
     pods = [POD_ACCOUNTS[addon.name] for addon in plan.addons if makes_pod_role(plan, addon)]
@@ -206,7 +206,7 @@ def made_roles(plan: Plan) -> list[MadeRole]:
 
 
 def is_associated(plan: Plan, addon: AddonPlan) -> bool:
-    """Return whether hpkit lets an add-on's pods take a role by EKS Pod Identity."""
+    """Return whether hpkit gives an add-on's pods a role through EKS Pod Identity."""
     return makes_pod_role(plan, addon) or (addon.role is not None and addon.name in POD_ACCOUNTS)
 
 

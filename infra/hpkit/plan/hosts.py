@@ -1,4 +1,4 @@
-"""Instance groups whose nodes run the pods of add-ons: what an `up` waits for."""
+"""Instance groups whose nodes run the pods of add-ons: an `up` waits for them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def taints_against_addons(group: InstanceGroup) -> list[str]:
 
 
 def awaited_groups(plan: Plan) -> tuple[InstanceGroup, ...]:
-    """Return the groups that add-ons need: those without accelerators, if there are any with nodes.
+    """Return the groups that add-ons need: groups without accelerators, if any of them have nodes.
 
-    Else those without deep health checks, which take hours. Nothing where only Karpenter adds nodes.
+    Otherwise, those without deep health checks, which take hours. Empty if only Karpenter adds nodes.
     """
     static = [group.spec for group in plan.groups if not group.autoscaled and group.spec.instance_count]
     open_groups = [group for group in static if not taints_against_addons(group)]

@@ -1,4 +1,4 @@
-"""What Karpenter is given: the spec of each HyperpodNodeClass and NodePool."""
+"""The specs of HyperpodNodeClasses and NodePools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of what a file system is to the teams inside the cluster."""
+"""Names of a file system's objects for teams in the cluster."""
 
 from typing import Final
 
@@ -11,9 +11,9 @@ __all__ = ["CLAIM", "FOLDER", "STORAGE_CLASS", "folder_image", "folder_image_sou
 # As the driver's examples and AWS's own modules for HyperPod call them.
 STORAGE_CLASS: Final = "fsx-sc"
 CLAIM: Final = "fsx-claim"
-# The folder on the file system that holds a folder for each team.
+# The folder on the file system that contains a folder per team.
 FOLDER: Final = "teams"
-# The tag is built anew with each base image; the digest is that of docker-library/repo-info, busybox/remote/1.37.0.md.
+# The tag is rebuilt with each base image; the digest is from docker-library/repo-info, busybox/remote/1.37.0.md.
 _FOLDER_IMAGE: Final = (
     "public.ecr.aws/docker/library/busybox:1.37.0"
     "@sha256:9db7b59979c38555a39def84a31fb98b5296952f9e3afd4f6f11f05b07adfab0"
@@ -30,7 +30,7 @@ def folder_image(spec: Environment) -> str | None:
 
 
 def folder_image_source(spec: Environment) -> str:
-    """Return where that image comes from before it is copied to a mirror."""
+    """Return the image's source before it's copied to a mirror."""
     lustre = spec.storage.lustre if spec.storage else None
     return (lustre.image if lustre else None) or _FOLDER_IMAGE
 
@@ -41,5 +41,5 @@ def has_team_volumes(plan: Plan) -> bool:
 
 
 def volume_name(team: TeamPlan) -> str:
-    """Return the name of a team's PersistentVolume, which belongs to no namespace."""
+    """Return the name of a team's PersistentVolume, which isn't namespaced."""
     return f"fsx-{team.namespace}"

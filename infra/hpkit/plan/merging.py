@@ -7,7 +7,7 @@ __all__ = ["merged"]
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return base with over laid on it, map by map; what is no map is replaced whole."""
+    """Return base merged with over, map by map; other values are replaced."""
     result = dict(base)
     for key, value in over.items():
         before = result.get(key)

@@ -33,7 +33,7 @@ __all__ = [
     "ZonePlan",
 ]
 
-# How the service names what it makes of a team.
+# The service's names of the objects that it creates for a team.
 NAMESPACE_PREFIX: Final = "hyperpod-ns-"
 CLUSTER_QUEUE_SUFFIX: Final = "-clusterqueue"
 # What Pod Security enforces in a team's namespace.
@@ -50,10 +50,10 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class QuotaResource:
-    """What a team reserves of one instance type, shares already turned into whole instances.
+    """A team's reservation of one instance type, with shares converted to whole instances.
 
-    The API's ComputeQuotaResource. path says where it was written; share is kept for display. An elastic one counts on
-    Karpenter.
+    The API's ComputeQuotaResource. path is its position in the file; share is kept for display. An elastic one relies
+    on Karpenter.
     """
 
     instance_type: str
@@ -70,10 +70,10 @@ class QuotaResource:
 
 @dataclass(frozen=True, slots=True)
 class TeamPlan:
-    """A team that has quota in this environment, with the names the service gives its objects.
+    """A team that has quota in this environment, with the service's names of its objects.
 
-    spec: the team as the file has it, with the environment's overrides. named: what the file calls its quota, where
-    that is not the team's name. made_role: ARN of the role that the program makes for the team, which is a member.
+    spec: the team in the file, with the environment's overrides. named: the quota's name in the file, if it isn't the
+    team's name. made_role: ARN of the role that the program creates for the team, which is a member.
     """
 
     spec: Team
@@ -104,7 +104,7 @@ class TeamPlan:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace that the service makes for the team."""
+        """Return the namespace that the service creates for the team."""
         return f"{NAMESPACE_PREFIX}{self.name}"
 
     @property
@@ -130,21 +130,21 @@ class TeamPlan:
 
     @property
     def lends(self) -> bool:
-        """Return whether the team's idle quota may be used by others."""
+        """Return whether other teams can use the team's idle quota."""
         return self.spec.sharing.strategy != "DontLend"
 
     @property
     def borrows(self) -> bool:
-        """Return whether the team may use more than its quota."""
+        """Return whether the team can use more than its quota."""
         return self.spec.sharing.strategy == "LendAndBorrow"
 
 
 @dataclass(frozen=True, slots=True)
 class TypeCapacity:
-    """Instances of one type: guaranteed stands always, maximum is what Karpenter may grow to.
+    """Instances of one type: guaranteed ones always run; maximum is what Karpenter can grow to.
 
-    maximum is None where no NodePool limit bounds it. groups and pools name who contributes; standing are the groups
-    whose instances are the guaranteed ones.
+    maximum is None if no NodePool limit bounds it. groups and pools are the contributors; standing are the groups with
+    the guaranteed instances.
     """
 
     guaranteed: int
@@ -184,7 +184,7 @@ class GroupPlan:
 
     @property
     def autoscaled(self) -> bool:
-        """Return whether Karpenter owns the group's count."""
+        """Return whether Karpenter manages the group's count."""
         return self.node_class is not None
 
 
@@ -203,7 +203,7 @@ class RestrictedGroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class NodePoolPlan:
-    """A NodePool with the instance types and zones that are left when its requirements are applied."""
+    """A NodePool with the instance types and zones that match its requirements."""
 
     spec: NodePool
     instance_types: tuple[str, ...]
@@ -228,7 +228,7 @@ class AddonPlan:
 
 @dataclass(frozen=True, slots=True)
 class DependenciesPlan:
-    """The chart of what HyperPod expects: a path in the project or an `oci://` reference, with all its values."""
+    """The chart that HyperPod requires: a path in the project or an `oci://` reference, with all its values."""
 
     chart: str
     version: str | None
@@ -239,9 +239,9 @@ class DependenciesPlan:
 class Plan:
     """Everything that the program creates for one environment of one organization.
 
-    groups are the ordinary ones, of which capacity and quotas are. For an existing cluster, spec has no autoscaling.
-    topology_aware_scheduling is whether hpkit switches it on; where it manages it at all says manages_topology.
-    dependencies: the chart that is installed before the cluster, None where the EKS cluster has it.
+    groups are the ordinary ones, which capacity and quotas count. For an existing cluster, spec has no autoscaling.
+    topology_aware_scheduling is whether hpkit turns it on; manages_topology is whether hpkit manages it at all.
+    dependencies: the chart that is installed before the cluster, None if the EKS cluster has it.
     """
 
     organization: str
@@ -293,7 +293,7 @@ class Plan:
 
     @property
     def gang_scheduling(self) -> GangScheduling | None:
-        """Return how hpkit sets gang scheduling, on or off; None where it leaves it as it is."""
+        """Return how hpkit sets gang scheduling, on or off; None if it doesn't change it."""
         governance = self.spec.governance
         if governance is None or governance.installed:
             return None
@@ -303,7 +303,7 @@ class Plan:
 
     @property
     def manages_topology(self) -> bool:
-        """Return whether hpkit switches topology-aware scheduling, on or off."""
+        """Return whether hpkit turns topology-aware scheduling on or off."""
         governance = self.spec.governance
         if governance is None or governance.installed:
             return False

@@ -23,7 +23,7 @@ __all__ = [
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
-# What the EventBridge rules of a cluster report: its status, health of its nodes, and other events.
+# The subjects of a cluster's EventBridge rules: its status, node health, and other events.
 EVENT_RULES = ("cluster-status", "node-health", "cluster-event")
 _ROLE_LIMIT = 64
 _BUCKET_LIMIT = 63
@@ -33,7 +33,7 @@ _HASH_LENGTH = 6
 
 
 def bounded(name: str, limit: int) -> str:
-    """Return the name; one over the limit is cut, and told from others by six digits of its hash."""
+    """Return the name. If it exceeds the limit, it's cut and gets six digits of its hash."""
     if len(name) <= limit:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
@@ -46,7 +46,7 @@ def role_name(plan: Plan, purpose: str) -> str:
 
 
 def member_role_name(stack: str, region: str, team: str) -> str:
-    """Return the name of the role that the program makes for a team's members (64 characters at most)."""
+    """Return the name of the role that the program creates for a team's members (at most 64 characters)."""
     return bounded(f"{stack}-{region}-team-{team}", _ROLE_LIMIT)
 
 
@@ -54,7 +54,7 @@ def bucket_name(plan: Plan, account: str) -> str:
     """Return the name of the lifecycle bucket.
 
     The managed policy AmazonSageMakerClusterInstanceRolePolicy lets nodes read buckets whose names begin with
-    `sagemaker-`. Names are global, so account and region are part of it (63 characters at most).
+    `sagemaker-`. Names are global, so they contain account and region (at most 63 characters).
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
@@ -94,9 +94,9 @@ def event_rule_name(plan: Plan, purpose: str) -> str:
 
 
 def grafana_topic_arn(plan: Plan, account: str) -> str | None:
-    """Return the SNS topic that Grafana's alert rules notify, None where it has none; account: 12 digits.
+    """Return the SNS topic of Grafana's alert rules, None without one; account: 12 digits.
 
-    That of `grafanaAlerts`, else that of `alerts`, which the program makes where it is given emails.
+    This is the topic of `grafanaAlerts`, or of `alerts`, which the program creates if emails are given.
     """
     spec = plan.spec.observability
     if spec is None or spec.grafana_alerts is None:
@@ -107,12 +107,12 @@ def grafana_topic_arn(plan: Plan, account: str) -> str | None:
 
 
 def log_group(plan: Plan) -> str:
-    """Return the name of the log group that EKS writes control-plane logs to; nobody can choose it."""
+    """Return the name of the log group to which EKS writes control-plane logs; it can't be chosen."""
     return f"/aws/eks/{plan.stack}/cluster"
 
 
 def partition_of(region: str) -> str:
-    """Return the partition that a region belongs to, by how regions are named.
+    """Return a region's partition, derived from the region's name.
 
     Source: AWS General Reference, Amazon Resource Names.
     """
@@ -121,7 +121,7 @@ def partition_of(region: str) -> str:
 
 
 def short_type(token: str) -> str:
-    """Return a type's token in few words: `ec2.Subnet` of `aws:ec2/subnet:Subnet`."""
+    """Return a short form of a type's token: `ec2.Subnet` for `aws:ec2/subnet:Subnet`."""
     package, _, rest = token.partition(":")
     module, _, name = rest.rpartition(":")
     return f"{module.partition('/')[0] if package == 'aws' else package}.{name}"

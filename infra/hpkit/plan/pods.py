@@ -1,6 +1,6 @@
-"""What a pod asks for, and which nodes it may go to, by its specification: rules of Kubernetes and of Kueue.
+"""A pod's requests, and the nodes that its specification allows, by the rules of Kubernetes and Kueue.
 
-Forgiving: a specification that a person wrote may hold anything, and what cannot be read counts for nothing.
+Lenient: user-written specifications can contain anything, and unreadable parts are ignored.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Convert = Callable[[str, object], Number]
 
 
 def pod_requests(spec: Mapping[str, Any], amount: Convert[Number]) -> dict[str, Number]:
-    """Return what a pod requests: the sum of its containers, or an init container that requests more.
+    """Return a pod's requests: the sum of its containers, or an init container that requests more.
 
-    amount: returns the quantity of a resource that is written there. A limit without a request is one (Kubernetes,
-    Resource Management for Pods and Containers). An init container that always restarts runs together with the others
-    (Sidecar Containers).
+    amount: returns the given quantity of a resource. A limit without a request counts as one (Kubernetes, Resource
+    Management for Pods and Containers). An init container that always restarts runs together with the others (Sidecar
+    Containers).
     """
     first: list[Mapping[Any, Any]] = list(_mappings(spec.get("initContainers")))
     beside: list[Mapping[Any, Any]] = [each for each in first if each.get("restartPolicy") == "Always"]
@@ -65,9 +65,9 @@ def _of_container(container: Mapping[str, Any], amount: Convert[Number]) -> dict
 
 
 def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collection[str]) -> bool:
-    """Return whether a pod's node selector and required node affinity admit nodes of some labels.
+    """Return whether a pod's node selector and required node affinity admit nodes with these labels.
 
-    keys: the labels that are looked at; what is asked of others does not count (Kueue 0.19.2, flavorSelector of
+    keys: the labels that are checked; requirements on others are ignored (Kueue 0.19.2, flavorSelector of
     pkg/scheduler/flavorassigner).
     """
     selected = _mapping(spec.get("nodeSelector"))

@@ -1,4 +1,4 @@
-"""Who is who: IAM principals by what names them in every ARN, and what the file lets them do."""
+"""IAM principals: how ARNs identify them, and what the file allows them to do."""
 
 from hpkit.config.governance import Team, TeamOverride
 from hpkit.config.member_role import MemberRole
@@ -23,10 +23,10 @@ Principal = tuple[str, str]
 
 
 def principal_of(arn: str) -> Principal:
-    """Return account and name of the role of an ARN, be it the role's or that of a session, which lacks its path.
+    """Return account and name of the role in an ARN of a role or a session; a session's ARN lacks the role's path.
 
-    A name is a role's alone in its account, whatever its path (IAM user guide, "IAM identifiers"). For a user or the
-    root, whom no file names, it is the whole resource part of the ARN.
+    A role's name is unique in its account, regardless of its path (IAM user guide, "IAM identifiers"). For a user or
+    the root user, which files don't contain, it's the whole resource part of the ARN.
     """
     account, resource = arn.split(":", 5)[4:]
     parts = resource.split("/")
@@ -34,17 +34,17 @@ def principal_of(arn: str) -> Principal:
 
 
 def admits(environment: Environment, role: str) -> bool:
-    """Return whether a role can be a member: one of the environment's account, or any if it names no account."""
+    """Return whether a role can be a member: it's in the environment's account, or the environment states none."""
     return environment.account is None or principal_of(role)[0] == environment.account
 
 
 def member_role_of(team: Team, override: TeamOverride) -> MemberRole | None:
-    """Return who can assume the role that a team gets; None if an override names the members instead."""
+    """Return who can assume the role that a team gets; None if an override lists the members instead."""
     return override.member_role or (team.member_role if override.members is None else None)
 
 
 def made_role_arn(organization: str, environment: str, spec: Environment, team: Team) -> str | None:
-    """Return the ARN of the role that the program makes for a team; None where the file doesn't say the account."""
+    """Return the ARN of the role that the program creates for a team; None if the file doesn't state the account."""
     if spec.account is None:
         return None
     name = member_role_name(f"{organization}-{environment}", spec.region, team.name)
@@ -52,12 +52,12 @@ def made_role_arn(organization: str, environment: str, spec: Environment, team: 
 
 
 def is_administrator(plan: Plan, arn: str) -> bool:
-    """Say whether the file names the principal of an ARN among `eks.administrators`."""
+    """Return whether `eks.administrators` in the file lists the principal of an ARN."""
     return principal_of(arn) in {principal_of(each) for each in plan.spec.eks.administrators}
 
 
 def is_deployer(plan: Plan, arn: str) -> bool:
-    """Say whether the principal of an ARN may deploy as far as the file says: any may where it names nobody."""
+    """Return whether the file allows the principal of an ARN to deploy: without `deployers`, anyone can."""
     named = {principal_of(each) for each in plan.spec.deployers}
     return not named or principal_of(arn) in named or is_administrator(plan, arn)
 
@@ -65,8 +65,8 @@ def is_deployer(plan: Plan, arn: str) -> bool:
 def writers_of(plan: Plan, caller: str) -> tuple[str, ...]:
     """Return who may write to the lifecycle bucket, as patterns of `aws:PrincipalArn`.
 
-    These are the principals that the file names. The caller is added if the file names no deployer and the caller isn't
-    an administrator. Administrators of the cluster are root on its nodes anyway, and can repair a deployer's lockout.
+    These are the principals in the file. The caller is added if the file lists no deployer and the caller isn't an
+    administrator. Administrators of the cluster are root on its nodes anyway, and can repair a deployer's lockout.
     """
     principals = (*plan.spec.deployers, *plan.spec.eks.administrators)
     if plan.spec.deployers or is_administrator(plan, caller):
@@ -75,7 +75,7 @@ def writers_of(plan: Plan, caller: str) -> tuple[str, ...]:
 
 
 def _patterns(arn: str) -> tuple[str, ...]:
-    """Return what `aws:PrincipalArn` may be of the principal of an ARN: that of a session lacks the role's path.
+    """Return the possible `aws:PrincipalArn` of an ARN's principal: a session's ARN lacks the role's path.
 
     Source: IAM user guide, global condition keys, aws:PrincipalArn.
     """
@@ -88,7 +88,7 @@ def _patterns(arn: str) -> tuple[str, ...]:
 
 
 def is_viewer(plan: Plan, arn: str) -> bool:
-    """Say whether the file names the principal of an ARN among `eks.viewers`."""
+    """Return whether `eks.viewers` in the file lists the principal of an ARN."""
     return principal_of(arn) in {principal_of(each) for each in plan.spec.eks.viewers}
 
 

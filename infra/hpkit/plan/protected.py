@@ -1,6 +1,6 @@
-"""What of an environment must not go by accident, in the words of messages: what it is, and what goes with it.
+"""Resources that must not be deleted by accident, as texts for messages: what each is, and what is deleted with it.
 
-Why it would go is nobody's question here: the guards of the program compare what is live.
+The program's guards find out whether they would be deleted, by comparing live resources.
 """
 
 from typing import Final
@@ -21,23 +21,23 @@ __all__ = [
     "places_of",
 ]
 
-# What the chart of what HyperPod expects is called, in the cluster and in `allowDelete.addons`.
+# The name of the dependencies chart, in the cluster and in `allowDelete.addons`.
 DEPENDENCIES: Final = "hyperpod-dependencies"
 _CHART: Final = (
     "the dependencies chart with device plugins (no pod gets a GPU without one), the health-monitoring agent (no "
     "failed node is found) and the operators of training jobs"
 )
-# What is replaced with each: all that stands after it.
+# What is replaced together with each: everything that depends on it.
 _NESTED = ("vpc", "eks", "cluster")
 
 
 def kept(plan: Plan, name: str) -> bool:
-    """Return whether a thing, by its name in `allowReplace`, must stay."""
+    """Return whether a resource, by its name in `allowReplace`, must be kept."""
     return name not in plan.spec.allow_replace
 
 
 def contents_of(plan: Plan) -> dict[str, str]:
-    """Return what each thing is that the environment makes, with what goes with it, by its name in `allowReplace`."""
+    """Return each protected resource of the environment and what is deleted with it, by its name in `allowReplace`."""
     spec, stack = plan.spec, plan.stack
     if spec.cluster.existing:
         return {}
@@ -64,17 +64,17 @@ def contents_of(plan: Plan) -> dict[str, str]:
 
 
 def nested_of(plan: Plan) -> tuple[str, ...]:
-    """Return the names of what depends on one another, as far as the environment creates it."""
+    """Return the names of resources that depend on one another, as far as the environment creates them."""
     contents = contents_of(plan)
     return tuple(name for name in _NESTED if name in contents)
 
 
 def places_of(plan: Plan) -> dict[str, str]:
-    """Return where each group is, by names that the guard compares with the previous ones.
+    """Return the places of each group, as names that the guard compares with the previous ones.
 
-    A group that is added, removed, or gets another zone shares no name with the previous ones, so it may change.
-    The live ids of subnets would do too, but `up` knows them only once the new subnets exist. AWS couldn't undo that,
-    since two subnets cannot have the same addresses. Existing subnets have ids, which the plugin compares.
+    A group that is added, removed, or gets another zone has no name in common with the previous ones, so it can change.
+    The live IDs of subnets would do too, but `up` knows them only after it created the new subnets. AWS couldn't undo
+    that, because two subnets can't have the same addresses. Existing subnets have IDs, which the plugin compares.
     """
     if plan.spec.network.existing is not None:
         return {}
@@ -88,9 +88,11 @@ def places_of(plan: Plan) -> dict[str, str]:
 
 
 def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
-    """Return the parts that only leave by name, as `teams/nlp`: what each is called live, and what goes with it.
+    """Return the parts that are deleted by name, such as `teams/nlp`.
 
-    A part that is called otherwise is another one to the API: the old one goes with what it holds.
+    Each part's live name, and what is deleted with it.
+
+    If a part's name changes, it's another part for the API, and the old one is deleted with its contents.
     """
     parts = {
         f"teams/{team.name}": (team.quota_name, f"the quota of {team.name} with its queue and all pending tasks")
@@ -128,7 +130,7 @@ def leaving_teams(plan: Plan) -> tuple[str, ...]:
 
 
 def _nat_gateways(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the NAT gateways that hpkit makes: one by itself, or one per zone."""
+    """Return the names of the NAT gateways that hpkit creates: a single one, or one per zone."""
     if not plan.network.nat_gateways or plan.spec.network.existing is not None:
         return ()
     if plan.spec.network.nat_gateways == "Single":

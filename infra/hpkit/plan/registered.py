@@ -1,6 +1,6 @@
-"""Where an organization file states what a resource is registered with: from resource and input to the file's setting.
+"""Maps registered inputs to settings: from resource and input to the setting in the organization file.
 
-Does not: say whether the file states it; a reader falls back to the nearest setting above.
+The file might not contain the setting; readers then use the nearest setting above it.
 """
 
 import re
@@ -50,8 +50,8 @@ class Registered:
 def config_path(plan: Plan, resource: Registered | None, property_path: str = "") -> Path:
     """Return the path of the setting that an input comes from, or of the section that describes the resource.
 
-    property_path: the input, with items of lists by name, as `instanceGroups[gpu].instanceCount`; empty for the
-    resource as a whole. The path begins with the environment, except for tags, which all environments share.
+    property_path: the input, with list items by name, such as `instanceGroups[gpu].instanceCount`; empty for the whole
+    resource. The path begins with the environment, except for tags, which all environments share.
     """
     environment: Path = ("environments", plan.environment)
     if property_path == "tags":

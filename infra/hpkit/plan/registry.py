@@ -22,14 +22,14 @@ __all__ = [
     "repository_prefix",
 ]
 
-# Amazon ECR user guide, "Amazon ECR interface VPC endpoints": layers come from S3, by its gateway endpoint.
+# Amazon ECR user guide, "Amazon ECR interface VPC endpoints": layers come from S3, through its gateway endpoint.
 NEEDED_ENDPOINTS: Final = ("ecr.api", "ecr.dkr", "s3")
 _IN_ECR: Final = re.compile(
     r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+(?:/(?P<path>.+))?\Z"
 )
 
 
-# Registries whose addresses are on the internet alone.
+# Registries whose addresses are only on the internet.
 _PUBLIC: Final = frozenset(
     ("docker.io", "gcr.io", "ghcr.io", "mcr.microsoft.com", "nvcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io")
 )
@@ -37,7 +37,7 @@ _PUBLIC: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """One repository: its team, what the team calls it, and its whole name in ECR, the same on every run."""
+    """One repository: its team, its name within the team, and its full name in ECR, which never changes."""
 
     team: str
     called: str
@@ -45,12 +45,12 @@ class Repository:
 
     @property
     def key(self) -> str:
-        """Return how `allowDelete` names it, and what it is called in the program."""
+        """Return its name in `allowDelete`, and its name in the program."""
         return f"{self.team}/{self.called}"
 
 
 def repository_prefix(plan: Plan) -> str:
-    """Return what the names of all repositories of the stack begin with: a region has one registry per account."""
+    """Return the prefix of all repositories of the stack: a region has one registry per account."""
     return f"{plan.stack}/"
 
 
@@ -64,9 +64,9 @@ def repositories_of(plan: Plan, team: TeamPlan | None = None) -> tuple[Repositor
 
 
 def pulled_repositories(plan: Plan, account: str) -> tuple[str, ...] | None:
-    """Return the names, with `*` for any, of what nodes pull of the account in its region; None: whatever they want.
+    """Return the names, with `*` for any, that nodes may pull in the account and its region; None: no limit.
 
-    account: 12 digits. Nobody is cut off who did not ask for repositories: without any, all stays as it is.
+    account: 12 digits. Without repositories of teams, nothing is limited.
     """
     if not repositories_of(plan):
         return None
@@ -77,13 +77,13 @@ def pulled_repositories(plan: Plan, account: str) -> tuple[str, ...] | None:
 
 
 def region_of_registry(name: str) -> str | None:
-    """Return the region of a private registry in ECR, None for what is none."""
+    """Return the region of a private registry in ECR, or None."""
     found = _IN_ECR.match(name)
     return found["region"] if found else None
 
 
 def is_out_of_reach(image: str, region: str) -> bool:
-    """Report whether nodes of a closed network can't pull an image: from the internet, or from ECR of another region.
+    """Return whether nodes in a closed network can't pull an image: it's on the internet, or in another region's ECR.
 
     Source: Amazon ECR user guide, "Amazon ECR interface VPC endpoints": they reach no public repository.
     """

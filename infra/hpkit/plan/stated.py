@@ -1,4 +1,4 @@
-"""The instance groups that a file states for a cluster that it doesn't manage, against those that the cluster has."""
+"""Compares the instance groups that a file states for a cluster that it doesn't manage with the cluster's groups."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class LiveGroup:
 
 
 def stated_differences(plan: Plan, live: Mapping[str, LiveGroup]) -> tuple[list[str], list[str]]:
-    """Return what the cluster lacks of the groups that the file states, and what it has in addition.
+    """Return which of the stated groups the cluster lacks, and which groups it has in addition.
 
-    live: the cluster's groups by name. Karpenter owns the count of the groups that it fills, so that isn't compared.
+    live: the cluster's groups by name. Karpenter manages the count of its groups, so that isn't compared.
     """
     lacks, additional = [], []
     for group in plan.groups:

@@ -6,9 +6,9 @@ from hpkit.config.network import ExistingNetwork
 
 __all__ = ["LARGEST_PREFIX", "RANGE_PREFIXES", "control_plane_cidr", "control_plane_subnets", "own_part", "public_cidr"]
 
-# The first sixteenth of the VPC's range is cut into 16 equal blocks: eight for public subnets, eight for the control
-# plane. A zone's block follows from its letter alone, or from the number of its ID, so that a zone added later moves no
-# other.
+# The first sixteenth of the VPC's range is divided into 16 equal blocks: eight for public subnets, eight for the
+# control plane. A zone's block depends only on its letter, or on the number in its ID, so adding a zone doesn't move
+# others.
 _PART = 4
 _CUT = 8
 _HALF = 8
@@ -16,17 +16,17 @@ _HALF = 8
 RANGE_PREFIXES = (16, 28)
 LARGEST_PREFIX = RANGE_PREFIXES[1] - _CUT  # a subnet has 16 addresses at least
 LAST_ZONE = "h"
-_ZONES = 2  # that EKS asks for (Amazon EKS user guide, VPC and subnet considerations)
+_ZONES = 2  # that EKS requires (Amazon EKS user guide, VPC and subnet considerations)
 
 
 def own_part(vpc_cidr: str) -> ipaddress.IPv4Network:
-    """Return the part of the VPC's range that hpkit's own subnets come from; nodes may have the rest."""
+    """Return the part of the VPC's range for hpkit's own subnets; nodes can have the rest."""
     network = ipaddress.IPv4Network(vpc_cidr)
     return next(network.subnets(prefixlen_diff=_PART))
 
 
 def public_cidr(vpc_cidr: str, availability_zone: str) -> str:
-    """Return the range of a zone's public subnet, where its NAT gateway stands."""
+    """Return the range of a zone's public subnet, with its NAT gateway."""
     return _block(vpc_cidr, availability_zone, 0)
 
 
@@ -36,7 +36,10 @@ def control_plane_cidr(vpc_cidr: str, availability_zone: str) -> str:
 
 
 def control_plane_subnets(existing: ExistingNetwork) -> tuple[str, ...]:
-    """Return the control plane's subnets: those named, else of the first two zones, so that a third moves nothing."""
+    """Return the control plane's subnets.
+
+    The given ones, or those of the first two zones, so that a third changes nothing.
+    """
     return existing.control_plane_subnets or tuple(subnet for _, subnet in sorted(existing.subnets.items())[:_ZONES])
 
 

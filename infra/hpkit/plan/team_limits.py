@@ -1,4 +1,4 @@
-"""What the pods of a team may ask for: the file's limits, with the taints and repositories of the environment."""
+"""Limits on a team's pods: those in the file, with the environment's taints and repositories."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ __all__ = [
     "repository_team",
 ]
 
-# A day: a longer grace period is a way to keep instances, not to write a checkpoint.
+# One day: a longer grace period keeps instances rather than saving a checkpoint.
 LONGEST_GRACE: Final = 86_400
 # Names of extended resources; EKS adds a toleration of that key to pods that request one (Kubernetes, admission
 # controllers, ExtendedResourceToleration).
@@ -41,7 +41,7 @@ MIG_PREFIX: Final = "nvidia.com/mig-"
 # The API server adds both to every pod, for 300 seconds (Kubernetes, DefaultTolerationSeconds).
 NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 TOLERATED_SECONDS: Final = 600
-# Taints by which Kubernetes, HyperPod, and Karpenter keep work away from a node. Sources: Kubernetes, "Taints and
+# Taints by which Kubernetes, HyperPod, and Karpenter keep pods away from a node. Sources: Kubernetes, "Taints and
 # Tolerations"; SageMaker developer guide, HyperPod node health; Karpenter, "Disruption".
 _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "sagemaker.amazonaws.com", "karpenter.sh", "karpenter.k8s.aws")
 VOLUMES: Final = (
@@ -57,7 +57,7 @@ VOLUMES: Final = (
 # node's identity.
 MORE_VOLUMES: Final = ("csi", "nfs")
 _PREFIX: Final = "kueue.x-k8s.io/"
-# Labels and annotations of Kueue that users set on work and on pod templates (Kueue 0.19, reference, "Labels and
+# Labels and annotations of Kueue that users set on jobs and on pod templates (Kueue 0.19, reference, "Labels and
 # Annotations"). None of them makes Kueue count less than what runs.
 WORK_KEYS: Final = tuple(
     _PREFIX + name
@@ -104,7 +104,7 @@ REPLICA_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PodLimits:
-    """Limits of all teams of an environment. repositories: what the names of their repositories begin with."""
+    """Limits of all teams of an environment. repositories: the prefix of their repositories' names."""
 
     grace_seconds: int = TeamLimits().termination_grace_period_seconds
     tolerations: tuple[str, ...] = _DEVICES
@@ -130,13 +130,13 @@ def pod_limits(plan: Plan) -> PodLimits:
 
 
 def is_reserved_taint(key: str) -> bool:
-    """Return whether a taint keeps work away from a node that is faulty, being checked, leaving, or reserved."""
+    """Return whether a taint marks a node that is faulty, being checked, being removed, or reserved."""
     domain, slash, _ = key.partition("/")
     return bool(slash) and any(domain == name or domain.endswith(f".{name}") for name in _RESERVED_DOMAINS)
 
 
 def is_kueue_key(key: str) -> bool:
-    """Return whether a label or annotation is Kueue's."""
+    """Return whether a label or annotation belongs to Kueue."""
     return key.partition("/")[0].endswith("kueue.x-k8s.io")
 
 

@@ -7,17 +7,17 @@ from hpkit.config.governance import MOST_ID, UserIds
 
 __all__ = ["SQUASHED", "user_ids_of"]
 
-# `nobody` of the Linux kernel (fs.overflowuid): what root of a client becomes on the file system.
+# `nobody` in the Linux kernel (fs.overflowuid): the user to which root on a client is mapped on the file system.
 SQUASHED: Final = 65534
 _FIRST: Final = 1_000_000
 _COUNT: Final = 1000
 
 
 def user_ids_of(team: str, stated: UserIds | None) -> range:
-    """Return the ids of a team: those of the file, or a range that its name alone determines.
+    """Return a team's IDs: those in the file, or a range that depends only on its name.
 
-    No other team moves it. Two names meet in one of two million ranges with a chance of a four-hundredth for a hundred
-    teams; the validator then asks for `userIds`.
+    Other teams don't change it. Names are mapped to one of two million ranges. With a hundred teams, two of them
+    collide with a probability of 1 in 400; the validator then requires `userIds`.
     """
     if stated is not None:
         return range(stated.first, stated.first + stated.count)

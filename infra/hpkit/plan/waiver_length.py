@@ -1,4 +1,4 @@
-"""How long a waiver may last, of the validator's rules and of the policy pack's alike."""
+"""The maximum length of a waiver, for the validator's rules and the policy pack."""
 
 import datetime
 from typing import Final
@@ -10,5 +10,5 @@ LONGEST_DAYS: Final = 366
 
 
 def is_too_long(until: datetime.date, today: datetime.date) -> bool:
-    """Say whether a waiver ends later than one may that is looked at today."""
+    """Return whether a waiver ends later than allowed as of today."""
     return (until - today).days > LONGEST_DAYS
