@@ -14,6 +14,7 @@ The command line prints the message and exits 1; a traceback is always a bug.
 from collections.abc import Iterable
 
 __all__ = [
+    "UNSUPPORTED",
     "CatalogError",
     "FindingsError",
     "HpkitError",
@@ -22,6 +23,9 @@ __all__ = [
     "SelectionError",
     "ToolError",
 ]
+
+# On Windows, the command line and the Pulumi program end with this.
+UNSUPPORTED = "hpkit runs on Linux, macOS and WSL. Install WSL with `wsl --install`, and run it there"
 
 
 class HpkitError(Exception):

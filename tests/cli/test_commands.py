@@ -3,13 +3,14 @@
 import json
 import re
 import shutil
+import subprocess
 import sys
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli import EXPECTED, SECTIONS, command_lines, commands, main
+from hpkit.cli import EXPECTED, SECTIONS, command_lines, commands
 from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
@@ -325,7 +326,20 @@ def test_the_options_of_two_commands_mean_the_same():
         assert "[FILE]..." in text
 
 
-def test_windows_is_refused_with_what_to_do(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(SystemExit, match=r"Linux, macOS and WSL.*wsl --install"):
-        main()
+# Modules that Windows' Python lacks: an import of one would end before the message.
+WINDOWS = """
+import sys
+sys.modules.update(dict.fromkeys(["fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"]))
+from {module} import {name}
+sys.platform = "win32"
+{name}(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("entry", [("hpkit.cli", "main"), ("hpkit.program.run", "gate", "handson-dev")])
+def test_windows_is_refused_with_what_to_do_instead_of_failing_on_an_import(entry, tmp_path):
+    module, name, *given = entry
+    words = [sys.executable, "-c", WINDOWS.format(module=module, name=name), *given]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert re.search(r"(error|RunError): hpkit runs on Linux, macOS and WSL.*wsl --install", done.stderr), done.stderr

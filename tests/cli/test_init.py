@@ -79,9 +79,18 @@ def test_the_copy_that_the_readmes_sed_leaves_is_not_committed(tmp_path):
     subprocess.run(["git", "-C", tmp_path, "check-ignore", "-q", "stacks/acme.yaml.bak"], check=True)
 
 
-def test_a_dry_run_writes_nothing(tmp_path):
-    assert "would write stacks/acme.yaml" in init(tmp_path, "acme", "--dry-run").output
-    assert list(tmp_path.iterdir()) == []
+def test_a_dry_run_shows_the_tree_and_writes_nothing(tmp_path):
+    (tmp_path / "README.md").write_text("ours")
+    shown = init(tmp_path, "acme", "--dry-run").output.splitlines()
+    assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+    init(tmp_path, "acme")
+    written = {path for path in tmp_path.rglob("*") if path.is_file()}
+    names = [re.sub(r"^[│├└─ ]*| \(kept\)$", "", line) for line in shown[1:-1]]
+    assert sorted(name for name in names if not name.endswith("/")) == sorted(path.name for path in written)
+    start = shown.index("└── stacks/")
+    assert shown[start + 1 : start + 3] == ["    ├── acme.yaml", "    └── schema.json"]
+    assert "├── README.md (kept)" in shown
+    assert shown[-1] == f"{len(written) - 1} of {len(written)} files would be written"
 
 
 def test_differences_are_those_of_the_kits_files_alone(tmp_path):

@@ -238,6 +238,12 @@ def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_t
         said = typed(reviewed)
         assert "models: guarantee of ml.g6e.xlarge 5 → 4" in said
         assert "update hyperpod.ComputeQuota models" in said
+        # With an environment elsewhere, the project names no path: the engine finds the plugin on PATH.
+        settings, plugins, _ = (tmp_path / "Pulumi.yaml").read_text().partition("# Where pip")
+        assert plugins
+        (tmp_path / "Pulumi.yaml").write_text(settings.replace(".venv", str(with_local.parent)))
+        (tmp_path / ".venv").unlink()
+        assert "1 to update" in typed('eval "$(hpkit local env --name acme-dev)"; pulumi preview --stack acme-dev')
     finally:
         # That `hpkit local down` deletes a stack before its instance: tests/test_walk.py.
         typed("hpkit local reset --yes")
@@ -258,7 +264,7 @@ def test_the_template_of_a_release_makes_the_project_that_init_makes(wheel, with
     given = {**pulumi_environment(), "PULUMI_BACKEND_URL": tmp_path.as_uri(), "PULUMI_HOME": str(tmp_path / "home")}
     subprocess.run([*words, "--generate-only", "--yes"], cwd=project, env=given, check=True, timeout=300)
     said = run(with_local, "init", "hyperpod", "--dry-run", cwd=project).stdout
-    assert "kept Pulumi.yaml" in said
-    assert "would write" not in said
+    assert "Pulumi.yaml (kept)" in said
+    assert re.search(r"^0 of \d+ files would be written$", said, re.MULTILINE)
     assert "name: hyperpod\n" in (project / "Pulumi.yaml").read_text()
     assert run(with_local, "validate", cwd=project).stdout.startswith("0 errors")

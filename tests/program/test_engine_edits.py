@@ -5,13 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+import urllib3
 
 from hpkit.changes import change
 from hpkit.program.components.admission import policies_of
 from tests.builders import RANKED
 from tests.changes.advice import runs
 from tests.cli.invoke import hpkit
-from tests.program.cloud import KUEUE, RBAC
+from tests.program.cloud import KUEUE, RBAC, ROOT
 from tests.program.recorder import recorded_from
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -328,3 +329,33 @@ def test_a_node_that_was_deleted_with_the_file_in_step_is_no_change_for_the_next
     assert up.preview("--refresh") == {}
     (gpu,) = (each for each in live.cluster()["InstanceGroups"] if each["InstanceGroupName"] == "gpu")
     assert (gpu["TargetCount"], gpu["CurrentCount"]) == (3, 3)
+
+
+@pytest.mark.nightly
+def test_a_service_quota_that_was_cut_keeps_what_runs_and_refuses_more_as_the_page_of_recovery_says(edit, up, live):
+    def sizes(gpu, john):
+        def change(_, dev):
+            dev["cluster"]["instanceGroups"][0]["instanceCount"] = gpu
+            dev["governance"]["allocations"]["john"][0]["count"] = john
+
+        return change
+
+    def cut(quota):
+        urllib3.request("POST", f"{live.url}/_hpkit/faults", json={"instance-quota": quota})
+
+    page = (ROOT / "docs" / "guides" / "recovery.md").read_text(encoding="utf-8")
+    cut("3@ml.g5.12xlarge")
+    try:
+        assert up.preview("--refresh") == {}
+        edit(sizes(5, 3))
+        refused = up.up(check=False)
+        assert refused.returncode != 0
+        for words in ("ResourceLimitExceeded", "ml.g5.12xlarge for cluster usage", "request a higher SageMaker quota"):
+            assert words in refused.stdout + refused.stderr
+        assert "`ResourceLimitExceeded`" in page
+        assert see_settings(live)["nodes"] == (4, 4)
+        edit(sizes(3, 2))
+        up.up()
+        assert see_settings(live)["nodes"] == (3, 3)
+    finally:
+        cut(None)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,11 @@ import subprocess
 import pytest
 
 from hpkit.adopt.pending import find_ids, is_looked_for, unfinished
+from hpkit.adopt.pulumi_stack import PulumiStack
+from hpkit.errors import ToolError
 from tests.cli.invoke import hpkit
+from tests.program.cloud import ROOT
+from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
@@ -33,6 +38,37 @@ def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finis
     # They are imported by what they join: subnet and route table, route table and destination.
     joined = {"aws:ec2/route:Route", "aws:ec2/routeTableAssociation:RouteTableAssociation"}
     assert differing.keys() <= joined, differing
+
+
+@pytest.mark.nightly
+def test_the_lock_of_a_killed_up_is_released_as_the_page_of_recovery_says(instance, handson, up, tmp_path):
+    page = (ROOT / "docs" / "guides" / "recovery.md").read_text(encoding="utf-8")
+    (release,) = re.findall(r"^\$ (pulumi cancel .*)$", page, re.MULTILINE)
+    (shown,) = re.findall(r"`(the stack is currently locked[^`]*)`", page)
+    begun = [*handson.command("up", "--yes", "--skip-preview")]
+    with (tmp_path / "log").open("w") as log:
+        killed = handson.start("up", "--yes", "--skip-preview", log=log)
+        locks = instance.state_folder / ".pulumi" / "locks"
+        eventually(lambda: any(locks.rglob("handson-dev/*.json")), "no lock")
+        (lock,) = locks.rglob("handson-dev/*.json")
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait(120)
+
+    def typed(words):
+        # Not by `Program`, which lets go of a dead run's lock, as `hpkit local` does.
+        done = subprocess.run(words, cwd=handson._root, env=handson.environment, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = typed(begun)
+    held = json.loads(lock.read_text(encoding="utf-8"))
+    assert (code != 0, shown in said) == (True, True), said
+    assert f"{held['username']}@{held['hostname']} (pid {held['pid']}) at " in said
+    stack = PulumiStack("handson-dev", root=handson._root, environment=handson.environment)
+    with pytest.raises(ToolError, match=f"If no other run is active: `{release}`"):
+        stack.refresh()
+    assert typed(release.split())[0] == 0
+    assert typed(begun)[0] == 0
+    assert handson.preview() == {}
 
 
 @pytest.fixture(scope="module")

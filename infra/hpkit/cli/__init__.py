@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hpkit.cli.output import printable_output
-from hpkit.errors import FindingsError, HpkitError, MissingClusterError, SelectionError, ToolError
+from hpkit.errors import (
+    UNSUPPORTED,
+    FindingsError,
+    HpkitError,
+    MissingClusterError,
+    SelectionError,
+    ToolError,
+)
 from hpkit.extensions import optional_command
 from hpkit.text.spelling import near
 
@@ -266,7 +273,7 @@ def _hpkit() -> None:
 def main() -> None:
     """Run the command line; exit 1 on a failure the user can fix, 2 on misuse."""
     if str(sys.platform) == "win32":
-        sys.exit("error: hpkit runs on Linux, macOS and WSL. Install WSL with `wsl --install`, and run it there")
+        sys.exit(f"error: {UNSUPPORTED}")
     # A command takes seconds. Python's usual garbage collection took a third of `hpkit plan` and freed next to nothing.
     # The pass at the end is useless.
     gc.set_threshold(_OBJECTS_BETWEEN_SEARCHES)

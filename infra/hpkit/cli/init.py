@@ -8,17 +8,19 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import click
 
+from hpkit.cli.tables import console
 from hpkit.config.base import is_name
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load, pulumi_project
 from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, first_environment, project_files
+from hpkit.text.plural import plural
 
 __all__ = ["command"]
 
@@ -38,7 +40,7 @@ _DEFAULT_EXAMPLE = "startup"
 @click.option(
     "--directory", type=click.Path(file_okay=False, path_type=Path), default=".", help="Write to this folder."
 )
-@click.option("--dry-run", is_flag=True, help="List the files, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the files as a tree, and write nothing.")
 @click.option("--diff", "differences", is_flag=True, help="Show what this version would write to an existing project.")
 def command(
     name: str | None,
@@ -147,20 +149,41 @@ def _check(choice: Choice, files: Mapping[str, str]) -> None:
 
 def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
     """Write the files that don't exist yet, and list all of them."""
-    missing = {path: text for path, text in files.items() if not (directory / path).exists()}
-    for path in sorted(files):
-        click.echo(f"{'would write' if dry_run else 'wrote'} {path}" if path in missing else f"kept {path}")
-        if path in missing and not dry_run:
-            (directory / path).parent.mkdir(parents=True, exist_ok=True)
-            (directory / path).write_text(files[path], encoding="utf-8")
     wheel = _wheel()
-    if wheel is not None and not (directory / "wheels" / wheel.name).exists():
-        click.echo(f"{'would write' if dry_run else 'wrote'} wheels/{wheel.name}")
-        if not dry_run:
-            (directory / "wheels").mkdir(exist_ok=True)
-            shutil.copy(wheel, directory / "wheels")
-    if not dry_run:
-        click.echo(f"The next steps are in {directory / 'README.md'}")
+    wheels = {} if wheel is None else {f"wheels/{wheel.name}": wheel}
+    paths = sorted({*files, *wheels})
+    missing = [path for path in paths if not (directory / path).exists()]
+    if dry_run:
+        _show_tree(directory, paths, missing)
+        return
+    for path in paths:
+        click.echo(f"{'wrote' if path in missing else 'kept'} {path}")
+        if path in missing:
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
+            if path in wheels:
+                shutil.copy(wheels[path], directory / path)
+            else:
+                (directory / path).write_text(files[path], encoding="utf-8")
+    click.echo(f"The next steps are in {directory / 'README.md'}")
+
+
+def _show_tree(directory: Path, paths: Sequence[str], missing: Collection[str]) -> None:
+    """Print the project's files as a tree, with a note at those that exist and would be kept."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    root = Tree(Text(str(directory)))
+    branches = {"": root}
+    for path in paths:
+        folder = ""
+        for part in path.split("/")[:-1]:
+            above, folder = folder, f"{folder}{part}/"
+            if folder not in branches:
+                branches[folder] = branches[above].add(Text(f"{part}/"))
+        name = path.rpartition("/")[2]
+        branches[folder].add(Text(name if path in missing else f"{name} (kept)"))
+    console().print(root)
+    click.echo(f"{len(missing)} of {plural(len(paths), 'file')} would be written")
 
 
 def _wheel() -> Path | None:

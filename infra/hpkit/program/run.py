@@ -3,13 +3,14 @@
 import atexit
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pulumi
 
 from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
 from hpkit.checks import Finding
-from hpkit.errors import SelectionError, ToolError
+from hpkit.errors import UNSUPPORTED, SelectionError, ToolError
 from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.program.charts.package import MIRROR, ensure_package
@@ -23,6 +24,8 @@ __all__ = ["Platform", "gate", "run"]
 
 def gate(stack: str) -> Plan:
     """Return the plan of a stack. Report each finding as a diagnostic; raise RunError before anything is registered."""
+    if str(sys.platform) == "win32":
+        raise pulumi.RunError(UNSUPPORTED)
     try:
         loaded = load_stack(stack)
     except SelectionError as error:

@@ -19,6 +19,7 @@ from hpkit_local.aws.services.sagemaker.records import busy, describe, moment, r
 from hpkit_local.aws.services.sagemaker.rules import (
     check_autoscaling,
     check_groups,
+    check_instance_quotas,
     check_references,
     check_vpc,
     refuse,
@@ -57,6 +58,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     check_vpc(ctx, params["VpcConfig"], eks["resourcesVpcConfig"]["vpcId"])
     check_references(ctx, groups, eks["resourcesVpcConfig"]["vpcId"])
     check_training_plans(ctx, {}, groups)
+    check_instance_quotas(ctx, [], groups)
     settings = {member: params[member] for member in SETTINGS if member in params}
     settings.setdefault("NodeRecovery", "Automatic")
     mode = params.get("AutoScaling", {}).get("Mode")

@@ -15,7 +15,14 @@ from hpkit_local.aws.services.ec2.references import Subnet, require_security_gro
 from hpkit_local.aws.services.iam.references import require_role
 from hpkit_local.aws.services.s3.references import require_bucket
 
-__all__ = ["check_autoscaling", "check_groups", "check_references", "check_replacement", "refuse"]
+__all__ = [
+    "check_autoscaling",
+    "check_groups",
+    "check_instance_quotas",
+    "check_references",
+    "check_replacement",
+    "refuse",
+]
 
 RESERVED_PREFIXES = (
     "kubernetes.io/",
@@ -54,6 +61,31 @@ def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
         _check_lifecycle(group)
         _check_kubernetes(group)
         _check_patching(group)
+
+
+def check_instance_quotas(ctx: Context, before: Iterable[Record], after: Iterable[Record]) -> None:
+    """Refuse instances beyond the account's quota: the fault `instance-quota`. Those that run may stay."""
+    groups = [group["spec"] for cluster in ctx.table("clusters").values() for group in cluster["groups"].values()]
+    used = _instances(groups)
+    added = _instances(after)
+    added.subtract(_instances(before))
+    for instance_type, delta in sorted(added.items()):
+        limit = ctx.faults.value("instance-quota", instance_type)
+        if limit is not None and delta > 0 and used[instance_type] + delta > limit:
+            raise ServiceError(
+                "ResourceLimitExceeded",
+                f"The account-level service limit '{instance_type} for cluster usage' is {int(limit)} Instances, with "
+                f"current utilization of {used[instance_type]} Instances and a request delta of {delta} Instances. "
+                "Please use AWS Service Quotas to request an increase for this quota.",
+            )
+
+
+def _instances(groups: Iterable[Record]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for group in groups:
+        if "InstanceType" in group and "Spot" not in group.get("CapacityRequirements", {}):
+            counts[group["InstanceType"]] += group["InstanceCount"]
+    return counts
 
 
 def _check_type(group: Record, *, continuous: bool) -> None:

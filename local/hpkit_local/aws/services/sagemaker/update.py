@@ -13,6 +13,7 @@ from hpkit_local.aws.services.sagemaker.records import busy, describe, nodes_of,
 from hpkit_local.aws.services.sagemaker.rules import (
     check_autoscaling,
     check_groups,
+    check_instance_quotas,
     check_references,
     check_replacement,
     refuse,
@@ -45,6 +46,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     check_references(ctx, merged.values(), _vpc_id(ctx, cluster))
     existing = {name: group["spec"] for name, group in cluster["groups"].items()}
     check_training_plans(ctx, existing, merged.values())
+    check_instance_quotas(ctx, [existing[name] for name in merged if name in existing], merged.values())
     settings = {member: params[member] for member in CHANGEABLE if member in params}
     mode = params.get("AutoScaling", {}).get("Mode") or (cluster["autoscaling"] or {}).get("Mode")
     # Nobody assumes the role of an autoscaler that is off; and a cluster cannot let go of it.
