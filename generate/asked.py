@@ -2,8 +2,8 @@
 
 from functools import cache
 
+from hpkit.catalog import type_calls
 from hpkit.plan.model import Plan
-from hpkit.program.iam.calls import calls
 from hpkit.program.iam.deployer import actions_of, calling_types
 from hpkit.program.iam.rules import actions_of_call
 from hpkit.program.recording import record
@@ -46,11 +46,11 @@ def reasons(stack: str) -> dict[str, str]:
     _, types = _plan_and_types(stack)
     reasons_by_action: dict[str, str] = {}
     for token in sorted(types):
-        for action in calls()[token].service:
+        for action in type_calls()[token].service:
             reasons_by_action.setdefault(action, f"AWS asks for it in the caller's name: `{token}`")
     for words, member in (("the released plugin asks for it", "more"), ("another change asks for it", "calls")):
         for token in sorted(types):
-            resource_calls = calls()[token]
+            resource_calls = type_calls()[token]
             for operation in getattr(resource_calls, member):
                 for action in actions_of_call(f"{resource_calls.api}:{operation}"):
                     reasons_by_action.setdefault(action, f"{words}: `{token}` ({resource_calls.source})")

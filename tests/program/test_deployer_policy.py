@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 import pytest
 
 from generate.examples import example_stacks
+from hpkit.catalog import program_calls, type_calls
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
-from hpkit.program.iam.calls import always, calls
 from hpkit.program.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies, governance_policies
 from hpkit.program.iam.live import live_resources
 from hpkit.program.iam.rules import actions_of_call
@@ -258,7 +258,7 @@ def test_roles_may_be_passed_where_calls_pass_them_and_to_no_other_service(deplo
 
 def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
     plan, types, recorded, live = deployed
-    known_calls = calls()
+    known_calls = type_calls()
     made = {action for call in recorded for action in actions_of_call(name_of(call))}
     declared = {
         action
@@ -285,12 +285,12 @@ def test_the_types_of_the_recording_are_those_that_the_engine_made(deployed):
 def test_calls_of_types_are_recorded_or_declared_by_the_fake_plugin(deployed):
     _, types, recorded, _ = deployed
     made = {name_of(call) for call in recorded} | ON_FAILURE
-    for name in types & calls().keys():
-        known = calls()[name]
+    for name in types & type_calls().keys():
+        known = type_calls()[name]
         declared = {f"{known.api}:{each}" for each in getattr(FAKE_TYPES.get(name), "allowed", ())}
         own = {f"{known.api}:{each}" for each in known.calls}
         assert own <= made | declared, f"{name}: {own - made - declared}"
-    assert always() <= made
+    assert program_calls() <= made
 
 
 @pytest.mark.nightly

@@ -43,12 +43,15 @@ from hpkit.catalog.instances import (
 from hpkit.catalog.karpenter import node_pool_schema
 from hpkit.catalog.metrics import Metric, kueue_metrics_version, metrics
 from hpkit.catalog.nodes import NETWORK_LAYERS, kubelet_reserved
-from hpkit.catalog.replacing import (
+from hpkit.catalog.resource_types import (
+    TypeCalls,
     TypeFacts,
     frozen_of_groups,
     object_facts,
     other_volume_keys,
+    program_calls,
     sticky_of_groups,
+    type_calls,
     type_facts,
 )
 from hpkit.catalog.services import (
@@ -108,6 +111,7 @@ __all__ = [
     "Region",
     "ShapeLimits",
     "Source",
+    "TypeCalls",
     "TypeFacts",
     "addon_pin",
     "addons",
@@ -144,10 +148,12 @@ __all__ = [
     "object_facts",
     "offered_addon",
     "other_volume_keys",
+    "program_calls",
     "region_in_words",
     "regions",
     "sticky_of_groups",
     "topology_gates",
+    "type_calls",
     "type_facts",
     "vpc_endpoints",
 ]

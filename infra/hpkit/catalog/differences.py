@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hpkit.catalog.replacing import TypeFacts
+from hpkit.catalog.resource_types import TypeFacts
 
 __all__ = ["UNKNOWN", "Difference", "differences", "has_unknown"]
 

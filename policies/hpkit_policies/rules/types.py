@@ -6,7 +6,7 @@ Policies don't check what a program does outside resources; reviews of the progr
 from collections.abc import Mapping
 from typing import Final
 
-from hpkit.program.iam.calls import calls
+from hpkit.catalog import type_calls
 from hpkit.text.formatting import listing
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
 from hpkit_policies.rules import iam, network, storage
@@ -62,7 +62,11 @@ def _reason(resource_type: str, package: str) -> str | None:
         if resource_type.endswith("List"):
             return "contains other resources, which the pack doesn't check"
         return _INTERCEPTING.get(resource_type.rpartition(":")[2].removesuffix("Patch"))
-    if package == "aws" and not resource_type.startswith(_PROVIDERS) and resource_type not in _OTHERS | calls().keys():
+    if (
+        package == "aws"
+        and not resource_type.startswith(_PROVIDERS)
+        and resource_type not in _OTHERS | type_calls().keys()
+    ):
         return "hpkit doesn't create, so the pack doesn't check what it grants or runs"
     return None
 

@@ -4,7 +4,7 @@ import pytest
 
 from generate.asked import asked_actions, given_actions, reasons
 from generate.examples import example_stacks
-from hpkit.program.iam.calls import calls
+from hpkit.catalog import type_calls
 from hpkit.program.iam.rules import actions_of_call
 from tests.program.iam.authorization import dependent_actions
 
@@ -49,7 +49,7 @@ def test_what_is_allowed_and_was_not_asked_for_has_its_reason(stack):
 
 def test_what_aws_asks_for_in_the_callers_name_is_said_by_a_document():
     said = set()
-    for known in calls().values():
+    for known in type_calls().values():
         own = {action for operation in known.operations() for action in actions_of_call(operation)}
         said |= set(known.service) - {each for action in own for each in dependent_actions(action)}
     assert said == BY_OTHER_DOCUMENTS.keys()

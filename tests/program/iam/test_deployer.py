@@ -8,11 +8,11 @@ from click.testing import CliRunner
 
 from generate.deployer_policy import FILES
 from generate.examples import example_files
+from hpkit.catalog import type_calls
 from hpkit.cli.deployer_policy import command
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
-from hpkit.program.iam.calls import calls
 from hpkit.program.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies
 from hpkit.program.iam.live import LiveResource
 from hpkit.program.iam.rules import actions_of_call, rules
@@ -249,9 +249,9 @@ def test_the_bucket_of_certificates_may_be_made_and_emptied_and_no_other():
     assert {action for action in emptied["Action"] if "Get" in action} == set(), "nobody who deploys reads them"
 
 
-@pytest.mark.parametrize("token", calls())
+@pytest.mark.parametrize("token", type_calls())
 def test_what_the_reference_says_that_calls_depend_on_is_allowed(token):
-    known = calls()[token]
+    known = type_calls()[token]
     own = {action for call in known.operations() for action in actions_of_call(call)}
     depended = {each for action in own for each in dependent_actions(action)}
     assert depended - own - set(known.service) <= NOT_NEEDED.keys()
@@ -267,7 +267,7 @@ def test_names_of_rules_are_unique_and_every_rule_is_needed_by_some_type():
     assert len({rule.sid for rule in rules()}) == len(rules())
     used = {each["Sid"] for plan in PLANS for each in statements_of(plan)}
     assert {rule.sid for rule in rules() if not {rule.sid, f"{rule.sid}Tag"} & used} == set()
-    assert {name for plan in PLANS for name in types(plan)} == set(calls())
+    assert {name for plan in PLANS for name in types(plan)} == set(type_calls())
 
 
 def test_the_command_prints_documents_that_allow_nothing_until_the_account_is_named(tmp_path, monkeypatch):

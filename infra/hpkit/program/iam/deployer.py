@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import Any, Final
 
+from hpkit.catalog import program_calls, type_calls
 from hpkit.errors import CatalogError
 from hpkit.plan.existing import (
     cluster_role,
@@ -43,7 +44,6 @@ from hpkit.plan.names import (
 )
 from hpkit.plan.registry import repositories_of, repository_prefix
 from hpkit.program.iam.account import AwsAccount, managed_policy
-from hpkit.program.iam.calls import always, calls
 from hpkit.program.iam.documents import bystander_document
 from hpkit.program.iam.live import LiveResource
 from hpkit.program.iam.rules import Rule, actions_of_call, rules
@@ -196,16 +196,18 @@ def calling_types(types: Iterable[str]) -> frozenset[str]:
     Raises CatalogError for one of AWS whose calls nobody wrote down: the policies would lack them.
     """
     calling = {each for each in types if each.startswith(_CALLING) and each not in _CALLS_NOTHING}
-    unknown = sorted(calling - calls().keys())
+    unknown = sorted(calling - type_calls().keys())
     if unknown:
-        raise CatalogError(f"the calls of {', '.join(unknown)} are not known: add them to hpkit/iam/data/calls.yaml")
+        raise CatalogError(
+            f"the calls of {', '.join(unknown)} are unknown; add them to hpkit/catalog/data/resource_types.json"
+        )
     return frozenset(calling)
 
 
 def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
     """Return every IAM action that the stack's types, and services on their behalf, need."""
-    calls_by_type = [calls()[name] for name in types]
-    asked = {*always(), *(call for each in calls_by_type for call in each.operations())}
+    calls_by_type = [type_calls()[name] for name in types]
+    asked = {*program_calls(), *(call for each in calls_by_type for call in each.operations())}
     actions = {action for call in asked for action in actions_of_call(call)}
     actions |= {action for each in calls_by_type for action in each.service}
     if _images(plan):

@@ -12,10 +12,12 @@ from pulumi._types import input_type_types
 from hpkit.catalog import TypeFacts, type_facts
 from hpkit.project import project_root
 
-DATA = json.loads((project_root() / "infra/hpkit/catalog/data/replacing.json").read_text(encoding="utf-8"))
+DATA = json.loads((project_root() / "infra/hpkit/catalog/data/resource_types.json").read_text(encoding="utf-8"))
 URNS = [
     line for file in (project_root() / "tests/program/urns").iterdir() for line in file.read_text("utf-8").splitlines()
 ]
+# What of an entry names no properties.
+NOT_PATHS = ("source", "note", "api", "calls", "more", "service", "autoname")
 REGISTERED = {urn.split("::")[2].rpartition("$")[2] for urn in URNS}
 
 
@@ -47,7 +49,7 @@ def names_of(arguments: type, path: str = "") -> set[str]:
 @pytest.mark.parametrize("token", [each for each in DATA["types"] if each.startswith("aws:")])
 def test_an_entry_names_its_source_and_properties_that_pulumi_aws_has(token):
     entry = DATA["types"][token]
-    named = {path for key, paths in entry.items() if key not in ("source", "autoname") for path in paths}
+    named = {path for key, paths in entry.items() if key not in NOT_PATHS for path in paths}
     assert entry["source"]
     assert named <= names_of(arguments_of(token))
 

@@ -1,4 +1,4 @@
-"""What of each type cannot change in place: a change of it makes the engine delete one resource and make another."""
+"""What is known of each resource type: which changes replace a resource, and which API calls a deployment makes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,16 @@ from typing import Any
 
 from hpkit.catalog.instances import read_data
 
-__all__ = ["TypeFacts", "frozen_of_groups", "object_facts", "sticky_of_groups", "type_facts"]
+__all__ = [
+    "TypeCalls",
+    "TypeFacts",
+    "frozen_of_groups",
+    "object_facts",
+    "program_calls",
+    "sticky_of_groups",
+    "type_calls",
+    "type_facts",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +59,30 @@ class TypeFacts:
         return removed or path in self.immutable or (path in self.grows and _is_lower(new, old))
 
 
+@dataclass(frozen=True, slots=True)
+class TypeCalls:
+    """The calls that create, read, change and delete a type: operations of `api`.
+
+    - calls: those recorded on the local cloud.
+    - more: those that the source of the released plugin adds.
+    - service: IAM actions that the services need from the caller.
+    - source: the file of the plugin's source.
+    """
+
+    api: str
+    calls: tuple[str, ...]
+    more: tuple[str, ...]
+    service: tuple[str, ...]
+    source: str
+
+    def operations(self) -> set[str]:
+        """Return all of its API operations as `api:Operation`."""
+        return {f"{self.api}:{operation}" for operation in (*self.calls, *self.more)}
+
+
 @cache
 def _data() -> Any:
-    return read_data("replacing.json")
+    return read_data("resource_types.json")
 
 
 @cache
@@ -75,6 +105,27 @@ def type_facts(token: str) -> TypeFacts:
         deletes_first=facts.get("deletesFirst", False),
         literal=facts.get("literal", False),
     )
+
+
+@cache
+def type_calls() -> Mapping[str, TypeCalls]:
+    """Return the calls of each type, by its token."""
+    return {
+        token: TypeCalls(
+            entry["api"],
+            tuple(entry["calls"]),
+            tuple(entry.get("more", ())),
+            tuple(entry.get("service", ())),
+            entry["source"],
+        )
+        for token, entry in _data()["types"].items()
+        if "api" in entry
+    }
+
+
+def program_calls() -> frozenset[str]:
+    """Return the calls that the program makes before it registers anything, as `api:Operation`."""
+    return frozenset(_data()["always"])
 
 
 @cache
