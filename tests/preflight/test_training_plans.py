@@ -80,6 +80,25 @@ def test_type_count_and_zone_of_a_plan_fit_the_groups_that_share_it(bought, cloc
     assert row.command == "hpkit aws preflight --stack acme-dev --offerings"
 
 
+def test_each_type_of_a_plan_with_several_is_counted_by_itself():
+    other = "ml.p4d.24xlarge"
+    reserved = [
+        {"InstanceType": kind, "TotalInstanceCount": count, "Status": "Active", "AvailabilityZone": zone}
+        for kind, count, zone in ((TYPE, 2, "us-west-2a"), (other, 6, "us-west-2b"))
+    ]
+    answer = {"Status": "Active", "TotalInstanceCount": 8, "ReservedCapacitySummaries": reserved}
+    there = {"instanceType": other, "availabilityZone": "us-west-2b"}
+
+    def problems(*groups):
+        return [row.fix for row in rows(plan_of(*groups), answer) if row.status != "ok"]
+
+    assert problems(gpu(count=2), gpu("other", count=6, **there)) == []
+    (fix,) = problems(gpu(count=2), gpu("more", count=1), gpu("other", count=5, **there))
+    assert "reserves 2 × ml.p5.48xlarge, and 3 are needed" in fix
+    (fix,) = problems(gpu(count=1, availabilityZone="us-west-2b"))
+    assert "reserves capacity in us-west-2a, and the group is in us-west-2b" in fix
+
+
 def test_a_plan_that_does_not_exist_is_missing_and_one_that_may_not_be_read_is_unknown():
     for code, status in (("ResourceNotFound", "missing"), ("AccessDeniedException", "unknown")):
         (row,) = rows(plan_of(gpu()), FailedCall("sagemaker:DescribeTrainingPlan", code, "no"))

@@ -6,7 +6,7 @@ Sources:
 - SageMaker API reference, DescribeTrainingPlan and ReservedCapacitySummary.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -17,12 +17,18 @@ _ENDED: Final = ("Expired", "Failed")
 
 
 def training_plan_problem(
-    document: Mapping[str, Any], *, instance_types: Collection[str], count: int, zones: Collection[str] = ()
+    document: Mapping[str, Any],
+    *,
+    instance_types: Collection[str],
+    count: int,
+    taken: Iterable[tuple[Collection[str], int]] = (),
+    zones: Collection[str] = (),
 ) -> str | None:
     """Return why a plan can't supply a group, None if it can.
 
     document: what DescribeTrainingPlan returned. instance_types: those that the group can have. count: instances that
-    the group needs in addition to those that it has. zones: availability zones of the group; empty if they are unknown.
+    the group needs in addition to those that it has. taken: the same two of other groups that use the plan. zones:
+    availability zones of the group; empty if they are unknown.
     """
     status, dates = document["Status"], training_plan_dates(document)
     if status == "Expired":
@@ -34,19 +40,30 @@ def training_plan_problem(
     targets = document.get("TargetResources") or [_TARGET]
     if _TARGET not in targets:
         return f"is for {', '.join(targets)}, and a plan can't be used for another target resource"
-    reserved = [each for each in document.get("ReservedCapacitySummaries", ()) if each["Status"] not in _ENDED]
+    taken = list(taken)
     types = reserved_types(document)
     if types and not types.intersection(instance_types):
         return f"reserves {', '.join(sorted(types))}, not {' or '.join(instance_types)}"
+    reserved = [
+        each
+        for each in document.get("ReservedCapacitySummaries", ())
+        if each["Status"] not in _ENDED and each["InstanceType"] in instance_types
+    ]
     places = {each["AvailabilityZone"] for each in reserved if each.get("AvailabilityZone")}
     if places and zones and not places.intersection(zones):
         return f"reserves capacity in {', '.join(sorted(places))}, and the group is in {', '.join(sorted(zones))}"
+    needed = count + sum(number for _, number in taken)
     free = document.get("AvailableInstanceCount")
-    if free is not None and status == "Active" and free < count:
-        return f"has {free} of {document.get('TotalInstanceCount', free)} instances available, and {count} are needed"
+    if free is not None and status == "Active" and free < needed:
+        return f"has {free} of {document.get('TotalInstanceCount', free)} instances available, and {needed} are needed"
     total = document.get("TotalInstanceCount")
-    if total is not None and total < count:
-        return f"reserves {total} instances, and {count} are needed"
+    if total is not None and total < needed:
+        return f"reserves {total} instances, and {needed} are needed"
+    # Blocks of one type may follow each other in time: their sum is the most that can exist at once.
+    total = sum(each["TotalInstanceCount"] for each in reserved)
+    needed = count + sum(number for others, number in taken if set(others) <= set(instance_types))
+    if reserved and total < needed:
+        return f"reserves {total} × {' or '.join(instance_types)}, and {needed} are needed"
     return None
 
 

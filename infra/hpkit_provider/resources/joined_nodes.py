@@ -18,8 +18,8 @@ _GROUP: Final = "sagemaker.amazonaws.com/instance-group-name"
 _HEALTH: Final = "sagemaker.amazonaws.com/node-health-status"
 _PAGE: Final = 500
 _NAMED: Final = 10
-# Instances that leave, or that HyperPod replaces: nobody waits for them.
-_GONE: Final = frozenset({"ShuttingDown", "NotFound"})
+# Instances that leave, for another group for example (MoveClusterNodes), or that HyperPod replaces.
+_GONE: Final = frozenset({"ShuttingDown", "NotFound", "DetachInProgress"})
 _FAILED: Final = "Failure"
 
 
@@ -56,16 +56,20 @@ class JoinedNodes:
     cluster: str
     groups: tuple[str, ...]
     _seen: list[_Instance] = field(default_factory=list)
+    _wanted: dict[str, int] = field(default_factory=dict)
 
     def lacking(self) -> str:
         """Return the groups with nodes that pods can't run on yet, "" if there are none.
 
-        A node that HyperPod reports as failed isn't waited for, as long as its group has others.
+        A node that HyperPod reports as failed isn't waited for, as long as its group has others. Nor is an instance
+        that doesn't exist yet: the cluster waited for it, and HyperPod keeps requesting it.
         """
         try:
             joined = self._joined()
         except Unanswered as error:
             return f"the Kubernetes API isn't usable ({error})"
+        document = self.api.find(self.task, "describe_cluster", ClusterName=self.cluster) or {}
+        self._wanted = {each["InstanceGroupName"]: each["TargetCount"] for each in document.get("InstanceGroups", ())}
         summaries = self.api.pages(
             self.task, "list_cluster_nodes", member="ClusterNodeSummaries", ClusterName=self.cluster, MaxResults=100
         )
@@ -106,6 +110,11 @@ class JoinedNodes:
 
     def _reasons(self) -> list[str]:
         waiting = [str(each) for each in self._seen if each.reason]
+        waiting += [
+            f"{name}: HyperPod has {self._wanted[name] - absent} of {self._wanted[name]} instances"
+            for name in self.groups
+            if (absent := self._absent(name))
+        ]
         more = [f"and {len(waiting) - _NAMED} more"] if len(waiting) > _NAMED else []
         return [*waiting[:_NAMED], *more]
 
@@ -113,9 +122,17 @@ class JoinedNodes:
         nodes = [each for each in self._seen if each.group == name]
         failed = sum(each.status == _FAILED for each in nodes)
         ready = sum(not each.reason for each in nodes)
-        if ready and ready + sum(each.status == _FAILED and bool(each.reason) for each in nodes) == len(nodes):
+        absent = self._absent(name)
+        waiting = sum(each.status != _FAILED and bool(each.reason) for each in nodes)
+        if ready and not waiting:
             return ""
-        return f"{name} {ready}/{len(nodes)} Ready" + (f" ({failed} failed)" if failed else "")
+        details = [f"{failed} failed"] if failed else []
+        details += [f"{absent} without an instance"] if absent else []
+        return f"{name} {ready}/{len(nodes) + absent} Ready" + (f" ({', '.join(details)})" if details else "")
+
+    def _absent(self, name: str) -> int:
+        """Return how many instances a group lacks."""
+        return max(self._wanted.get(name, 0) - sum(each.group == name for each in self._seen), 0)
 
     def _joined(self) -> dict[str, Mapping[str, Any]]:
         """Return the nodes of the groups, by name."""

@@ -236,6 +236,19 @@ def test_when_the_time_is_up_the_run_continues_with_the_nodes_that_are_ready(wor
     assert said[1].startswith(f"These nodes can't run pods; the run continues without them:\n  hyperpod-{second} (gpu)")
 
 
+def test_instances_that_do_not_exist_yet_are_counted_and_named(world, kubernetes, engine):
+    world.endpoint.set_faults(capacity="2@gpu")
+    engine.configure(**world.settings, nodeWaitSeconds="0")
+    arn = engine.up("Cluster", "c", world.cluster(world.group("gpu", 3)))["id"]
+    first, second = instances(world)
+    kubernetes.answers["/api/v1/nodes"] = [listed(node(first)), listed(node(first), node(second))]
+    with waiting(world) as (handler, task, said):
+        handler.create(task, nodes_of(kubernetes, arn, "gpu"))
+    progress, warning, _ = said
+    assert progress == "gpu 1/3 Ready (1 without an instance)"
+    assert warning.endswith("continues without them:\n  gpu: HyperPod has 2 of 3 instances")
+
+
 def test_a_cluster_that_grows_is_not_waited_for_again(world, kubernetes, cluster, engine):
     arn, ids = cluster
     kubernetes.answers["/api/v1/nodes"] = listed(*(node(each) for each in ids["gpu"]))

@@ -1,6 +1,6 @@
 """Training plans are checked before CreateCluster and UpdateCluster, which only say that capacity is missing."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 from hpkit.catalog.training_plans import training_plan_problem
@@ -20,7 +20,7 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
 
     Raises RefusedError with the group, the plan and its dates.
     """
-    needed: Counter[str] = Counter()
+    taken: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
     for name, arn, instance_types, count in _growing(old, new):
         try:
             document = api.find(task, "describe_training_plan", TrainingPlanName=arn)
@@ -32,9 +32,14 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
                 f"Instance group {name} uses training plan {arn}, which doesn't exist. What to do: use the ARN of a "
                 "plan of this account and region, or remove trainingPlanArn."
             )
-        needed[arn] += count
-        zones = _zones(api, task, new, name)
-        problem = training_plan_problem(document, instance_types=instance_types, count=needed[arn], zones=zones)
+        problem = training_plan_problem(
+            document,
+            instance_types=instance_types,
+            count=count,
+            taken=taken[arn],
+            zones=_zones(api, task, new, name),
+        )
+        taken[arn].append((instance_types, count))
         if problem is not None:
             raise RefusedError(
                 f"Instance group {name} needs {count} × {' or '.join(instance_types)}, and training plan {arn} "

@@ -9,6 +9,7 @@ capacity isn't listed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -113,6 +114,7 @@ def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Ite
 
     before: the settings of existing groups by name; groups: those of the request.
     """
+    taken: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
     for group in groups:
         plan = ctx.table("training_plans").get(group.get("TrainingPlanArn", "").rpartition("/")[2])
         former = before.get(group["InstanceGroupName"], {})
@@ -122,9 +124,11 @@ def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Ite
             types = (
                 [group["InstanceType"]] if "InstanceType" in group else group["InstanceRequirements"]["InstanceTypes"]
             )
-            problem = training_plan_problem(_as_answered(_described(ctx, plan)), instance_types=types, count=count)
+            document = _as_answered(_described(ctx, plan))
+            problem = training_plan_problem(document, instance_types=types, count=count, taken=taken[plan["arn"]])
             if problem:
                 raise refuse(f"Instance group '{group['InstanceGroupName']}': training plan {plan['arn']} {problem}")
+            taken[plan["arn"]].append((types, count))
 
 
 def _described(ctx: Context, plan: Record) -> Record:
