@@ -8,7 +8,9 @@ from tests import builders
 
 def organization():
     return builders.organization(
-        teams=[builders.team("nlp")], allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 3}]}
+        teams=[{**builders.team("nlp"), "registry": ["train"], "memberRole": {"permissionSets": ["NLP"]}}],
+        allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 3}]},
+        environment={"account": "123456789012"},
     )
 
 
@@ -36,7 +38,8 @@ def test_nothing_is_lost_and_every_reference_has_its_resource():
     renamed = {urn.replace("urn:pulumi:acme-governance::", "urn:pulumi:acme-dev::") for urn in urns[1]}
     assert before.resources.keys() <= urns[0] | renamed
     assert count == len(before.resources.keys() - urns[0])
-    assert {urn for urn in recording.resources if "Quota" in urn or "AccessEntry" in urn} <= urns[1]
+    leaving = ("ComputeQuota", "AccessEntry", "Repository::", "Role::team-nlp")
+    assert {urn for urn in recording.resources if any(each in urn for each in leaving)} <= urns[1]
     for state, there in zip((source, target), urns, strict=True):
         for each in state["deployment"]["resources"]:
             of_properties = each.get("propertyDependencies", {}).values()

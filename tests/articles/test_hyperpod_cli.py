@@ -152,6 +152,39 @@ def test_a_job_asks_for_whole_instances_and_a_topology(job, api, level):
     assert pod_set["topologyRequest"] == {level: "topology.k8s.aws/network-node-layer-3"}
 
 
+@pytest.fixture
+def priorities(aws, api):
+    """The priority class `training-priority`, which the policy of handson doesn't have."""
+    sagemaker = aws("sagemaker")
+    (policy,) = sagemaker.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
+    identity = {"ClusterSchedulerConfigId": policy["ClusterSchedulerConfigId"]}
+
+    def change(settings, *, there):
+        version = sagemaker.describe_cluster_scheduler_config(**identity)["ClusterSchedulerConfigVersion"]
+        sagemaker.update_cluster_scheduler_config(**identity, TargetVersion=version, SchedulerConfig=settings)
+        path = "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses/training-priority"
+        eventually(lambda: bool(api.find(path)) == there, "the policy is applied")
+
+    before = sagemaker.describe_cluster_scheduler_config(**identity)["SchedulerConfig"]
+    change({**before, "PriorityClasses": [{"Name": "training", "Weight": 90}]}, there=True)
+    yield
+    change(before, there=False)
+
+
+@pytest.mark.usefixtures("priorities")
+def test_a_job_with_a_priority_runs_to_its_end(job, api):
+    ranked = job("ranked", *QUEUED, *ON, "--node-count", "1", "--priority", "training-priority")
+    eventually(lambda: re.search(r"Type: +Completed\n +Status: +True", ranked("describe")), lambda: ranked("describe"))
+    workloads = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads")
+    workload = next(each for each in workloads if each["metadata"]["name"].startswith("hyperpodpytorchjob-ranked"))
+    assert workload["spec"]["priorityClassRef"]["name"] == "training-priority"
+    assert workload["spec"]["priority"] == 90
+    conditions = {each["type"]: each["status"] for each in workload["status"]["conditions"]}
+    assert (conditions["Admitted"], conditions["Finished"]) == ("True", "True")
+    # Its pods stay, for their logs, until it is deleted.
+    assert {each["status"]["phase"] for each in pods_of(api, "ranked")} == {"Succeeded"}
+
+
 def test_a_job_without_a_queue_is_refused(hyp, api):
     said = hyp(
         *("john-scientists", "create", "hyp-pytorch-job", "--job-name", "unqueued", "--namespace", NAMESPACE),

@@ -23,6 +23,8 @@ def changes(program):
 def test_a_stack_is_split_and_a_weight_changes_without_rights_over_the_network(instance, repository):
     live, platform = Live(instance), Program(instance, "handson-dev", root=repository.folder)
     before, data = live.everything(), repository.read("handson")
+    data["teams"][0] |= {"registry": ["train"], "memberRole": {"permissionSets": ["Scientists"]}}
+    repository.write("handson", data)
     platform.up()
     there = live.everything()
     data = split(data)

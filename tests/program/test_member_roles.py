@@ -1,13 +1,16 @@
 """The role that the program makes for a team: who can assume it, what it allows, and how it comes into the cluster."""
 
 import json
+import re
 
 import pytest
 
 from hpkit.config.member_role import MemberRole
+from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import calling_types, deployer_policies
 from hpkit.program.iam.members import trust_of_members
-from tests.builders import organization, team
+from tests.builders import organization, split, team, typed
 from tests.program.recorder import ACCOUNT, recorded_from
 
 ROWS = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
@@ -40,6 +43,23 @@ def test_the_role_allows_what_members_need_and_pushes_to_the_teams_repositories_
     assert [statement["Resource"] for statement in pushes] == [
         [f"arn:aws:ecr:us-west-2:{ACCOUNT}:repository/acme-dev/nlp/train"]
     ]
+
+
+def test_a_stack_that_governs_an_existing_cluster_keeps_names_and_deploys_no_other_roles():
+    teams = [{**team("nlp"), "memberRole": {"permissionSets": ["NLP"]}, "registry": ["train"]}]
+    data = organization(teams=teams, environment={"account": ACCOUNT, "governance": {"allocations": {"nlp": ROWS}}})
+    divided = split(data)
+    governance = recorded_from(divided, "governance")
+    names = [
+        (part.one("iam/role:Role", "team-nlp").inputs["name"], part.one("ecr/repository:Repository").inputs["name"])
+        for part in (recorded_from(data), governance)
+    ]
+    assert names == [("acme-dev-us-west-2-team-nlp", "acme-dev/nlp/train")] * 2
+    plan = derive(typed(divided), "governance")
+    types = calling_types(each.type for each in governance.resources.values())
+    policies = deployer_policies(plan, AwsAccount("aws", "us-west-2", ACCOUNT), types)
+    roles = {found for each in policies for found in re.findall(r"role/acme[^\"]*", json.dumps(each.document))}
+    assert roles == {"role/acme-dev-us-west-2-team-*"}
 
 
 def test_only_whom_the_file_names_can_assume_it(program):

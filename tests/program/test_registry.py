@@ -86,6 +86,12 @@ def test_nodes_pull_all_of_the_account_where_the_file_names_all_of_it(everything
     assert images_of_nodes(recorded_from(wanted)).keys() == {"Images"}
 
 
+def test_nodes_pull_only_what_the_file_names_where_the_teams_are_in_another_stack():
+    program = recorded_from(data(environment={"registry": {"pullFrom": ["acme-dev/*"]}}))
+    arn = f"arn:aws:ecr:us-west-2:{ACCOUNT}:repository/acme-dev/*"
+    assert set(images_of_nodes(program)["OwnImages"]["Resource"]) == {arn}
+
+
 def test_without_repositories_nothing_changes_for_anybody():
     program = recorded_from(data())
     assert images_of_nodes(program).keys() == {"Images"}

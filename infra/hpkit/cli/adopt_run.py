@@ -11,6 +11,7 @@ from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.plan.lustre import has_team_volumes
+from hpkit.plan.names import names_of_teams
 from hpkit.program.teardown import resources_in
 from hpkit.project import project_root
 from hpkit.text.plural import plural
@@ -95,15 +96,16 @@ def _move(source: str, stack: str) -> None:
     from hpkit.adopt.state import moved, undeclared, with_state_only
 
     staying, recording = recorded(plan_of(source)), recorded(plan_of(stack))
-    blockers = [
-        f"{repository.inputs['name']}: a team's repository has the stack's name, and would be replaced with its images"
-        for repository in recording.all("aws:ecr/repository:Repository")
-    ]
-    blockers += [
-        f"{team.made_role}: a role of memberRole has the stack's name, and would be replaced"
-        for team in recording.plan.teams
-        if team.made_role
-    ]
+    blockers = []
+    if names_of_teams(stack, recording.plan.spec) != source:
+        keep = f"would be replaced by one of another name: set governance.policyName of {stack} to {source}"
+        blockers += [
+            f"{repository.inputs['name']}: a team's repository {keep}"
+            for repository in recording.all("aws:ecr/repository:Repository")
+        ]
+        blockers += [
+            f"{team.made_role}: a role of memberRole {keep}" for team in recording.plan.teams if team.made_role
+        ]
     if has_team_volumes(staying.plan):
         blockers.append(f"storage.lustre.teams of {source}: its volumes need the teams in the same stack")
     stop_at(blockers)

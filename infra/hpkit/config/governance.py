@@ -314,7 +314,8 @@ class Governance(Model):
     )
     policy_name: Annotated[str, Api("EntityName")] | None = Field(
         default=None,
-        description="Name of the cluster policy in the API, which can't change. Default: the stack's name.",
+        description="Name of the cluster policy in the API, which can't change. With `cluster.existing`, names of "
+        "repositories and of roles for `memberRole` also begin with it. Default: the stack's name.",
     )
     quota_names: dict[str, Annotated[str, Api("EntityName")]] = Field(
         default={},

@@ -21,8 +21,8 @@ class Registry(Model):
 
     pull_from: tuple[Annotated[str, Field(pattern=_PATTERN, max_length=256)], ...] = Field(
         default=(),
-        description="Other repositories of the account that nodes may pull from, such as `shared/*`. Once a team "
-        "has a repository, nodes pull only from the teams' repositories, these, `imageRegistry` and "
+        description="Other repositories of the account that nodes may pull from, such as `shared/*`. With it, or once "
+        "a team has a repository, nodes pull only from the teams' repositories, these, `imageRegistry` and "
         "warm pools. Other accounts aren't affected.",
     )
     keep_images: int | None = Field(

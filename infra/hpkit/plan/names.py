@@ -2,6 +2,7 @@
 
 import hashlib
 
+from hpkit.config.organization import Environment
 from hpkit.plan.model import Plan
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "inference_role_name",
     "log_group",
     "member_role_name",
+    "names_of_teams",
     "partition_of",
     "role_name",
     "short_type",
@@ -40,14 +42,23 @@ def bounded(name: str, limit: int) -> str:
     return f"{name[: limit - _HASH_LENGTH - 1].rstrip('-')}-{digest}"
 
 
+def names_of_teams(stack: str, spec: Environment) -> str:
+    """Return what the names of members' roles and of repositories begin with: the stack's name.
+
+    For an existing cluster, `policyName` comes first: resources that another stack created keep their names.
+    """
+    named = spec.governance.policy_name if spec.cluster.existing and spec.governance else None
+    return named or stack
+
+
 def role_name(plan: Plan, purpose: str) -> str:
     """Return the name of a role or policy; IAM is global, so the region is part of it (64 characters at most)."""
-    return bounded(f"{plan.stack}-{plan.spec.region}-{purpose}", _ROLE_LIMIT)
+    return bounded(f"{names_of_teams(plan.stack, plan.spec)}-{plan.spec.region}-{purpose}", _ROLE_LIMIT)
 
 
-def member_role_name(stack: str, region: str, team: str) -> str:
+def member_role_name(stack: str, spec: Environment, team: str) -> str:
     """Return the name of the role that the program creates for a team's members (at most 64 characters)."""
-    return bounded(f"{stack}-{region}-team-{team}", _ROLE_LIMIT)
+    return bounded(f"{names_of_teams(stack, spec)}-{spec.region}-team-{team}", _ROLE_LIMIT)
 
 
 def bucket_name(plan: Plan, account: str) -> str:

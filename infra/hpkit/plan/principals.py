@@ -47,7 +47,7 @@ def made_role_arn(organization: str, environment: str, spec: Environment, team: 
     """Return the ARN of the role that the program creates for a team; None if the file doesn't state the account."""
     if spec.account is None:
         return None
-    name = member_role_name(f"{organization}-{environment}", spec.region, team.name)
+    name = member_role_name(f"{organization}-{environment}", spec, team.name)
     return f"arn:{partition_of(spec.region)}:iam::{spec.account}:role/{name}"
 
 

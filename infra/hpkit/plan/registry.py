@@ -10,6 +10,7 @@ from hpkit.config.registry import Registry
 from hpkit.plan.dependencies import with_registry
 from hpkit.plan.lustre import folder_image
 from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.names import names_of_teams
 
 __all__ = [
     "NEEDED_ENDPOINTS",
@@ -51,7 +52,7 @@ class Repository:
 
 def repository_prefix(plan: Plan) -> str:
     """Return the prefix of all repositories of the stack: a region has one registry per account."""
-    return f"{plan.stack}/"
+    return f"{names_of_teams(plan.stack, plan.spec).lower()}/"
 
 
 def repositories_of(plan: Plan, team: TeamPlan | None = None) -> tuple[Repository, ...]:
@@ -66,12 +67,12 @@ def repositories_of(plan: Plan, team: TeamPlan | None = None) -> tuple[Repositor
 def pulled_repositories(plan: Plan, account: str) -> tuple[str, ...] | None:
     """Return the names, with `*` for any, that nodes may pull in the account and its region; None: no limit.
 
-    account: 12 digits. Without repositories of teams, nothing is limited.
+    account: 12 digits. Without repositories of teams and `pullFrom`, nothing is limited.
     """
-    if not repositories_of(plan):
-        return None
     spec = plan.spec
     stated = (spec.registry or Registry()).pull_from
+    if not repositories_of(plan) and not stated:
+        return None
     named = (f"{repository_prefix(plan)}*", *stated, *_named_elsewhere(plan, account, spec.region))
     return None if "*" in named else tuple(dict.fromkeys(named))
 

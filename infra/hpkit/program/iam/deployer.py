@@ -462,7 +462,9 @@ def _made_role_arns(plan: Plan, account: AwsAccount) -> tuple[str, ...]:
 
 def _role_prefix(plan: Plan) -> str:
     """Return what the names of all the stack's roles begin with, also of those that are cut to IAM's limit."""
-    names = (role_name(plan, purpose) for purpose in ("control-plane", "nodes", "x" * 64))
+    # Of an existing cluster, the stack makes members' roles only. Others with such names are another stack's.
+    purposes = ("team-a", "team-b", "team-" + "x" * 64) if plan.spec.cluster.existing else ("a", "b", "x" * 64)
+    names = (role_name(plan, purpose) for purpose in purposes)
     return "".join(
         letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
     )
