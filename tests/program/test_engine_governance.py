@@ -11,7 +11,9 @@ from tests.program.cloud import Live, Program
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
-STATE_ONLY = re.compile(r"ChangeGuard|Readiness|pulumi:providers|hpkit:index|pulumi:pulumi|^(Governance|Scheduling):")
+STATE_ONLY = re.compile(
+    r"ChangeGuard|Readiness|pulumi:providers|hpkit:index|pulumi:pulumi|^(Governance|Scheduling|Registry):"
+)
 WRITES = re.compile(r":(Create|Update|Delete|Put|Attach|Detach|Modify|Authorize|Revoke|Associate|Run)")
 
 
@@ -28,6 +30,8 @@ def test_a_stack_is_split_and_a_weight_changes_without_rights_over_the_network(i
     platform.up()
     there = live.everything()
     data = split(data)
+    # Its nodes pull what they could pull before.
+    data["environments"]["dev"]["registry"] = {"pullFrom": ["handson-dev/*"]}
     repository.write("handson", data)
     governance = Program(instance, "handson-governance", root=repository.folder)
     split_off = ("aws", "adopt", "run", "--stack", "handson-governance", "--from-stack", "handson-dev")
