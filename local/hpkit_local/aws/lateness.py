@@ -49,11 +49,14 @@ LATENESS: Final = {
         "awsome-distributed-training, Terraform: polls for nodes up to 30 min",
     ),
 }
+# At a small latency factor, too, a program that doesn't wait must be refused: its next call comes sooner than this.
+_LEAST_SECONDS: Final = 0.5
 
 
 def late_seconds(ctx: Context, name: str) -> float:
-    """Return how long something stays ineffective here."""
-    return LATENESS[name].seconds * ctx.backend.settings.latency_factor
+    """Return how long something stays ineffective here: nothing does at latency factor 0."""
+    factor = ctx.backend.settings.latency_factor
+    return max(LATENESS[name].seconds * factor, _LEAST_SECONDS) if factor else 0.0
 
 
 def is_effective(ctx: Context, name: str, since: float, *, at: float | None = None) -> bool:

@@ -115,3 +115,12 @@ def test_a_node_runs_before_it_joins_kubernetes(late_cloud: Cloud) -> None:
     late_cloud.join()
     late_cloud.describe()
     assert late_cloud.endpoint.snapshot().joining == set()
+
+
+def test_at_any_latency_factor_a_program_that_does_not_wait_is_refused(served: Any, refused: Refused) -> None:
+    hasty = new_cloud(served, latency_factor=0.001, start=time.time())
+    wanted = {"clusterName": "kube", "namespace": "a", "serviceAccount": "b"}
+    wanted["roleArn"] = hasty.role("new", "pods.eks.amazonaws.com")
+    refused("InvalidParameterException", hasty.eks.create_pod_identity_association, **wanted)
+    hasty.advance(1)
+    hasty.eks.create_pod_identity_association(**wanted)
