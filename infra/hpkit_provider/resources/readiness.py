@@ -28,7 +28,8 @@ __all__ = ["ReadinessHandler"]
 
 _MAX_POLL_SECONDS: Final = 10.0
 _POLL_FRACTION: Final = 0.05
-# AWS names no number: "several seconds" for EKS, "usually less than five minutes" for KMS. In the only public
+# AWS names no number: "several seconds" for EKS (API reference, CreateAccessEntry and CreatePodIdentityAssociation),
+# "usually less than five minutes" for KMS (developer guide, "AWS KMS eventual consistency"). In the only public
 # measurement of the race between a key's policy and CreateCluster, 4 s were enough.
 _SETTLE_SECONDS: Final = 10.0
 _SETTLE_VARIABLE: Final = "HYPERPOD_SETTLE_SECONDS"

@@ -10,7 +10,7 @@ from typing import Final
 
 from hpkit_local.aws.backend import Context, Record
 
-__all__ = ["LATENESS", "Lateness", "is_effective", "late_seconds", "when_effective"]
+__all__ = ["LATENESS", "LEAST_SECONDS", "Lateness", "is_effective", "late_seconds", "when_effective"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ LATENESS: Final = {
     ),
 }
 # At a small latency factor, too, a program that doesn't wait must be refused: its next call comes sooner than this.
-_LEAST_SECONDS: Final = 0.5
+LEAST_SECONDS: Final = 0.5
 
 
 def late_seconds(ctx: Context, name: str) -> float:
     """Return how long something stays ineffective here: nothing does at latency factor 0."""
     factor = ctx.backend.settings.latency_factor
-    return max(LATENESS[name].seconds * factor, _LEAST_SECONDS) if factor else 0.0
+    return max(LATENESS[name].seconds * factor, LEAST_SECONDS) if factor else 0.0
 
 
 def is_effective(ctx: Context, name: str, since: float, *, at: float | None = None) -> bool:
