@@ -409,11 +409,19 @@ def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
     for file in loaded:
         for finding in file.listed_findings:
             is_shared = bool(finding.path) and finding.file == file.document.defaults
-            users.setdefault(finding, []).extend([file.file] if is_shared else [])
+            users.setdefault(finding, []).extend([_use(file, finding)] if is_shared else [])
     return [
         replace(finding, message=f"{finding.message}; used by {listing(files)}") if files else finding
         for finding, files in users.items()
     ]
+
+
+def _use(loaded: Loaded, finding: Finding) -> str:
+    """Return where an organization file uses a shared default: its environment, or its key `defaults`."""
+    of_environment = finding.path.split(".")[:2]
+    path = tuple(of_environment) if of_environment[0] == "environments" else ("defaults",)
+    mark = loaded.document.locate(path, key=True)
+    return f"{loaded.file}:{mark.line}"
 
 
 def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:

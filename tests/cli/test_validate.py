@@ -185,7 +185,13 @@ def test_a_default_of_several_organizations_is_listed_once_and_names_them(projec
     said = " ".join(validate(cwd=project).stdout.split())
     assert said.count("CFG001") == 1
     assert "error CFG001 environmentDefaults.protct unknown key" in said
-    assert "; used by stacks/one.yaml, stacks/two.yaml." in said
+    lines = (project / "stacks" / "one.yaml").read_text().splitlines()
+    line = lines.index("defaults: shared.yaml") + 1
+    assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in said
+    (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {observability: {grafana: true}}\n")
+    said = " ".join(validate(cwd=project).stdout.split())
+    line = lines.index("  dev:") + 1
+    assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in said
 
 
 @pytest.mark.parametrize("key", ["defaults", "include"])
