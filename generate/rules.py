@@ -15,8 +15,8 @@ from hpkit.checks.rule import Rule
 __all__ = ["examples_text", "rules_page"]
 
 # Of an example that the page shows; a longer one is shown by the command.
-_MOST_LINES = 3
-_MOST_LETTERS = 100
+_MOST_LINES = 7
+_MOST_LETTERS = 160
 # What hpkit itself demands has no other source.
 _OWN = "hpkit configuration reference"
 # The guides that most rules are from.
