@@ -15,7 +15,7 @@ __all__ = ["addons_of", "association_of"]
 
 
 def addons_of(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
-    """Return the add-ons of the file by name; those that are left out are added to the remarks, with the reason."""
+    """Return the add-ons for the file by name; omitted ones are added to the remarks, with the reason."""
     addons: dict[str, Any] = {}
     for name, addon in sorted(live.addons.items()):
         if addon.configuration is None:

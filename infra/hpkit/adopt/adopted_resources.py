@@ -1,4 +1,4 @@
-"""The resources that an adoption imports or names, with the ids that other tools know them by."""
+"""The resources that an adoption imports or refers to, with their IDs in other tools."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hpkit.plan.model import Plan
 
 __all__ = ["adopted_resources"]
 
-# They exist in the state alone.
+# They exist only in the state.
 _OURS_ALONE = ("hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
 
 
 def adopted_resources(plan: Plan, live: LivePlatform, imports: Imports) -> list[AdoptedResource]:
-    """Return the resources that Pulumi will own, and those that the file only names."""
+    """Return the resources that Pulumi will own, and those that the file only refers to."""
     found = [_imported(each, live) for each in imports.entries if each["type"] not in _OURS_ALONE]
     return [*found, *_named(plan, live)]
 

@@ -24,8 +24,8 @@ _ASK = "`aws cloudformation describe-stack-resources --stack-name …` writes th
 def read_cloudformation(text: str, *, stack: str = "", file: str = "the stacks' resources") -> list[ManagedResource]:
     """Return the resources of stacks, from output of the AWS CLI: one document, or a list of them for nested stacks.
 
-    Takes describe-stack-resources and list-stack-resources. The second doesn't name its stack, so each document needs
-    a StackName next to the resources, unless stack is given. Raises InputError for anything else.
+    Accepts describe-stack-resources and list-stack-resources. The second doesn't contain the stack's name, so each
+    document needs a StackName next to the resources, unless stack is given. Raises InputError for anything else.
     """
     try:
         data = json.loads(text)
@@ -54,7 +54,7 @@ def _rows(answer: object, file: str) -> list[dict[str, Any]]:
 
 
 def read_stacks(client: Any, stack: str) -> list[ManagedResource]:
-    """Return the resources of a live stack and of its nested stacks; raises what the CloudFormation client raises."""
+    """Return the resources of a live stack and of its nested stacks. Raises the CloudFormation client's errors."""
     owned: list[ManagedResource] = []
     waiting, seen = [stack], set()
     while waiting:
@@ -108,7 +108,7 @@ def _ids(physical: str) -> Iterator[str]:
 
 
 def is_handler(owned: ManagedResource) -> bool:
-    """Return whether this is a custom resource: its deletion calls its Lambda function, whatever that does."""
+    """Return whether this is a custom resource: its deletion calls its Lambda function, whose effect is unknown."""
     return owned.type.startswith("Custom::") or owned.type == "AWS::CloudFormation::CustomResource"
 
 
@@ -222,7 +222,7 @@ def _retain(stack: str, ours: Sequence[str], lambdas: Sequence[str]) -> list[Ste
 
 
 def _change(stack: str, label: str, say: str) -> list[Step]:
-    """Return the creation of a change set and its execution as two steps, so that somebody reads it in between."""
+    """Return the creation of a change set and its execution as two steps, so that a person reads it in between."""
     base, name = ["aws", "cloudformation"], ["--stack-name", stack]
     change = [*name, "--change-set-name", label]
     capabilities = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
@@ -261,7 +261,7 @@ def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
 
 
 def _policies(released: Sequence[ManagedResource], above: Mapping[str, ManagedResource]) -> Iterator[str]:
-    """Yield one policy per stack: that of a nested stack does not keep its parent from deleting it as a whole."""
+    """Yield one policy per stack, because a nested stack's policy doesn't prevent its parent from deleting it."""
     denied: dict[str, dict[str, str]] = {}
     for each in released:
         denied.setdefault(each.stack, {})[each.logical_id] = "Update:*"

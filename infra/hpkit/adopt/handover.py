@@ -1,6 +1,6 @@
-"""Which resources Terraform or CloudFormation must release, in which order and how, so that no two tools own one.
+"""Determines which resources Terraform or CloudFormation must release, in which order, and how.
 
-Does not: run anything, nor decide what is imported.
+It runs nothing, and doesn't decide what is imported.
 """
 
 import textwrap
@@ -38,7 +38,7 @@ class _Adopted(TypedDict):
 
 
 class _Match(TypedDict):
-    """A resource of another tool, and what it is in the stack."""
+    """A resource of another tool, and its role in the stack."""
 
     tool: str
     address: str
@@ -54,7 +54,7 @@ class _Step(TypedDict):
 
 
 class HandoverPlan(TypedDict):
-    """What Terraform or CloudFormation must release, and the steps."""
+    """The resources that Terraform or CloudFormation must release, and the steps."""
 
     letGo: Annotated[list[_Match], "Resources that the other tool must release."]
     stays: Annotated[list[_Match], "Resources that stay with the other tool."]
@@ -68,7 +68,7 @@ class HandoverPlan(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A resource of another tool, and the adopted resources that it stands for."""
+    """A resource of another tool, and the adopted resources that it represents."""
 
     managed: ManagedResource
     adopted: tuple[AdoptedResource, ...]
@@ -79,11 +79,11 @@ class Handover:
     """Which tool keeps which resource.
 
     - released: from the other tool to Pulumi, in this order.
-    - stays: with the other tool; the file only names it.
+    - stays: with the other tool; the file only refers to it.
     - parts: imported although they are part of a resource that stays, which is impossible.
-    - unknown: of the other tool and not in the adoption.
+    - unknown: in the other tool but not in the adoption.
     - handlers: custom resources of the stacks.
-    - free: imported, and of no other tool.
+    - free: imported, and in no other tool.
     - unclear: imported, and several resources have its name.
     - stacks: the resource that represents each nested stack, by the stack's name.
     """
@@ -99,9 +99,9 @@ class Handover:
 
 
 def handover(managed: Sequence[ManagedResource], adopted: Sequence[AdoptedResource]) -> Handover:
-    """Return which tool keeps which resource; one that the file only names is never released.
+    """Return which tool keeps which resource; one that the file only refers to is never released.
 
-    Resources are matched by type and by ARN or id; by name only where neither side has an id that matches.
+    Resources are matched by type and by ARN or ID; by name only if neither side has a matching ID.
     """
     managed_resources = [each for each in dict.fromkeys(managed) if each.type != STACK]
     matches, unclear = _matches(managed_resources, list(dict.fromkeys(adopted)))
@@ -126,7 +126,7 @@ def handover(managed: Sequence[ManagedResource], adopted: Sequence[AdoptedResour
 def _matches(
     managed_resources: Sequence[ManagedResource], adopted: Sequence[AdoptedResource]
 ) -> tuple[dict[ManagedResource, list[AdoptedResource]], dict[AdoptedResource, tuple[ManagedResource, ...]]]:
-    """Return the adopted resources that each managed one stands for, and those whose name alone fits several."""
+    """Return the adopted resources that each managed one represents, and those whose name alone matches several."""
     matches = {resource: [each for each in adopted if _same_id(resource, each)] for resource in managed_resources}
     taken = {each for found in matches.values() for each in found}
     left = [resource for resource, found in matches.items() if not found]
@@ -148,7 +148,7 @@ def _order(match: Match) -> tuple[int, str]:
 
 
 def _same_id(managed: ManagedResource, adopted: AdoptedResource) -> bool:
-    """Compare by id; an ARN on both sides decides, so that equal names in two regions are two resources."""
+    """Compare by ID; ARNs on both sides decide, so that equal names in two regions are two resources."""
     types = RESOURCE_TYPES.get(adopted.type_token)
     if types is None:
         return bool(_arns(managed.ids) & _arns(adopted.ids))
@@ -171,12 +171,12 @@ def _same_name(managed: ManagedResource, adopted: AdoptedResource) -> bool:
 
 
 def _arns(ids: frozenset[str]) -> frozenset[str]:
-    # DescribeLogGroups alone ends an ARN in `:*`.
+    # Only DescribeLogGroups ends an ARN with `:*`.
     return frozenset(each.removesuffix(":*") for each in ids if each.startswith("arn:"))
 
 
 def _tails(ids: frozenset[str]) -> frozenset[str]:
-    """Return the names that ARNs end in; for many types CloudFormation knows only these."""
+    """Return the names at the end of ARNs; for many types, CloudFormation knows only these."""
     return frozenset(each.split(":", 5)[-1].rpartition("/")[2] for each in _arns(ids))
 
 

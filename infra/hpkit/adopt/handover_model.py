@@ -38,12 +38,12 @@ class ManagedResource:
 
 @dataclass(frozen=True, slots=True)
 class AdoptedResource:
-    """A live resource that an adopted file describes or names.
+    """A live resource that an adopted file describes or refers to.
 
     - type_token: Pulumi's.
     - name: its name in the program.
-    - ids: id and ARN of the live resource.
-    - owner: `imported` where Pulumi will own it, `existing` where the file only names it and the other tool keeps it.
+    - ids: ID and ARN of the live resource.
+    - owner: `imported` if Pulumi will own it, `existing` if the file only refers to it and the other tool keeps it.
     """
 
     type_token: str
@@ -54,7 +54,7 @@ class AdoptedResource:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a handover: when it is due, what it does, and its shell commands."""
+    """One step of a handover: its phase, its effect, and its shell commands."""
 
     when: When
     description: str

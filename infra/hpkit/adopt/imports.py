@@ -1,8 +1,8 @@
-"""The file for `pulumi import --file`: types, names, parents and providers are those that the program registers.
+"""The file for `pulumi import --file`, with the types, names, parents and providers that the program registers.
 
-They are read from a recording of the program, so that they cannot differ; ids are those of the live platform. What the
-program registers and is not live is listed: the first `up` creates it.
-Source of the file's form: `pulumi import --help`, and cmd/pulumi/operations/import.go of pulumi/pulumi v3.200.0.
+They come from a recording of the program, so that they can't differ; IDs are those of the live platform. Registered
+resources that aren't live are listed: the first `up` creates them. Source of the file's format: `pulumi import --help`,
+and cmd/pulumi/operations/import.go of pulumi/pulumi v3.200.0.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class LiveObject:
 class Imports:
     """What to import.
 
-    document: the import file; objects: what is written into the state next to it; created: `<type> <name>` of what is
-    not live and the first `up` creates; blockers: why nothing may be imported.
+    document: the import file; objects: what is written into the state in addition; created: `<type> <name>` of what
+    isn't live and the first `up` creates; blockers: reasons that prevent an import.
     """
 
     document: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Imports:
 
     @property
     def count(self) -> int:
-        """How many resources come into the state."""
+        """The number of resources added to the state."""
         return len(self.entries) + len(self.objects)
 
     @property
@@ -78,7 +78,7 @@ def is_state_only(resource: RecordedResource) -> bool:
 
 
 def imports_of(recording: Recording, live: LivePlatform) -> Imports:
-    """Return what to import so that the state holds what the program registers."""
+    """Return what to import so that the state contains what the program registers."""
     table = {_label(each, recording.project): each.urn for each in recording.resources.values() if is_state_only(each)}
     entries, objects, created, blockers = [], [], [], []
     for resource in recording.resources.values():
@@ -153,10 +153,10 @@ def _autoscaled(resource: RecordedResource, live: LivePlatform) -> str | None:
 
 
 def _guard(resource: RecordedResource, live: LivePlatform) -> str:
-    """Return a guard's inputs as its id: it exists in the state alone.
+    """Return a guard's inputs as its ID, because it exists only in the state.
 
-    The cluster's ARN is the only id of a live resource in it; what the first `up` creates has none yet. Parts are
-    guarded by the names that the file gives them.
+    The cluster's ARN is the only ID of a live resource in it; resources that the first `up` creates have none yet.
+    Parts are guarded by their names in the file.
     """
     inputs = dict(resource.inputs)
     if "identity" in inputs:
@@ -165,7 +165,7 @@ def _guard(resource: RecordedResource, live: LivePlatform) -> str:
 
 
 def _readiness(resource: RecordedResource, live: LivePlatform) -> str | None:
-    """Return a wait's inputs as its id: what is live can be used, so nothing is waited for."""
+    """Return a wait's inputs as its ID: live resources can be used, so there is nothing to wait for."""
     inputs = dict(resource.inputs)
     given = {"endpoint": live.eks["endpoint"], "certificateAuthority": live.eks["certificateAuthority"]["data"]}
     given |= {"eksClusterName": live.eks_name, "clusterArn": live.arn}

@@ -17,7 +17,7 @@ _TEMPLATE = ("nodeClassRef", "requirements", "taints", "expireAfter")
 
 
 def autoscaling_of(live: LivePlatform, changes: list[str]) -> dict[str, Any]:
-    """Return the section `autoscaling`; what the file cannot express is added to changes."""
+    """Return the section `autoscaling`; what the file can't express is added to changes."""
     spec: dict[str, Any] = {}
     if live.cluster.get("ClusterRole"):
         spec["clusterRole"] = live.cluster["ClusterRole"]
@@ -30,10 +30,10 @@ def autoscaling_of(live: LivePlatform, changes: list[str]) -> dict[str, Any]:
 
 
 def leave_counts_to_karpenter(spec: dict[str, Any]) -> list[str]:
-    """Set the counts of Karpenter's groups to zero in an environment's data, and return what had to be assumed.
+    """Set the counts of Karpenter's groups to zero in an environment's data, and return the assumptions.
 
-    A quota that the other groups have no instances for relies on nodes that Karpenter adds. The file marks it as
-    `elastic`, and no API tells: it is assumed that the smaller quotas of a type are the reserved ones.
+    A quota that doesn't fit the other groups relies on nodes that Karpenter adds. The file marks it as `elastic`, but
+    no API returns that: the smaller quotas of a type are assumed to be the reserved ones.
     """
     autoscaled = {name for each in spec["autoscaling"]["nodeClasses"] for name in each["instanceGroups"]}
     groups = spec["cluster"]["instanceGroups"]

@@ -40,7 +40,7 @@ class LiveAccessEntry:
         return frozenset(self.described.get("kubernetesGroups", ()))
 
     def has(self, policy: str) -> bool:
-        """Return whether the policy of that name is associated for the whole cluster."""
+        """Return whether the policy with that name is associated for the whole cluster."""
         return any(
             str(association["policyArn"]).endswith(f"/{policy}") and association["accessScope"]["type"] == "cluster"
             for association in self.policies
@@ -101,5 +101,5 @@ class LivePlatform:
 
     @property
     def autoscales(self) -> bool:
-        """Whether managed Karpenter is on."""
+        """Return whether managed Karpenter is on."""
         return bool(self.cluster.get("AutoScaling", {}).get("Mode") == "Enable")

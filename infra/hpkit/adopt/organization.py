@@ -1,7 +1,7 @@
-"""The organization file that describes a live platform, so that the program changes nothing of it.
+"""The organization file that describes a live platform, so that the program changes nothing in it.
 
-Does not: call any API. Whatever the file cannot express is reported, with what hpkit will do about it. Whatever makes
-an adoption impossible is a blocker.
+It calls no API. What the file can't express is reported, with what hpkit will do about it. What makes an adoption
+impossible is a blocker.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _SIGN_OF = {"training": "jobs", "inference": "horizontalpodautoscalers", "spaces
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """The data of an organization file, and remarks about what it does not contain."""
+    """The data of an organization file, and remarks about what it doesn't contain."""
 
     data: dict[str, Any]
     remarks: Remarks
@@ -132,15 +132,15 @@ def _override(group: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _bucket(groups: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the bucket of the first group's script, for groups that come later."""
+    """Return the bucket of the first group's script, for groups that are added later."""
     scripts = [group["lifecycleScript"] for group in groups if group["lifecycleScript"] != "None"]
     return scripts[0].removeprefix("s3://").partition("/")[0] if scripts else None
 
 
 def _access(live: LivePlatform, remarks: Remarks) -> tuple[dict[str, list[str]], list[str]]:
-    """Return team → roles, and administrators; every other entry is left alone.
+    """Return team → roles, and administrators; other entries aren't changed.
 
-    HyperPod and EKS maintain their own entries for nodes and services, which nobody else manages.
+    HyperPod and EKS manage their own entries for nodes and services.
     """
     members: dict[str, list[str]] = {}
     administrators = []
@@ -228,7 +228,7 @@ def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> di
             spec |= {} if event == "OnCreate" else {"lifecycleEvent": event}
     if group.get("NetworkInterface"):
         spec["networkInterface"] = _renamed(group["NetworkInterface"], {"InterfaceType": "interfaceType"})
-    # What a Slurm cluster alone has: an update would remove it.
+    # Settings that only a Slurm cluster has: an update would remove them.
     if group.get("SlurmConfig"):
         remarks.changes.append(f"{spec['name']} has SlurmConfig, which the file can't express")
     return spec
@@ -263,7 +263,7 @@ def _common(group: Mapping[str, Any], spec: dict[str, Any], live: LivePlatform, 
 
 
 def _lustre(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the file system of an environment; where the service writes its output, it alone decides."""
+    """Return the file system of an environment; if the service writes its settings, only the service decides them."""
     config = environment.get("FSxLustreConfig")
     names = {"SizeInGiB": "sizeInGiB", "PerUnitStorageThroughput": "perUnitStorageThroughput"}
     return {"fSxLustreConfig": _renamed(config, names)} if config else {}

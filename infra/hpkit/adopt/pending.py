@@ -1,9 +1,9 @@
-"""What an `up` that was killed may have created: each unfinished creation in a state, and the ID of its live resource.
+"""Resources that a killed `up` might have created: each unfinished creation in a state, with its live ID.
 
 The engine only knows that it began to create something. The next `up` would create a second VPC, key or file system,
-and AWS would refuse a second role, bucket or cluster of the same name. Not looked for are resources whose creation AWS
-repeats without harm (policies of roles, settings of buckets, rules of EventBridge, topics), those that the plugin
-`hyperpod` finds itself, and patches of Kubernetes objects, which are applied again.
+and AWS would reject a second role, bucket or cluster with the same name. Some resources aren't looked for: those whose
+creation can be repeated without harm (policies of roles, settings of buckets, rules of EventBridge, topics), those that
+the plugin `hyperpod` finds itself, and patches of Kubernetes objects, which are applied again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Props = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A creation that the state doesn't know the end of; tags: those that the live resource would have."""
+    """An unfinished creation in the state; tags: those that the live resource would have."""
 
     urn: str
     type: str
@@ -38,7 +38,7 @@ class Unfinished:
         return f"{self.type.rpartition(':')[2]} {self.urn.rpartition('::')[2]}"
 
 
-# IDs that are made of inputs. Forms: "Import" in the pages of the Pulumi registry.
+# IDs that consist of inputs. Formats: "Import" in the pages of the Pulumi registry.
 _NAMED: Final[Mapping[str, str]] = {
     "aws:amp/alertManagerDefinition:AlertManagerDefinition": "{workspaceId}",
     "aws:cloudwatch/logGroup:LogGroup": "{name}",
@@ -96,10 +96,10 @@ def _default_tags(inputs: _Props) -> Mapping[str, str]:
 
 
 def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Mapping[str, Any]) -> dict[str, str]:
-    """Return URN → ID of the resources that a killed run may have created; raises ClientError of botocore.
+    """Return URN → ID of the resources that a killed run might have created. Raises botocore's ClientError.
 
-    IDs that the state has already belong to other resources. Where an ID is made of the inputs, a refresh finds out
-    whether the resource exists. Raises ValueError where several live resources could be the one.
+    IDs that are already in the state belong to other resources. If an ID consists of inputs, a refresh finds out
+    whether the resource exists. Raises ValueError if several live resources match.
     """
     recorded_ids = {each.get("id") for each in state["deployment"]["resources"]}
     ids_by_urn = {}
@@ -128,7 +128,7 @@ def _is_object(resource_type: str) -> bool:
 
 
 def with_found(state: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return a state with what was found among its resources, and without unfinished operations."""
+    """Return a state with the found resources, and without unfinished operations."""
     deployment = state["deployment"]
     added = [
         {**operation["resource"], "id": ids[operation["resource"]["urn"]], "outputs": {}}

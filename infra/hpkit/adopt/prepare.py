@@ -30,7 +30,7 @@ class Prepared:
 
     @property
     def errors(self) -> list[Finding]:
-        """Findings that keep the program from registering anything."""
+        """Findings that prevent the program from registering anything."""
         return [each for each in self.findings if each.severity == "error"]
 
 

@@ -35,7 +35,7 @@ class Difference:
 
     @property
     def is_destructive(self) -> bool:
-        """Whether it deletes or replaces."""
+        """Return whether it deletes or replaces."""
         return self.operation in _DESTRUCTIVE
 
 

@@ -1,4 +1,4 @@
-"""A Pulumi stack, by the commands of Pulumi's command line that an adoption needs."""
+"""A Pulumi stack: the commands of Pulumi's CLI that an adoption needs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hpkit.errors import ToolError
 __all__ = ["PulumiStack"]
 
 _LOCKED = "the stack is currently locked"
-# What Pulumi says of a state file that ends too early.
+# Pulumi's message about a truncated state file.
 _CUT_OFF = re.compile(r"\bEOF\b|unexpected end of JSON input")
 
 
 class PulumiStack:
-    """One stack; root is the folder of Pulumi.yaml. Every method raises ToolError with what Pulumi said.
+    """One stack; root is the folder of Pulumi.yaml. Every method raises ToolError with Pulumi's message.
 
     environment: that of Pulumi's processes, with `pulumi` on its PATH.
     """
@@ -77,11 +77,11 @@ class PulumiStack:
         self._run("cancel", "--yes", "--stack", self.stack)
 
     def refresh(self) -> None:
-        """Read what is live into the state."""
+        """Read live resources into the state."""
         self._run("refresh", "--stack", self.stack, "--yes", "--skip-preview")
 
     def forget(self) -> None:
-        """Remove the stack with its state, and leave its resources alone."""
+        """Remove the stack with its state, and keep its resources."""
         self._run("stack", "rm", self.stack, "--yes", "--force", "--preserve-config")
 
     def _command(self, *arguments: str) -> list[str]:
@@ -125,7 +125,7 @@ def _errors(done: subprocess.CompletedProcess[str]) -> str:
 
 @contextmanager
 def _file(content: Mapping[str, Any]) -> Iterator[str]:
-    """Give a temporary JSON file, in a folder that only its owner may read: a state may hold secrets."""
+    """Yield a temporary JSON file, in a folder that only its owner can read, because a state can contain secrets."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "content.json"
         path.write_text(json.dumps(content), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Reads a live platform: SageMaker, EKS, EC2 and the Kubernetes API. Changes nothing.
 
-A call that is refused or fails does not mean absence: it is kept as unknown, with the service's message.
+A rejected or failed call doesn't mean that something is missing: it's kept as unknown, with the service's message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 CLUSTER_ARN: Final = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):\d{12}:cluster/[a-z0-9]{12}\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62}\Z")
 Progress = Callable[[str], None]
-# Kinds that hpkit creates, or patches in namespaces that HyperPod makes.
+# Kinds that hpkit creates, or patches in namespaces that HyperPod creates.
 _KINDS: Final = (
     ("v1", "LimitRange"),
     ("v1", "Namespace"),
@@ -38,7 +38,8 @@ _KINDS: Final = (
 def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePlatform:
     """Return the platform of a HyperPod cluster; on_progress gets what is being read.
 
-    Raises ToolError when the cluster, its EKS cluster or its subnets cannot be described: all else depends on them.
+    Raises ToolError if the cluster, its EKS cluster or its subnets can't be described, because everything else depends
+    on them.
     """
     api = _ApiReader(session)
     cluster = _required(api, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
@@ -53,7 +54,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
     quotas, policies = _governance(api, str(cluster["ClusterArn"]))
     addons, entries, identities = _eks(api, name)
     in_cluster = _KubernetesReader(autoscales=cluster.get("AutoScaling", {}).get("Mode") == "Enable")
-    # Without Karpenter and groups of hpkit nothing in Kubernetes is adopted, and its API need not be reachable.
+    # Without Karpenter and hpkit's groups, no Kubernetes objects are adopted, and the API isn't needed.
     if in_cluster.autoscales or any(group.startswith(GROUP_PREFIX) for entry in entries for group in entry.groups):
         on_progress(f"reading Kubernetes objects of {name}")
         in_cluster.read(session, eks)
@@ -74,7 +75,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
 
 
 class _ApiReader:
-    """Calls AWS APIs, several at the same time, and keeps the failures."""
+    """Calls AWS APIs in parallel, and keeps the failures."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -196,7 +197,7 @@ class _KubernetesReader:
         self.unknown: list[str] = []
 
     def read(self, session: Session, eks: Any) -> None:
-        """Read the objects, or keep why they cannot be read."""
+        """Read the objects, or keep why they can't be read."""
         try:
             with dynamic_client(session, eks) as client:
                 self._read(client)

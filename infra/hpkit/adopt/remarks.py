@@ -7,9 +7,9 @@ __all__ = ["Remarks"]
 
 @dataclass
 class Remarks:
-    """What a person must know.
+    """Notes for the user.
 
-    - unmanaged: live, and left alone by hpkit.
+    - unmanaged: live, and not managed by hpkit.
     - assumed: in the file, although no API returns it.
     - changes: what the first `up` will change.
     - blockers: what makes the adoption impossible.

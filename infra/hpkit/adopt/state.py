@@ -1,10 +1,9 @@
-"""What exists only in Pulumi's state (the stack, its components, its providers), written into that state.
+"""Writes into Pulumi's state what exists only there: the stack, its components, its providers.
 
 `pulumi import` can neither create a provider with settings nor use one that is missing from the state. Otherwise it
 imports under default providers, which the first `up` would delete. So before the import, the state gets these resources
-exactly as the program registers them. They exist nowhere else.
-After the import, the inputs that AWS never returns are added as the program sets them. They only instruct the API, and
-would be the only differences in the first preview.
+exactly as the program registers them. They exist nowhere else. After the import, the inputs that AWS never returns are
+added as the program sets them. They only instruct the API, and would be the only differences in the first preview.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _GUARD: Final = "hyperpod:index:ChangeGuard"
 # Inputs that no response of AWS contains:
 # - How to resolve conflicts (EKS API, CreateAddon and UpdateAddon).
 # - The security groups of a file system, for which the first preview would replace it (FSx API, DescribeFileSystems).
-# - Which groups are Karpenter's. Only the NodeClasses in Kubernetes know that.
+# - Which groups belong to Karpenter. Only the NodeClasses in Kubernetes know that.
 _WRITE_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "aws:eks/addon:Addon": ("resolveConflictsOnCreate", "resolveConflictsOnUpdate"),
     "aws:fsx/lustreFileSystem:LustreFileSystem": ("securityGroupIds",),
@@ -95,17 +94,17 @@ def with_objects(exported: Mapping[str, Any], recording: Recording, objects: Seq
 def moved(
     source: Mapping[str, Any], target: Mapping[str, Any], *, staying: Recording, recording: Recording
 ) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """Return the states of two stacks after what only the second one's program registers has moved, and their count.
+    """Return the states of two stacks after moving what only the second program registers, and the number of moves.
 
     target has the components and providers of its program. `pulumi state move` can't do this: it also moves the
-    provider, whose dependencies stay behind (Pulumi 3.200: "refers to missing resource").
-    staying: what the first one's program registers from now on; recording: what the second one's registers.
+    provider, whose dependencies stay behind (Pulumi 3.200: "refers to missing resource"). staying: what the first
+    program registers from now on; recording: what the second program registers.
     """
     prefixes = [f"urn:pulumi:{each.plan.stack}::" for each in (staying, recording)]
     entries = source["deployment"]["resources"]
     renamed = _renamed(entries, *prefixes)
     providers = {each["urn"]: each for each in renamed if each["type"].startswith("pulumi:providers:")}
-    # By the inputs of the first stack: a provider for another address would replace all that it made.
+    # With the inputs of the first stack: a provider with another address would replace all its resources.
     present = [
         {**resource, **{side: providers[resource["urn"]][side] for side in ("inputs", "outputs")}}
         if resource["urn"] in providers

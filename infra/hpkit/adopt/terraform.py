@@ -164,13 +164,13 @@ def _quota(attributes: Mapping[str, Any]) -> Iterator[str]:
 
 
 def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[ManagedResource]) -> list[Step]:
-    """Return the steps that release these from Terraform, in this order; kept: what else its state manages.
+    """Return the steps that release these from Terraform, in this order; kept: the other resources in its state.
 
     `state rm` destroys nothing and runs no provisioner (developer.hashicorp.com/terraform/cli/commands/state/rm). It
     comes after the import: until then Terraform is the only owner, so a failed import does no harm. It comes before the
-    first `pulumi up`. In between, both tools have a record of the resource but neither acts; afterwards, a Terraform
-    plan would undo what Pulumi has changed. The blocks are removed last: while they remain, nobody may
-    apply, since a plan would create the resources anew.
+    first `pulumi up`. In between, both tools have a record of the resource but neither acts; afterward, a Terraform
+    plan would undo Pulumi's changes. The blocks are removed last: while they remain, no one may apply, because a plan
+    would create the resources again.
     """
     if not released:
         return []

@@ -1,4 +1,4 @@
-"""What task governance counts of an instance type, in whole base units: millicores, bytes, pieces."""
+"""The amounts of an instance type that task governance counts, in whole base units: millicores, bytes, units."""
 
 import math
 from fractions import Fraction
@@ -20,14 +20,15 @@ __all__ = [
 EFA: Final = "vpc.amazonaws.com/efa"
 # By this label of a node, the NVIDIA GPU Operator partitions its GPUs.
 MIG_LABEL: Final = "nvidia.com/mig.config"
-# What a team's queue counts, in the order of `flavorsUsage` in the HyperPod CLI's walkthrough of task governance.
+# The resources that a team's queue counts, in the order of `flavorsUsage` in the HyperPod CLI's walkthrough of task
+# governance.
 QUEUE_RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)
 _GIB: Final = 1024**3
 Amounts = dict[str, int]
 
 
 def amounts_of_instances(instance_type: str, count: int = 1) -> Amounts:
-    """Return what whole instances have. Raises CatalogError for a type whose figures aren't known."""
+    """Return the amounts of whole instances. Raises CatalogError for a type whose figures aren't known."""
     details = countable_type(instance_type)
     amounts = {
         "cpu": 1000 * (details.vcpu or 0),
@@ -47,7 +48,7 @@ def amounts_of_part(
     accelerators: int = 0,
     partition: tuple[str, int] | None = None,
 ) -> Amounts:
-    """Return what a part of an instance has; partition: the MIG profile, and how many of it.
+    """Return the amounts of a part of an instance; partition: MIG profile and number.
 
     Raises CatalogError for a type whose figures aren't known.
     """
@@ -55,7 +56,7 @@ def amounts_of_part(
     amounts = {"cpu": round(1000 * vcpu), "memory": round(_GIB * memory_gib)}
     if accelerators and details.accelerator_resource and details.accelerators:
         amounts[details.accelerator_resource] = accelerators
-        # An interface cannot be split: part of an instance has as many as its share holds whole ones.
+        # Interfaces can't be split: part of an instance has the whole ones in its share.
         amounts[EFA] = math.floor(Fraction(accelerators, details.accelerators) * (details.efa_interfaces or 0))
     if partition is not None:
         profile, count = partition

@@ -1,4 +1,4 @@
-"""The charts that hpkit installs: which ones, with which parts, and which images they bring."""
+"""The charts that hpkit installs, with their parts and images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ __all__ = [
     "keda_chart",
 ]
 
-# Folder of the project that packages of charts are kept in, for the engine to take them from.
+# Folder of the project with packaged charts, from which the engine installs them.
 CHARTS_FOLDER: Final = ".hpkit/charts"
 
 
@@ -52,7 +52,7 @@ class PublishedChart:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A part of the chart that EKS offers as an add-on too; the value at switch, off by default, brings it."""
+    """A part of the chart that EKS also offers as an add-on; the value at switch, off by default, installs it."""
 
     addon: str
     switch: str
@@ -60,11 +60,11 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class ChartImage:
-    """An image that the chart's pods run: image is its name and tag, registry where it comes from.
+    """An image that the chart's pods run: image is its name and tag, registry its source.
 
-    registries: region → registry where it differs by region. subchart: which part brings it. repository, reference:
-    path of the value that says it without its tag, or with it; both empty where the chart has no such value. switch:
-    the value that leaves the part out. families: of instance types, such as `trn1`, that alone need it; empty: any may.
+    registries: region → registry, if it differs by region. subchart: the part with the image. repository, reference:
+    path of the value that sets it without its tag, or with it; both empty if the chart has no such value. switch: the
+    value that turns the part off. families: instance types, such as `trn1`, that require it; empty: any type.
     """
 
     image: str
@@ -87,9 +87,9 @@ class PinnedChart:
 
     - contents: the hash of that folder.
     - package: the hash of the packed chart with its parts.
-    - replaced: files of the folder that packing leaves out. Packages of parts replace the folders of the same parts.
+    - replaced: files of the folder that packing omits. Packages of parts replace the folders of the same parts.
     - alternatives: parts that EKS also offers as add-ons (conditions of Chart.yaml; values.yaml turns them off).
-    - values: top-level keys of its values that reach one of its parts (Chart.yaml: names and conditions).
+    - values: top-level keys of its values that affect one of its parts (Chart.yaml: names and conditions).
     """
 
     name: str

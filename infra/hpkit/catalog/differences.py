@@ -1,4 +1,4 @@
-"""What differs between two sets of inputs of a resource, by the facts of its type, for reviews and plugins."""
+"""Compares two sets of inputs of a resource, by the facts of its type, for reviews and plugins."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ UNKNOWN: Final = _Unknown()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A property that differs, and whether that takes a new resource.
+    """A property that differs, and whether the difference replaces the resource.
 
-    - path: without indexes, as the facts name it.
-    - place: with the names of entries, such as `instanceGroups[gpu].imageId`, for people and for telling apart.
-    - keys: where it is, with indexes; if one side lacks a whole object, the place of that object.
-    - kind: add, delete or update of what `keys` names.
+    - path: without indexes, as in the facts.
+    - place: with the names of entries, such as `instanceGroups[gpu].imageId`, for people and as an identity.
+    - keys: its position, with indexes; if one side lacks a whole object, the position of that object.
+    - kind: add, delete or update, of `keys`.
     """
 
     path: str = ""

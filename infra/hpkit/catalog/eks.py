@@ -1,4 +1,4 @@
-"""What EKS says of its Kubernetes versions: until when each is supported, what that costs, which add-ons go with it."""
+"""EKS's Kubernetes versions: end of support, prices, and add-on versions."""
 
 import datetime
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class KubernetesVersion:
 
 @dataclass(frozen=True, slots=True)
 class ClusterHour:
-    """What a cluster costs by the hour, US dollars, while its version is in standard and in extended support."""
+    """The price of a cluster per hour in US dollars, while its version is in standard and in extended support."""
 
     standard: Decimal
     extended: Decimal
@@ -75,7 +75,7 @@ def _order(version: str) -> tuple[int, ...]:
 
 @cache
 def eks_versions() -> tuple[KubernetesVersion, ...]:
-    """Return every Kubernetes version of EKS whose dates are known, oldest first, those out of support too."""
+    """Return every Kubernetes version of EKS whose dates are known, oldest first, including unsupported ones."""
     rows = _data()["kubernetesVersions"]
     day = datetime.date.fromisoformat
     return tuple(
@@ -91,14 +91,14 @@ def eks_versions() -> tuple[KubernetesVersion, ...]:
 
 
 def find_kubernetes_version(version: str) -> KubernetesVersion | None:
-    """Return a version, or None for one whose dates are not known."""
+    """Return a version, or None if its dates aren't known."""
     return next((each for each in eks_versions() if each.version == version), None)
 
 
 def cluster_hour(region: str) -> ClusterHour:
-    """Return what an hour of a cluster costs in either period of support: the project's own prices, else the catalog's.
+    """Return the price of a cluster per hour in each period: the project's own prices, otherwise the catalog's.
 
-    Extended support is charged in addition to the hour of the cluster. Source: Amazon EKS pricing.
+    Extended support is charged in addition to the cluster's hour. Source: Amazon EKS pricing.
     """
     own = region_prices().get(region)
     if own is not None and {"eksClusterHour", "eksExtendedSupportHour"} <= own.platform.keys():
@@ -109,16 +109,16 @@ def cluster_hour(region: str) -> ClusterHour:
 
 
 def offered_addon(name: str, kubernetes: str) -> OfferedAddon | None:
-    """Return what EKS lists of an add-on for a Kubernetes version; None where nobody has asked it."""
+    """Return EKS's versions of an add-on for a Kubernetes version; None if they aren't in the catalog."""
     row = _data()["addonVersions"].get(name, {}).get(kubernetes)
     return None if row is None else OfferedAddon(tuple(row["versions"]), row["default"])
 
 
 def addon_pin(name: str, kubernetes: str) -> str | None:
-    """Return the version of an add-on that hpkit installs on a Kubernetes version; None leaves it to EKS.
+    """Return the version of an add-on that hpkit installs with a Kubernetes version; None leaves it to EKS.
 
-    That is hpkit's own pin as long as EKS lists it for that version, or nobody has asked. Else the newest listed one
-    of a release that hpkit knows, else EKS's default.
+    This is hpkit's own pin if EKS lists it for that version, or if the list isn't known. Otherwise it's the newest
+    listed version of a release that hpkit knows, or EKS's default.
     """
     addon = next((each for each in addons() if each.name == name), None)
     if addon is None or addon.default is None:

@@ -1,4 +1,4 @@
-"""Instance types that HyperPod accepts, with what is known of each and from where."""
+"""Instance types that HyperPod accepts, with their known figures and sources."""
 
 import difflib
 import json
@@ -40,7 +40,7 @@ _DOUBLE_MEMORY_PLACEMENTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a figure comes from; date is the day on which the page was as cited, ISO 8601."""
+    """The source of a figure; date is when the page was read, in ISO 8601."""
 
     title: str
     url: str
@@ -58,15 +58,15 @@ class MigProfile:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """What is known of an instance type. None means unknown, and never zero.
+    """The figures of an instance type. None means unknown, never zero.
 
     - memory_gib: the instance's whole memory.
-    - addresses: IPv4 addresses that a node can take in its subnet.
-    - vcpu: every thread, so threads_per_core for each core (1 where the type has no multithreading).
-    - neuron_cores: the cores of all its Neuron chips; unknown where a runtime setting decides how many pods see.
+    - addresses: IPv4 addresses that a node can use in its subnet.
+    - vcpu: all threads, that is threads_per_core per core (1 if the type has no multithreading).
+    - neuron_cores: the cores of all its Neuron chips; unknown if a runtime setting decides how many pods see.
     - network_layers: how many network nodes EC2 reports for an instance; 0 for a type without any.
     - max_pods: the kubelet's limit on HyperPod, where one interface serves pods.
-    - sources: where each figure comes from.
+    - sources: the source of each figure.
     """
 
     name: str
@@ -91,7 +91,7 @@ class InstanceType:
 
     @property
     def device_resources(self) -> dict[str, int | None]:
-        """Return how many it has of each resource that a device plugin may publish; None where that is not known."""
+        """Return its amount of each resource that a device plugin can publish; None if it isn't known."""
         counts: dict[str, int | None] = dict.fromkeys(DEVICE_RESOURCES, 0)
         if self.accelerator_resource is not None:
             counts[self.accelerator_resource] = self.accelerators
@@ -105,9 +105,9 @@ class InstanceType:
         return 7
 
     def with_threads(self, threads_per_core: int | None) -> "InstanceType":
-        """Return the type as it is with so many threads of each core; as it stands for None, or where unknown.
+        """Return the type with a number of threads per core; unchanged for None, or if the default isn't known.
 
-        One thread of a core that has two halves the vCPUs. Source: SageMaker API reference,
+        One thread on a core with two halves the vCPUs. Source: SageMaker API reference,
         ClusterInstanceGroupSpecification.
         """
         if threads_per_core is None or self.threads_per_core is None or self.vcpu is None:
@@ -153,7 +153,7 @@ def _catalog() -> dict[str, InstanceType]:
 
 
 def _profiles(names: list[str]) -> tuple[MigProfile, ...]:
-    """Turn `1g.5gb 1g.10gb …` into profiles; the second of two with one slice is the one of double memory."""
+    """Parse `1g.5gb 1g.10gb …` into profiles; the second one with one slice has double memory."""
     profiles = []
     seen: set[int] = set()
     for name in names:
@@ -179,7 +179,7 @@ def _joined(name: str) -> str:
 
 
 def find_nearest(name: str) -> tuple[str, ...]:
-    """Return up to three names like the one given; one alone where nothing but marks and case differs."""
+    """Return up to three similar names; a single one if only punctuation and case differ."""
     joined = _joined(name)
     if same := [each for each in _catalog() if joined.endswith(_joined(each)) or f"ml{joined}" == _joined(each)]:
         return tuple(same[:1])
@@ -199,7 +199,7 @@ def find_nearest(name: str) -> tuple[str, ...]:
 
 
 def _sizes_near(wanted: str) -> tuple[str, ...]:
-    """Return the types of a family by how near their size is; none if the family or the size isn't known."""
+    """Return the types of a family ordered by similarity of size; none if the family or the size isn't known."""
     family, _, size = wanted.rpartition(".")
     if (wanted_size := _size(size)) is None:
         return ()

@@ -1,4 +1,4 @@
-"""What Karpenter's API takes of a NodePool: the schema and the CEL rules of its CRD."""
+"""The schema and CEL rules of Karpenter's CRD for NodePools."""
 
 from collections.abc import Mapping
 from functools import cache

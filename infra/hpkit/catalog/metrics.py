@@ -1,4 +1,4 @@
-"""Which metrics a platform exports to Managed Prometheus, with their labels: Kueue's, and those of exporters."""
+"""Metrics that a platform exports to Managed Prometheus, with their labels: Kueue's, and those of exporters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _OF_HISTOGRAMS = {"_bucket": ("le",), "_sum": (), "_count": ()}
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: what it counts as in Prometheus, its labels without those that every scrape adds, and its source."""
+    """One metric: its type in Prometheus, its labels without those that every scrape adds, and its source."""
 
     name: str
     type: str
@@ -22,7 +22,7 @@ class Metric:
 
 
 def kueue_metrics_version() -> str:
-    """Return the version of Kueue whose metrics the catalog holds."""
+    """Return the version of Kueue whose metrics are in the catalog."""
     version: str = read_data("kueue_metrics.json")["version"]
     return version
 

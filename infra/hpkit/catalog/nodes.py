@@ -1,4 +1,4 @@
-"""What holds for every node of HyperPod: labels of its place in the network, and what the kubelet keeps for itself.
+"""Facts about every HyperPod node: labels of its network layers, and resources that the kubelet reserves.
 
 Sources: SageMaker developer guide, "Using topology-aware scheduling"; SageMaker HyperPod CLI, quota_allocation_util.py,
 whose reservations are those of the EKS AMI.
@@ -17,7 +17,7 @@ _MEMORY = ((4, 0.30), (4, 0.25), (8, 0.20), (112, 0.17), (float("inf"), 0.07))
 
 
 def kubelet_reserved(vcpu: int, memory_gib: float) -> tuple[float, float]:
-    """Return the CPUs and GiB that the kubelet keeps for itself, of a node with so many."""
+    """Return the CPUs and GiB that the kubelet reserves on a node with these amounts."""
     cpu = _FIXED_CPU + sum(_CPU[:vcpu]) + _FURTHER_CPU * max(0, vcpu - len(_CPU))
     memory, rest = _FIXED_MEMORY, memory_gib
     for size, share in _MEMORY:

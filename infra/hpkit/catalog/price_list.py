@@ -228,10 +228,10 @@ def _decimal(text: object) -> Decimal:
 def price_file(
     by_region: Mapping[str, Found], before: Mapping[str, RegionPrices], source: Callable[[str], Source]
 ) -> str:
-    """Return a project's file of prices, sorted.
+    """Return a project's price file, sorted.
 
-    by_region: region → what the price list has. before: the file so far; a region whose prices are the same keeps its
-    source, so that the same prices give the same text. source: that of a region's new prices.
+    by_region: region → prices from the price list. before: the previous file; a region with unchanged prices keeps its
+    source, so that the text doesn't change. source: the source of a region's new prices.
     """
     sources, blocks = {}, []
     for region in sorted(by_region):

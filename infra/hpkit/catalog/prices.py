@@ -1,9 +1,9 @@
-"""On-demand prices by region, each with source and date: HyperPod instances, and what a platform needs around them.
+"""On-demand prices by region, each with source and date: HyperPod instances, and other resources of a platform.
 
 The catalog has prices of instances. `hpkit catalog refresh` writes a project's own prices from the AWS Price List to
 `stacks/prices.json`: a region in that file replaces the catalog's prices of that region.
 
-Does not: know discounts, training plans, Spot or data transfer. What the table lacks is unknown.
+Discounts, training plans, Spot and data transfer aren't included. Prices that aren't in the table are unknown.
 """
 
 import json
@@ -42,7 +42,7 @@ PRICE_FILE: Final = "stacks/prices.json"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one instance costs in a region: US dollars an hour, on demand."""
+    """The price of one instance in a region: US dollars per hour, on demand."""
 
     instance_type: str
     region: str
@@ -69,7 +69,7 @@ class RegionPrices:
 
 
 def regions_of_price_file(text: str) -> dict[str, RegionPrices]:
-    """Return region → its prices, as a file of prices has them; raises ValueError for what isn't such a file."""
+    """Return region → its prices, from the contents of a price file. Raises ValueError for invalid contents."""
     try:
         data = json.loads(text)
         sources = {key: Source(**value) for key, value in data["sources"].items()}
@@ -129,9 +129,9 @@ def region_prices() -> Mapping[str, RegionPrices]:
 
 
 def find_price(instance_type: str, region: str) -> Price | None:
-    """Return a price with its source, or None where it is not known.
+    """Return a price with its source, or None if it isn't known.
 
-    A price of another region never stands in: the same type costs differently elsewhere.
+    Another region's price never replaces it, because prices differ by region.
     """
     prices = region_prices().get(region)
     hourly = None if prices is None else prices.instances.get(instance_type)
@@ -139,9 +139,9 @@ def find_price(instance_type: str, region: str) -> Price | None:
 
 
 def near_price(instance_type: str, region: str) -> Price | None:
-    """Return a price to show as "about": the region's own, else that of one on the same continent, else None.
+    """Return a price to show as "about": the region's own, or that of one on the same continent, or None.
 
-    Its region says which. Where both are known, prices of us-east-1 and us-west-2 are the same, to the last digit
+    Its region tells which. Where both are known, prices in us-east-1 and us-west-2 are exactly the same
     (ml.p4d.24xlarge).
     """
     own = find_price(instance_type, region)
@@ -169,12 +169,12 @@ def dated_regions(regions: Iterable[str]) -> str:
 
 
 def near_note(regions: Iterable[str]) -> str:
-    """Return the line that says whose prices are shown as "about"."""
+    """Return the line that states which regions' prices are shown as "about"."""
     return f"about: prices of {dated_regions(regions)}; the stack's region has none"
 
 
 def price_note(region: str, used: Iterable[str]) -> str:
-    """Return the lines that say whose prices, and of which day, a sum of a stack in a region has; "" for no price."""
+    """Return the lines that state the regions and dates of the prices in a sum; "" without prices."""
     own, others = {region} & set(used), set(used) - {region}
     lines = [f"at prices of {dated_regions(own)}"] if own else []
     return "\n".join([*lines, *([near_note(others)] if others else [])])

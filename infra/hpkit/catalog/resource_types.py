@@ -1,4 +1,4 @@
-"""What is known of each resource type: which changes replace a resource, and which API calls a deployment makes."""
+"""Facts about each resource type: changes that replace a resource, and API calls of a deployment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,22 +21,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """One type, properties named by their path without indexes.
+    """One type, with properties named by their path without indexes.
 
     - immutable: a change replaces the resource.
     - kept: removing it replaces the resource.
     - grows: a lower number or version replaces the resource.
-    - optional: leaving it out is no difference.
-    - undisclosed: the service has a default that it doesn't document, so stating it for the first time, or leaving it
-      out again, isn't known to be a difference.
+    - optional: omitting it is no difference.
+    - undisclosed: the service has a default that it doesn't document, so setting it for the first time, or omitting it
+      again, isn't known to be a difference.
     - present: only its presence counts, not its value.
-    - sets: lists whose order means nothing.
+    - sets: lists whose order has no meaning.
     - entries: lists whose entries are identified by that member.
-    - defaults: the values of properties that are left out.
+    - defaults: the values of omitted properties.
     - identity: no two resources can share all of these, so the old one is deleted first, unless the engine generated
       the name (autoname).
     - deletes_first: the old one is always deleted first.
-    - literal: false, and an empty map, list or text, differ from leaving the property out.
+    - literal: false, and an empty map, list or text, differ from omitting the property.
     """
 
     immutable: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class TypeFacts:
     literal: bool = False
 
     def replaces(self, path: str, old: Any, new: Any) -> bool:
-        """Return whether a property that differs takes a new resource."""
+        """Return whether a difference in a property replaces the resource."""
         removed = path in self.kept and new in (None, "", [], {})
         return removed or path in self.immutable or (path in self.grows and _is_lower(new, old))
 
@@ -92,7 +92,7 @@ def _hyperpod() -> Any:
 
 @cache
 def type_facts(token: str) -> TypeFacts:
-    """Return what is known of a type; nothing of one that the catalog does not have."""
+    """Return the facts of a type; empty facts if it isn't in the catalog."""
     facts = {**_data()["types"], **_hyperpod()["types"]}.get(token, {})
     names = ("immutable", "kept", "grows", "optional", "undisclosed", "present", "sets")
     sets = {key: frozenset(facts.get(key, ())) for key in names}
@@ -130,7 +130,7 @@ def program_calls() -> frozenset[str]:
 
 @cache
 def object_facts(api_version: str, object_kind: str, *, patch: bool) -> TypeFacts:
-    """Return what is known of a kind of Kubernetes object; a patch changes any field of an object that others own."""
+    """Return the facts of a kind of Kubernetes object; a patch can change any field of an object that others own."""
     group = api_version.partition("/")[0] if "/" in api_version else ""
     fields = _data()["kubernetes"]
     own = () if patch else fields.get(f"{group}/{object_kind}" if group else object_kind, ())
@@ -153,7 +153,7 @@ def other_volume_keys(old: Sequence[Any], new: Sequence[Any]) -> list[str]:
 
     old, new: instanceStorageConfigs. A root volume that isn't listed has AWS's key. Source: HyperPod developer guide,
     "Customer managed AWS KMS key encryption for SageMaker HyperPod": "KMS key transition isn't currently supported". It
-    doesn't say whether a volume with AWS's key counts.
+    doesn't state whether a volume with AWS's key counts.
     """
     before, after = _volume_keys(old), _volume_keys(new)
     return [volume for volume in before if volume in after and before[volume] != after[volume]]

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-# AWS's in its documentation, the examples' and the local cloud's. On AWS, nobody deploys to it.
+# The account in AWS's documentation, the examples and the local cloud. On AWS, no one deploys to it.
 PLACEHOLDER_ACCOUNT: Final = "123456789012"
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 SPACES = "amazon-sagemaker-spaces"
@@ -48,7 +48,7 @@ _NUMBERS: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class ShapeLimits:
-    """What the API's model says of a shape; min and max are a range, or the length of text and lists."""
+    """A shape in the API's model; min and max are a range, or the length of text and lists."""
 
     type: str
     min: float | None
@@ -59,7 +59,7 @@ class ShapeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A region, and what is offered there."""
+    """A region, and what is available in it."""
 
     name: str
     task_governance: bool
@@ -119,7 +119,7 @@ def regions() -> tuple[Region, ...]:
 
 
 def find_region(name: str) -> Region | None:
-    """Return a region, or None for one that has no HyperPod on EKS as far as is known."""
+    """Return a region, or None if HyperPod on EKS isn't known to be available in it."""
     return next((region for region in regions() if region.name == name), None)
 
 
@@ -134,7 +134,7 @@ def aws_regions() -> tuple[str, ...]:
 
 
 def region_in_words(words: str) -> str | None:
-    """Return the region that AWS shows by these words, such as `US West (Oregon)` or its `Oregon`; None without one."""
+    """Return the region with AWS's display name, such as `US West (Oregon)` or its `Oregon`, or None."""
     said = words.casefold()
     shown: dict[str, str] = {region: text.casefold() for region, text in _services()["awsRegions"]["names"].items()}
     found = [region for region, text in shown.items() if said == text or text.endswith(f"({said})")]
@@ -147,12 +147,12 @@ def _offerings() -> dict[str, frozenset[str]]:
 
 
 def is_offered(instance_type: str, region: str) -> bool:
-    """Return whether EC2 may offer a type in a region: False only where the catalog's record says that it doesn't."""
+    """Return whether EC2 may offer a type in a region: False only if the catalog's record excludes it."""
     return instance_type not in _offerings().get(region, frozenset())
 
 
 def last_zone(region: str) -> str | None:
-    """Return the last letter of a region's zones that any account has, None where that is not known."""
+    """Return the last letter of a region's zones in any account, None if it isn't known."""
     found: str | None = _services()["lastZones"]["byRegion"].get(region)
     return found
 
@@ -181,7 +181,7 @@ def is_zone_of(zone: str, region: str) -> bool:
 
 
 def vpc_endpoints() -> tuple[str, ...]:
-    """Return services that have a VPC endpoint; there are others, which no platform like this is known to use."""
+    """Return services with a VPC endpoint; others exist, which no similar platform is known to use."""
     return tuple(_services()["vpcEndpoints"]["services"])
 
 
@@ -191,17 +191,17 @@ def kubernetes_versions() -> tuple[str, ...]:
 
 
 def topology_gates(kueue: str | None) -> tuple[str, ...]:
-    """Return the feature gates of a Kueue version that are switched together with topology-aware scheduling.
+    """Return the feature gates of a Kueue version that are changed together with topology-aware scheduling.
 
-    Kueue 0.19 refuses to start with TopologyAwareScheduling off and the gates that need it on. An older Kueue doesn't
-    know those gates and refuses them. For an unlisted version, the result is TopologyAwareScheduling alone.
+    Kueue 0.19 refuses to start with TopologyAwareScheduling off and the gates that need it on. An older Kueue rejects
+    those gates as unknown. For an unlisted version, the result is TopologyAwareScheduling alone.
     """
     gates: dict[str, list[str]] = _services()["topologyGates"]["byKueue"]
     return tuple(gates.get(kueue or "", ("TopologyAwareScheduling",)))
 
 
 def is_older(version: str, than: str) -> bool:
-    """Say whether a version of an add-on comes before another, by its three numbers; without them it does not."""
+    """Return whether a version of an add-on is older than another, by its three numbers; False without them."""
     mine, minimum = _NUMBERS.match(version), _NUMBERS.match(than)
     if mine is None or minimum is None:
         return False

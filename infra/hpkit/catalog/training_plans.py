@@ -26,9 +26,9 @@ def training_plan_problem(
 ) -> str | None:
     """Return why a plan can't supply a group, None if it can.
 
-    document: what DescribeTrainingPlan returned. instance_types: those that the group can have. count: instances that
-    the group needs in addition to those that it has. taken: the same two of other groups that use the plan. zones:
-    availability zones of the group; empty if they are unknown.
+    document: the response of DescribeTrainingPlan. instance_types: the group's types. count: instances that the group
+    needs in addition to existing ones. taken: the same two for other groups that use the plan. zones: availability
+    zones of the group; empty if they are unknown.
     """
     status, dates = document["Status"], training_plan_dates(document)
     if status == "Expired":
@@ -73,7 +73,7 @@ def reserved_types(document: Mapping[str, Any]) -> frozenset[str]:
 
 
 def training_plan_dates(document: Mapping[str, Any]) -> str:
-    """Return the start and end of a plan or of an offering in words, in UTC."""
+    """Return the start and end of a plan or of an offering as text, in UTC."""
     start, end = (_moment(document.get(key)) for key in ("StartTime", "EndTime"))
     return f"{start} to {end} UTC"
 

@@ -1,7 +1,7 @@
-"""What a change does to what is deployed, without an engine: from two recordings of one stack to steps and decisions.
+"""The effect of a change on deployed resources, without an engine: from two recordings to steps and decisions.
 
-Does not: load Pulumi, ask AWS, or know what is live. A recording is what the program registers
-(hpkit.program.recording); the real preview compares with the state, which another run may have left elsewhere.
+It doesn't load Pulumi or call AWS, and doesn't know the live resources. A recording is what the program registers
+(hpkit.program.recording); the real preview compares with the state, which can differ.
 """
 
 from hpkit.changes.causes import describe, is_plain, place_text, value_text

@@ -1,4 +1,4 @@
-"""What to write so that what is refused can be done: the same words for all of a change, since one file allows it."""
+"""The allowances that permit a blocked change: one combined text for the whole change, for one file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ __all__ = ["with_advice"]
 
 
 def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> list[GuardDecision]:
-    """Return the decisions, those that an allowance lifts with all allowances that the change needs."""
+    """Return the decisions; those that an allowance lifts state all allowances that the change needs."""
     refused = [each for each in decisions if each.refused]
     needs = [allowance for each in refused for allowance in each.needs]
     first = [allowance for each in refused for allowance in each.first]
@@ -33,7 +33,7 @@ def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecisio
 
 
 def _text(needed: Iterable[Allowance], plan: Plan) -> str:
-    """Return what the environment must say, with what it says already."""
+    """Return the allowances for the environment, including its existing ones."""
     allowances = dict.fromkeys(needed)
     allowance_keys = {kind for kind, _ in allowances}
     settings = ["`protect: false`"] if UNPROTECTED in allowances else []

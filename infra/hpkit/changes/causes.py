@@ -1,4 +1,4 @@
-"""Why a resource is replaced: where it begins, and each difference in words."""
+"""Why a resource is replaced: the origin, and each difference as text."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ __all__ = ["describe", "is_plain", "place_text", "root_causes", "value_text"]
 # A list entry without a name is identified by its index.
 _NUMBERED: Final = re.compile(r"\[\d+\]")
 _LONGEST: Final = 120
-# What programs, documents of policies and files of settings have, and what people write in one value has not.
+# Characters in programs, policy documents and settings files, but not in short values that people write.
 _MACHINE: Final = ("\n", "==", "&&", "||")
 
 
@@ -34,7 +34,7 @@ def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
 
 
 def describe(cause: Cause) -> str:
-    """Return a difference in words: `cidrBlock 10.1.0.0/16 → 10.2.0.0/16`; only where, for what no person wrote."""
+    """Return a difference as text: `cidrBlock 10.1.0.0/16 → 10.2.0.0/16`; only the path for generated values."""
     if not cause.path:
         return "its provider is another"
     if cause.because:
@@ -50,7 +50,7 @@ def place_text(place: str) -> str:
 
 
 def is_plain(place: str, *values: object) -> bool:
-    """Return whether a person can read a setting: it has a name, and values of a line, without text of a machine's."""
+    """Return whether a setting is readable: it has a name, and one-line values without generated text."""
     short = sum(len(value_text(each)) for each in values) <= _LONGEST
     return not _NUMBERED.search(place) and short and not any(map(_is_of_a_machine, values))
 
@@ -69,7 +69,7 @@ def _name(step: Step) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a value as people write it in one line: `{key: a, effect: NoSchedule}`."""
+    """Return a value on one line, as people write it: `{key: a, effect: NoSchedule}`."""
     if value is None:
         return "unset"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What the catalog knows of a recorded resource: its facts, whether it is deleted first, and what is unknown of it."""
+"""The catalog's facts about a recorded resource: whether it's deleted first, and what is unknown."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ _RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
 def facts_of(resource: RecordedResource) -> TypeFacts:
-    """Return what is known of a resource's type; of a Kubernetes object, by its kind."""
+    """Return the facts of a resource's type; for a Kubernetes object, of its kind."""
     if not resource.type.startswith("kubernetes:") or resource.type == _RELEASE:
         return type_facts(resource.type)
     version, kind = str(resource.inputs.get("apiVersion", "")), str(resource.inputs.get("kind", ""))
@@ -21,7 +21,7 @@ def facts_of(resource: RecordedResource) -> TypeFacts:
 
 
 def deletes_first(old: RecordedResource, new: RecordedResource) -> bool:
-    """Return whether the old one must be gone before the new one can be made: they cannot both be."""
+    """Return whether the old resource must be deleted before the new one can be created."""
     facts = facts_of(new)
     if new.type.startswith("kubernetes:"):
         sides = [side.inputs.get("metadata") or {} for side in (old, new)]
@@ -32,7 +32,7 @@ def deletes_first(old: RecordedResource, new: RecordedResource) -> bool:
 
 
 def with_unknown(value: Any, marks: Iterable[str]) -> Any:
-    """Return the value, unknown wherever a text holds one of the marks."""
+    """Return the value, as unknown wherever a text contains one of the marks."""
     alternatives = "|".join(re.escape(mark) for mark in marks)
     return (
         _with_pattern_unknown(value, re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])")) if alternatives else value

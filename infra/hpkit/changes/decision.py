@@ -1,7 +1,7 @@
-"""What a guard decides about one loss: the run ends there, or the file allows it.
+"""A guard's decision about one loss: it blocks the run, or the file allows it.
 
 The engine's guards are ChangeGuard, the Cluster of the `hyperpod` plugin, and `protect`. The other modules of this
-package decide the same without an engine.
+package make the same decisions without an engine.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ RELOCATIONS: Final = ("another-account", "another-region")
 CLUSTER: Final = "hyperpod:index:Cluster"
 EKS: Final = "aws:eks/cluster:Cluster"
 VPC: Final = "aws:ec2/vpc:Vpc"
-# Types that take with them what cannot be made again → what `allowReplace` calls them.
+# Types whose deletion loses what can't be created again → their names in `allowReplace`.
 GUARDED_TYPES: Final = {
     VPC: "vpc",
     EKS: "eks",
@@ -37,27 +37,27 @@ GUARDED_TYPES: Final = {
     "aws:grafana/workspace:Workspace": "grafana",
 }
 
-# Something that an environment says to allow a loss: REPLACE or a key of `allowDelete`, and a name there.
+# A setting of an environment that allows a loss: REPLACE or a key of `allowDelete`, and a name in it.
 Allowance = tuple[str, str]
 REPLACE: Final = "allowReplace"
 # What to do about a deletion that the environment names.
 DELETION_ALLOWED: Final = "allowDelete allows it"
-# That nothing is protected is a key of its own.
+# `protect: false` is a separate key.
 UNPROTECTED: Final[Allowance] = ("protect", "false")
 
 
 @dataclass(frozen=True, slots=True)
 class GuardDecision:
-    """A guard's decision about one thing that is lost or cannot change.
+    """A guard's decision about one thing that is lost or can't change.
 
-    - code: what kind of thing, for tools.
-    - key: how an allowance names it; empty if no allowance applies.
+    - code: the kind of thing, for tools.
+    - key: its key in an allowance; empty if no allowance applies.
     - subject: resource or group.
-    - reason: what happens and why, one sentence.
-    - fix: what to do; of what allowances lift, what to do before they are written.
-    - refused: whether the run ends here.
-    - needs: the allowances that lift the refusal.
-    - first: what has to be deployed before the change, since the state protects what is lost.
+    - reason: what happens and why, in one sentence.
+    - fix: what to do; for allowances, what to do before they are set.
+    - refused: whether it blocks the run.
+    - needs: the allowances that lift the block.
+    - first: what must be deployed before the change, because the state protects what is lost.
     """
 
     code: str

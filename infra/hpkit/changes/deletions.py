@@ -1,4 +1,4 @@
-"""What a guard says of teams, NodePools, add-ons and NAT gateways that the file does not name any more."""
+"""Decisions about teams, NodePools, add-ons and NAT gateways that are no longer in the file."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from hpkit.plan.protected import parts_allowed, parts_of
 
 __all__ = ["CODES", "RENAMED", "deletion_decisions", "renamed_parts"]
 
-# Each by its key in `allowDelete`: the code of its decision, and what it goes with, as `allowReplace` calls that.
+# By key in `allowDelete`: the decision's code, and the resource with which it's deleted, by its name in `allowReplace`.
 CODES: Final = {
     "teams": "team-leaves",
     "nodePools": "node-pool-leaves",
@@ -20,7 +20,7 @@ CODES: Final = {
     "natGateways": "nat-gateway-leaves",
     "repositories": "repository-leaves",
 }
-# The same of what seems to be renamed.
+# The same for probable renames.
 RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}
 _GOES_WITH: Final = {"teams": "cluster", "nodePools": "cluster", "addons": "eks", "natGateways": "vpc"}
 # Others, such as repositories, depend on nothing that is guarded.
@@ -47,7 +47,7 @@ def deletion_decisions(
 
 
 def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDecision]]:
-    """Yield what is deleted, or is another one under a new name of the API; each with its key in `allowDelete`."""
+    """Yield deleted parts, and parts with a new API name, with their key in `allowDelete`."""
     allowed = set(parts_allowed(after.plan))
     staying = {name: called for name, (called, _) in parts_of(after.plan).items()}
     for part, (called, words) in parts_of(before.plan).items():
@@ -71,7 +71,7 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
 
 
 def renamed_parts(allow_key: str, before: Plan, after: Plan) -> dict[str, str]:
-    """Return the new parts that are what leaving ones were, each with that one's name: renames, as if meant."""
+    """Return the new parts that equal deleted ones, with the old names: probable renames."""
     leaving = set(_alike(allow_key, before)) - set(_alike(allow_key, after))
     renames = {name: _renamed_to(allow_key, name, before, after) for name in sorted(leaving)}
     return {new: name for name, new in renames.items() if new is not None}

@@ -1,4 +1,4 @@
-"""What the guards say of resources that hold what cannot be made again: refused, or allowed because the file names it.
+"""Decisions about resources with contents that can't be created again: blocked, or allowed by the file.
 
 Sources: UpdateCluster of the SageMaker API, Amazon EKS user guide (VPC requirements, cluster versions).
 """
@@ -30,9 +30,9 @@ _BUCKETS: Final = {
     "lifecycle": "the bucket with lifecycle scripts",
     "certificates": "the bucket with the certificates of inference endpoints",
 }
-# What a person cannot see from the two values.
+# Consequences that the two values don't show.
 _WHY: Final = {"storageCapacity ": "; a file system can only grow"}
-# What `protect: true` keeps from being deleted: by the service, or as long as it holds anything.
+# Resources that can't be deleted with `protect: true`: because of the service, or while they have contents.
 _PROTECTED_BY_FILE: Final = ("eks", "cluster", "bucket")
 _LOST_WITH_IT: Final = {
     "vpc": "everything in it",
@@ -75,7 +75,7 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
 
 
 def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
-    """Return how the VPC becomes another one; empty where it stays."""
+    """Return how the VPC changes to another one; empty if it stays."""
     sides = [side.plan.spec.network.existing for side in (before, after)]
     old, new = (side.vpc_id if side else "hpkit's own" for side in sides)
     if old != new:
@@ -84,14 +84,14 @@ def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str
 
 
 def _replacement_named_by_file(key: str, after: Recorded) -> list[str]:
-    """Return what replaces a deleted resource, where the file names an existing one instead."""
+    """Return the replacement of a deleted resource, if the file now refers to an existing one."""
     network, eks = after.plan.spec.network.existing, after.plan.spec.eks.existing
     names = {"vpc": network.vpc_id if network else "", "eks": eks.name if eks else ""}
     return [f"hpkit's own → {names[key]}"] if names.get(key) else []
 
 
 def _protected_resources(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[RecordedResource]:
-    """Yield what the engine itself does not let go: it is protected in the state, and stays so."""
+    """Yield what the engine doesn't delete, because it's protected in the state and stays protected."""
     for step in steps:
         if step.lost and step.type in GUARDED_TYPES and before.resources[step.urn].protect:
             stays = after.resources.get(step.urn)
@@ -104,7 +104,8 @@ def _decide(
 ) -> GuardDecision:
     """Return the decision.
 
-    protected: the engine protects it, and the file still makes it (true) or does not (false); None: it does not.
+    protected: True if the engine protects it and the file still does, False if the file no longer does; None if the
+    engine doesn't protect it.
     """
     is_allowed = key in after.plan.spec.allow_replace
     name = f"{name} {before.plan.spec.cluster.name}" if key == "cluster" else name
@@ -120,8 +121,8 @@ def _decide(
 
 
 def _first(key: str, before: Plan, *, protected: bool | None) -> tuple[Allowance, ...]:
-    """Return what an `up` before this change has to do, so that the allowance does not lead to the next refusal."""
-    # The service or the engine refuses to delete the old one as it was deployed, whatever this change says.
+    """Return what an `up` before this change must do, so that the allowance isn't followed by another rejection."""
+    # The service or the engine refuses to delete the old resource as it was deployed, regardless of this change.
     first_needed = [UNPROTECTED] if before.spec.protect and key in _PROTECTED_BY_FILE else []
     # What leaves the program is protected in the state.
     first_needed += [(REPLACE, key)] if protected is False else []
@@ -142,9 +143,9 @@ def _lost_with_it(key: str, before: Recorded) -> str:
 
 
 def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
-    """Return the decision about a stack that moves to another account or region; None where it stays.
+    """Return the decision about a stack that moves to another account or region; None if it doesn't.
 
-    Where a side names no account, nobody knows that it is another one.
+    If a side has no account, it isn't known to be another one.
     """
     sides = ((before.spec.account, after.spec.account), (before.spec.region, after.spec.region))
     for code, (old, new) in zip(RELOCATIONS, sides, strict=True):
@@ -161,7 +162,7 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
 
 
 def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
-    """Yield the decision about a Kubernetes version that goes back, or up by more than one."""
+    """Yield the decision about a Kubernetes version that is lower, or higher by more than one."""
     old, new = (
         {urn: str(each.inputs.get("version", "")) for urn, each in side.resources.items() if each.type == EKS}
         for side in (before, after)

@@ -1,6 +1,7 @@
-"""What a guard says of the instance groups of a cluster that stays: who leaves, and what cannot change.
+"""Decisions about the instance groups of a cluster that stays: deletions, and immutable settings.
 
-Sources: UpdateCluster of the SageMaker API; BatchDeleteClusterNodes and InstanceGroupsToDelete end what runs on a node.
+Sources: UpdateCluster of the SageMaker API; BatchDeleteClusterNodes and InstanceGroupsToDelete stop what runs on a
+node.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ _KEYS: Final = {"capacityRequirements": "capacityType", "overrideVpcConfig": "th
 
 
 def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[GuardDecision]:
-    """Yield the decisions about instance groups; nothing where the cluster itself goes, and they with it."""
+    """Yield the decisions about instance groups; nothing if the cluster itself is deleted with them."""
     pair = _cluster_that_stays(before, after, steps)
     if pair is None:
         return
@@ -54,7 +55,7 @@ def _refused(name: str, reason: str, before: Recorded, after: Recorded) -> Guard
 
 
 def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Return (list, name) → group; a group never goes from one list to the other."""
+    """Return (list, name) → group; a group never moves between the lists."""
     return {
         (member, group["instanceGroupName"]): group for member in _MEMBERS for group in cluster.inputs.get(member) or ()
     }
@@ -68,7 +69,7 @@ def deleted_groups(before: Recorded, after: Recorded) -> list[_Group]:
 
 
 def _has_nodes(group: _Group) -> bool:
-    """Return whether a group has nodes, or may have them because Karpenter counts them."""
+    """Return whether a group has nodes, or can have them because Karpenter manages its count."""
     return group.spec.instance_count > 0 or group.autoscaled
 
 
@@ -102,7 +103,7 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
 
 
 def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
-    """Return the new group that is what a leaving one was: a rename, as the person may have meant it."""
+    """Return the new group that equals a deleted one: a probable rename."""
     old_names = {each.spec.name for each in before.own_groups}
     for candidate in after.own_groups:
         same = (type(candidate), candidate.spec.types, candidate.zones) == (type(group), group.spec.types, group.zones)
@@ -112,7 +113,7 @@ def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
 
 
 def _replaced_by_id(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> Mapping[str, Step]:
-    """Return id → step of what the groups use and what is replaced."""
+    """Return ID → step, for replaced resources that the groups use."""
     used = frozenset().union(*(cluster.uses.get(member, frozenset()) for member in _MEMBERS))
     replaced = {step.urn: step for step in steps if step.action == "replace" and step.urn in used}
     made = ((after.resources[urn].made, step) for urn, step in replaced.items())
@@ -156,7 +157,7 @@ def _reason(
 
 
 def _known(value: Any, side: Recorded) -> Any:
-    """Return a value; for what AWS gives out, and a recording made up, whose it is."""
+    """Return a value; for values that AWS assigns and a recording invents, a description of the resource."""
     makers = (each.name for each in side.resources.values() if isinstance(value, str) and value in each.made.values())
     name = next(makers, None)
     return value if name is None else f"hpkit's own ({name})"
@@ -171,7 +172,7 @@ def _steps_in(value: Any, replaced: Mapping[str, Step]) -> list[Step]:
 
 
 def _without_added_subnets(was: Any, now: Any) -> Any:
-    """Return the network without subnets that were only added: a group that exists keeps those that it has."""
+    """Return the network without added subnets, because existing groups keep theirs."""
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
         return now
     old, new = was.get("subnets", []), now.get("subnets", [])

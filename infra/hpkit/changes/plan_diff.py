@@ -1,6 +1,6 @@
-"""What changes between two plans of one stack: teams, capacity, policy, resources, and what to watch.
+"""Compares two plans of one stack: teams, capacity, policy and resources.
 
-Does not: compute quota anew. Every amount comes from plan/capacity.py. A missing plan (the stack is created or removed)
+It doesn't compute quota: every amount comes from plan/capacity.py. A missing plan (the stack is created or removed)
 counts as having nothing.
 """
 
@@ -40,7 +40,7 @@ class Change(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ShareChange:
-    """What one team has of one instance type, before and after, in instances."""
+    """A team's amounts of one instance type, before and after, in instances."""
 
     instance_type: str
     guarantee: Change[Amount]
@@ -60,7 +60,7 @@ class TeamChange:
     """One team: its settings and its shares. A side without the team has None everywhere.
 
     borrow_limit is the team's own setting in percent; members are IAM roles that gain or lose access. The shared pool
-    is a team too, made of what the others leave.
+    is a team too, with what the others leave.
     """
 
     name: str
@@ -76,7 +76,7 @@ class TeamChange:
 
     @property
     def changed(self) -> bool:
-        """Return whether anything of the team differs, be it only what others leave it to borrow."""
+        """Return whether anything of the team differs, even if only what others leave it to borrow."""
         return self.edited or any(share.changed for share in self.shares)
 
     @property
@@ -89,11 +89,11 @@ class TeamChange:
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """One instance type: what always runs, what it may grow to, and what nobody reserved.
+    """One instance type: guaranteed, maximum and unreserved amounts.
 
     - present: whether a group provides the type.
-    - bounded: whether a NodePool limit bounds its maximum. If not, a maximum of None means unbounded where the type is
-      present, and nothing where it isn't.
+    - bounded: whether a NodePool limit bounds its maximum. If not, a maximum of None means unbounded if the type is
+      present, and nothing otherwise.
     """
 
     instance_type: str
@@ -106,7 +106,7 @@ class CapacityChange:
 
     @property
     def changed(self) -> bool:
-        """Return whether capacity or what is left of it differs."""
+        """Return whether capacity or the unreserved amount differs."""
         return any(
             part.changed for part in (self.present, self.guaranteed, self.maximum, self.bounded, self.unreserved)
         )
@@ -131,7 +131,7 @@ class PlanDiff:
 
 
 def diff(before: Plan | None, after: Plan | None, *, stack: str) -> PlanDiff:
-    """Return what differs; None stands for a stack that is not there."""
+    """Return the differences; None means a missing stack."""
     quotas = Change(_quotas(before), _quotas(after))
     return PlanDiff(
         stack=stack,

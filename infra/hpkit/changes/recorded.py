@@ -1,4 +1,4 @@
-"""What this package reads of a recording: its shape alone, so that comparing loads no Pulumi."""
+"""The parts of a recording that this package reads, as protocols, so that comparing doesn't load Pulumi."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,11 +9,11 @@ __all__ = ["Recorded", "RecordedResource"]
 
 
 class RecordedResource(Protocol):
-    """One registration, as hpkit.program.recording keeps it."""
+    """One registration in hpkit.program.recording."""
 
     @property
     def urn(self) -> str:
-        """Its URN, which says its type, its parents' types and its name."""
+        """Its URN, which contains its type, its parents' types and its name."""
 
     @property
     def type(self) -> str:
@@ -25,7 +25,7 @@ class RecordedResource(Protocol):
 
     @property
     def inputs(self) -> Mapping[str, Any]:
-        """What the program asks for."""
+        """The program's inputs."""
 
     @property
     def provider(self) -> str:
@@ -41,15 +41,15 @@ class RecordedResource(Protocol):
 
     @property
     def custom(self) -> bool:
-        """Whether it is a resource of a plugin, not a component."""
+        """Whether it's a resource of a plugin, not a component."""
 
     @property
     def retain_on_delete(self) -> bool:
-        """Whether it stays where it is when the program no longer has it."""
+        """Whether it's kept when the program no longer registers it."""
 
     @property
     def made(self) -> Mapping[str, Any]:
-        """What only AWS could say of it, as the recording made it up."""
+        """Invented values that only AWS could assign."""
 
 
 class Recorded(Protocol):

@@ -1,7 +1,7 @@
-"""What a resource that stays has no more, less of, or in another form: what no step of the engine's is named after.
+"""Reductions and other changes of resources that stay, which no engine step is named after.
 
-Growth is none: a higher number or version, an item or a key more. What follows from a resource or a part that goes is
-none either, since that one is named itself.
+Growth isn't reported: a higher number or version, an added item or key. Neither are consequences of a deleted resource
+or part, because that is reported itself.
 """
 
 import json
@@ -42,10 +42,10 @@ _NO_SETTINGS: Final = {"waivers", "allow_replace", "allow_delete", "governance"}
 class Reduction:
     """One setting that is reduced or changed.
 
-    - before: None where there was nothing. For a list, the items that are removed.
-    - after: None where nothing is left. For a list, the items that are added.
-    - type, name: those of its resource; empty where the file's own keys are compared.
-    - made_up: the recording made the values up, since only AWS knows them.
+    - before: None if there was nothing. For a list, the removed items.
+    - after: None if nothing is left. For a list, the added items.
+    - type, name: those of its resource; empty if keys of the file are compared.
+    - made_up: the recording invented the values, because only AWS knows them.
     """
 
     type: str
@@ -58,7 +58,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One key of the file that says another value; None where it said nothing, or says nothing any more."""
+    """One key of the file whose value changes; None if it was or is missing."""
 
     place: str
     before: Any
@@ -89,9 +89,9 @@ def reductions_of(before: Recorded, after: Recorded, steps: Sequence[Step]) -> I
 
 
 def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
-    """Yield what becomes less or other of what the file says, without recording what is made of it.
+    """Yield reductions and changes in the file, without recording resources.
 
-    A value where none was is in it, since it may replace what it is written of; so is an allowance to do that.
+    This includes new values, because they can replace what they depend on, and new allowances to do that.
     """
     removed_names = _names(before) - _names(after)
     for key in ("allow_replace", "allow_delete"):
@@ -107,7 +107,7 @@ def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
-    """Return what is written of an environment, without teams and groups that the reader compares by name."""
+    """Return an environment's settings without teams and groups, which readers compare by name."""
     policy = plan.policy.model_dump(by_alias=True, mode="json") if plan.policy else None
     environment = plan.spec.model_dump(by_alias=True, mode="json", exclude=_NO_SETTINGS)
     if plan.spec.governance is not None:
@@ -155,7 +155,7 @@ def _less(place: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _parsed(value: Any) -> Any:
-    """Return what a text of JSON says, such as a policy's; any other value as it is."""
+    """Return a JSON text's value, such as a policy's; any other value unchanged."""
     if not isinstance(value, str) or not value.startswith(("{", "[")):
         return value
     try:
@@ -165,7 +165,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _items(value: Any) -> list[Any]:
-    """Return a list; what stands alone is a list of one, as in policies."""
+    """Return a list; a single value becomes a list with one item, as in policies."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
@@ -191,7 +191,7 @@ def _grows(old: Any, new: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """Return what can be compared by size: a number, a Kubernetes quantity, a version; None for anything else."""
+    """Return a comparable size: a number, a Kubernetes quantity, a version; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return (value,)
     if not isinstance(value, str):
@@ -205,7 +205,7 @@ def _number(value: Any) -> Any:
 
 
 def _gone(before: Recorded, steps: Sequence[Step]) -> set[str]:
-    """Return what resources that go were called, by the program and by AWS."""
+    """Return the names of deleted resources, in the program and in AWS."""
     lost = [before.resources[step.urn] for step in steps if step.action in ("delete", "replace")]
     return {text for each in lost for text in (each.name, *texts_in(each.made)) if text}
 
@@ -221,11 +221,11 @@ def _names(plan: Plan) -> set[str]:
 
 
 def _follows(old: Any, new: Any, gone: set[str]) -> bool:
-    """Return whether what is less is a mention of what goes."""
+    """Return whether the reduction only refers to what is deleted."""
     return not (_tokens(old) - _tokens(new)).isdisjoint(gone)
 
 
 def _tokens(value: Any) -> set[str]:
     found = {token for text in texts_in(value) for token in (text, *_TOKEN.findall(text))}
-    # An ARN ends in the name of what it is of, and so does a group of hpkit's in Kubernetes.
+    # An ARN ends in its resource's name, and so does the name of hpkit's groups in Kubernetes.
     return found | {token.rpartition(mark)[2] for token in found for mark in "/:"}

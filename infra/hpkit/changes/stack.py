@@ -1,4 +1,4 @@
-"""One stack's change: its steps, what the guards say of them, and the allowances that nothing in it uses."""
+"""One stack's change: its steps, the guards' decisions, and unused allowances."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ __all__ = ["StackChange", "UnusedAllowance", "change", "change_of_plans"]
 
 @dataclass(frozen=True, slots=True)
 class UnusedAllowance:
-    """An allowance for something that this change does not do; while it stands, the guard is off."""
+    """An allowance for something that this change doesn't do; while it exists, the guard is off."""
 
     key: str
     name: str
 
     @property
     def message(self) -> str:
-        """What is wrong, and what to do."""
+        """Return the problem and the fix."""
         verb = "replaces or deletes" if self.key == REPLACE else "deletes"
         nothing = f"{self.key} names {self.name}, and this change {verb} no such thing"
         return f"{nothing}: remove it, or it lets a later one do so"
@@ -34,9 +34,9 @@ class UnusedAllowance:
 
 @dataclass(frozen=True, slots=True)
 class StackChange:
-    """Everything about one stack: steps, replacements first; decisions, refusals first; unused allowances.
+    """Everything about one stack: steps, replacements first; decisions, blocking ones first; unused allowances.
 
-    reductions: what becomes less or other of what stays.
+    reductions: reductions and other changes of what stays.
     """
 
     steps: tuple[Step, ...]
@@ -46,7 +46,7 @@ class StackChange:
 
     @property
     def refused(self) -> bool:
-        """Return whether a guard ends the run."""
+        """Return whether a guard blocks the run."""
         return any(each.refused for each in self.decisions)
 
     def of(self, action: Action) -> tuple[Step, ...]:
@@ -55,17 +55,17 @@ class StackChange:
 
     @property
     def moves(self) -> bool:
-        """Return whether the stack is to move to another account or region, which is refused before all else."""
+        """Return whether the stack would move to another account or region, which is rejected before anything else."""
         return any(each.code in RELOCATIONS for each in self.decisions)
 
     @property
     def lost(self) -> tuple[Step, ...]:
-        """Return what is replaced or deleted, components and providers left out."""
+        """Return what is replaced or deleted, without components and providers."""
         return tuple(step for step in self.steps if step.lost)
 
 
 def change(before: Recorded | None, after: Recorded | None) -> StackChange:
-    """Return what the engine's preview would do, and refuse; None is a stack that is not there."""
+    """Return what the engine's preview would do and reject; None is a missing stack."""
     moved = relocation_decision(before.plan, after.plan) if before is not None and after is not None else None
     if moved is not None:
         return StackChange((), (moved,), ())
@@ -86,16 +86,16 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
 
 @dataclass(frozen=True, slots=True)
 class _Unrecorded:
-    """A plan of which nobody asked what it registers."""
+    """A plan that hasn't been recorded."""
 
     plan: Plan
     resources: Mapping[str, RecordedResource] = field(default_factory=dict)
 
 
 def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
-    """Return what the file alone says of a change: parts that leave by name, and settings that become less or other.
+    """Return what the file alone shows of a change: parts deleted by name, and reduced or changed settings.
 
-    What is replaced is not in it; that is known of recordings only.
+    Replacements are only known from recordings.
     """
     if before is None or after is None:
         return StackChange((), (), ())
@@ -109,7 +109,7 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
 
 
 def _advised(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> tuple[GuardDecision, ...]:
-    """Return the decisions with what to do, refusals first."""
+    """Return the decisions with their fixes, blocking ones first."""
     return tuple(sorted(with_advice(decisions, before, after), key=lambda each: not each.refused))
 
 

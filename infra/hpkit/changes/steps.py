@@ -1,8 +1,8 @@
-"""What the engine would do between two recordings of one stack: create, update, replace, delete, and why.
+"""The engine's steps between two recordings of one stack: create, update, replace, delete, with reasons.
 
 It follows the engine's own procedure (`pulumi`, pkg/resource/deploy/step_generator.go). Resources are identified by
-URN. The outputs of a replaced resource are unknown until it is created, so everything that uses them changes too. Where
-the old resource must be deleted first, everything that cannot exist without it is deleted with it.
+URN. The outputs of a replaced resource are unknown until it is created, so everything that uses them changes too. If
+the old resource must be deleted first, everything that can't exist without it is deleted with it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,10 +23,12 @@ Resources = Mapping[str, RecordedResource]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One property that differs; because: URNs of what is replaced or new, where that is why; its path may be empty.
+    """One property that differs; because: URNs of replaced or new resources, if they are the cause.
 
-    place: the path with the names or numbers of entries. made_up: its values are, by the recording, since only AWS
-    could say them.
+    Its path can be empty.
+
+    place: the path with the names or numbers of entries. made_up: the recording invented its values, because only AWS
+    knows them.
     """
 
     path: str
@@ -55,17 +57,17 @@ class Step:
 
     @property
     def holds(self) -> bool:
-        """Return whether it is a resource for people, not a component, a provider or a guard."""
+        """Return whether it's a resource that users see, not a component, a provider or a guard."""
         return self.custom and not self.type.startswith(_HOLDS_NOTHING)
 
     @property
     def lost(self) -> bool:
-        """Return whether something that was there is deleted."""
+        """Return whether an existing resource is deleted."""
         return self.holds and not self.retained and self.action in ("replace", "delete")
 
 
 def steps_of(before: Recorded | None, after: Recorded | None) -> tuple[Step, ...]:
-    """Return the steps, replacements first; None is a stack that is not there, and nobody runs one that has gone."""
+    """Return the steps, replacements first; None is a missing stack, and a removed stack isn't deployed."""
     if after is None:
         return ()
     run = _Run(before.resources if before is not None else {}, after.resources)
@@ -74,7 +76,7 @@ def steps_of(before: Recorded | None, after: Recorded | None) -> tuple[Step, ...
 
 
 class _Run:
-    """One comparison: what is replaced is found until nothing more is."""
+    """One comparison: replacements are propagated until nothing changes."""
 
     def __init__(self, old: Resources, new: Resources) -> None:
         self._old, self._new = old, new
@@ -129,13 +131,13 @@ class _Run:
 
     @staticmethod
     def _made_up(resource: RecordedResource, name: str, value: Any, side: Resources) -> bool:
-        """Return whether a property's value holds what a recording made up for those that it uses."""
+        """Return whether a property's value contains invented values of the resources that it uses."""
         used = resource.uses.get(name, frozenset())
         marks = {mark for urn in used if urn in side for mark in texts_in(side[urn].made) if mark}
         return any(mark in text for text in texts_in(value) for mark in marks)
 
     def _known(self, resource: RecordedResource, name: str, value: Any, away: set[str]) -> Any:
-        """Return the value as a preview knows it: what is not made yet has no id."""
+        """Return the value as a preview knows it: a resource that doesn't exist yet has no ID."""
         used = resource.uses.get(name, frozenset()) & away
         marks = {text for urn in used if urn in self._new for text in texts_in(self._new[urn].made)}
         return with_unknown(value, sorted(marks)) if marks else value
@@ -144,7 +146,7 @@ class _Run:
         self._replaced.add(urn)
         if not deletes_first(self._old[urn], self._new[urn]):
             return
-        # While it is away, what cannot live on without it goes too, whatever the program says of it.
+        # While it's deleted, resources that can't exist without it are deleted too, even if the program keeps them.
         going = {urn}
         for dependent, resource in self._old.items():
             held = sorted(name for name, used in resource.uses.items() if used & going)

@@ -1,4 +1,4 @@
-"""ACC: who may do what."""
+"""ACC: access and permissions."""
 
 import re
 from collections import Counter
@@ -23,16 +23,16 @@ _PASSED = "AWS IAM user guide, grant a user permissions to pass a role to an AWS
 _ROLE_LIKE = re.compile(r"(arn:aws[a-z-]*:iam::[0-9]{12}):role")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{1,64}\Z")
 _BOUNDARY = "permissionsBoundary"
-# Where a role is handed to a service, and not named as somebody who comes in.
+# Settings with a role that is passed to a service, rather than a role that gets access.
 _ALERT_MANAGER = "Amazon Managed Service for Prometheus user guide, alert manager"
 _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
-# What a principal of another account can do there, by the key that names it.
+# What a principal in another account could do, by the key that lists it.
 _HAS_ACCESS = {
     "administrators": "whose owners could control this cluster",
     "viewers": "whose owners could read everything in this cluster except Secrets of teams",
     "deployers": "whose credentials can't deploy here",
 }
-# What is used by a resource of one region has to be there itself.
+# Resources of one region can only use these in the same region.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
 # An entry of type STANDARD takes a principal of another account, too.

@@ -17,7 +17,7 @@ _CHART = "SageMaker HyperPod CLI, Helm chart: conditions of its parts"
 _CLUSTERS = "SageMaker HyperPod developer guide, setting up clusters for model deployment"
 _CONTRACT = "hpkit configuration reference"
 _EKS_ADDONS = "Amazon EKS user guide, AWS and community add-ons"
-# Add-ons of EKS of which hpkit knows nothing but the name.
+# EKS add-ons of which hpkit knows only the name.
 _OTHERS = (
     "adot", "amazon-guardduty", "aws-guardduty-agent", "aws-network-flow-monitoring-agent", "aws-privateca-connector",
     "aws-secrets-store-csi-driver-provider", "eks-node-monitoring-agent", "fluent-bit", "kube-state-metrics",
@@ -26,12 +26,12 @@ _OTHERS = (
 _EKS = "Amazon EKS user guide, IAM roles for add-ons"
 _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
-# Of what is longer than any version, the beginning tells which it is.
+# For a text that is longer than any version, the beginning is enough.
 _LONGEST_SHOWN = 40
 # Add-ons whose configuration schema has no property at all.
 _WITHOUT_VALUES = (TASK_GOVERNANCE,)
 _VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
-# What the chart of the operator takes (_validateRequiredValues.tpl in aws/sagemaker-hyperpod-cli).
+# Values that the operator's chart accepts (_validateRequiredValues.tpl in aws/sagemaker-hyperpod-cli).
 _INFERENCE_ROLE = re.compile(
     r"arn:aws[a-z-]*:iam::\d{12}:role/(?:[\w+=,.@-]+/)*SageMakerHyperPodInference[\w+=,.@-]*", re.ASCII
 )
@@ -64,7 +64,7 @@ def _old_versions(context: Context) -> Iterator[Issue]:
 def _spelled(context: Context) -> Iterator[Issue]:
     versioned_by_eks = {*(addon.name for addon in addons()), *_OTHERS}
     for name, addon in context.spec.addons.items():
-        # Of add-ons that others publish, EKS says nothing about how their versions are written.
+        # EKS doesn't document the version format of other publishers' add-ons.
         if addon.version is None or name not in versioned_by_eks or _VERSION.fullmatch(addon.version):
             continue
         yield Issue(
@@ -84,7 +84,7 @@ def _listed_by(name: str) -> str:
 
 
 def _requirements(context: Context) -> Iterator[Issue]:
-    # An existing cluster may already have them; preflight looks.
+    # An existing cluster might already have them; preflight checks that.
     if context.spec.eks.existing is not None:
         return
     installed = {addon.name for addon in context.plan.addons}
@@ -161,7 +161,7 @@ def _known_account(context: Context) -> Iterator[Issue]:
 def _has_rights(context: Context) -> Iterator[Issue]:
     for addon in context.plan.addons:
         has_own_rights = addon.role or addon.service_account_role_arn or not addon.pod_identity
-        # What comes with the inference operator is there to be found: it mounts nothing by itself.
+        # Add-ons that `inference` installs: it mounts nothing itself.
         by_operator = context.spec.inference is not None and addon.name not in context.spec.addons
         if addon.name not in ROLE_BY_USER or by_operator or has_own_rights or makes_pod_role(context.plan, addon):
             continue
@@ -194,7 +194,7 @@ def _known(context: Context) -> Iterator[Issue]:
 
 
 def _meant(name: str, names: Sequence[str]) -> str | None:
-    """Return the add-on that a name is nearly that of, or a part of, where it is part of one alone."""
+    """Return the add-on with a similar name, or the only add-on whose name contains it."""
     parts = [each for each in names if len(name) > _SHORT and name.lower() in each]
     return parts[0] if len(parts) == 1 else near(name, names)
 

@@ -1,4 +1,4 @@
-"""ALW: whether what a file allows to be lost can be lost at all."""
+"""ALW: whether allowances in the file can have an effect."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,7 +8,7 @@ from hpkit.plan.protected import parts_of
 
 __all__ = ["RULES"]
 
-# What one of each is called, by the key of allowDelete.
+# The name of one entry, by the key of allowDelete.
 _PARTS: Final = {
     "teams": "team",
     "nodePools": "NodePool",

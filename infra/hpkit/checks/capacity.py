@@ -65,9 +65,9 @@ def excess(
     instance: InstanceType | None,
     capacity_name: str,
 ) -> str | None:
-    """Say by how much pairs (team, quota resource) of one type exceed so many instances of it, and whose they are.
+    """Return by how much quota (team, quota resource) of one type exceeds a number of instances, by team.
 
-    Returns None when they fit. A type that the catalog does not know is compared in whole instances only.
+    Returns None if it fits. A type that isn't in the catalog is compared in whole instances only.
     """
     over = _overruns(quota_resources, instances, instance)
     if not over:
@@ -83,10 +83,10 @@ def excess(
 def _overruns(
     quota_resources: Sequence[tuple[str, QuotaResource]], instances: int, instance: InstanceType | None
 ) -> list[Overrun]:
-    """Return where quota exceeds so many instances.
+    """Return in which dimensions quota exceeds a number of instances.
 
-    That is in instances alone where its sum is a whole number of them or the counts are already too many. MIG slices
-    are compared only where some team reserves them.
+    Only in instances, if the sum is a whole number of them or the counts alone exceed them. MIG slices are compared
+    only if some team reserves them.
     """
     needed = _wanted(quota_resources, instance)
     counted = sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
@@ -102,7 +102,7 @@ def _overruns(
 
 
 def _contributors(quota_resources: Sequence[tuple[str, QuotaResource]], instance: InstanceType | None) -> str:
-    """List the teams with what each reserves, in the units of the file, the largest first."""
+    """List each team's reservation in the units of the file, the largest first."""
     only_counts = all(quota_resource.count is not None for _, quota_resource in quota_resources)
     own: dict[str, list[QuotaResource]] = {}
     for team, quota_resource in quota_resources:
@@ -146,7 +146,7 @@ def _too_much(
 
 
 def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int) -> str:
-    """Say what to change for the quota of a type to fit: the counts of its static groups, or limits of NodePools."""
+    """Return how to make the quota of a type fit: with counts of its static groups, or with limits of NodePools."""
     instance = context.instances.get(name)
     elastic = any(each.elastic for _, each in quota_resources)
     standing = [group.spec for group in context.plan.groups if name in group.spec.types and not group.autoscaled]
@@ -189,7 +189,7 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
 def _surplus(
     quota_resources: Sequence[tuple[str, QuotaResource]], instances: int, instance: InstanceType | None
 ) -> str:
-    """Say by how much to lower allocations: in instances, accelerators, or each measure that exceeds its limit."""
+    """Return by how much to lower allocations: in instances, accelerators, or each measure that exceeds its limit."""
     over = _overruns(quota_resources, instances, instance)
     beyond = _wanted(quota_resources, instance) - instances
     chips = beyond * (instance.accelerators or 0) if instance else 0
@@ -198,7 +198,7 @@ def _surplus(
         accelerators = f" ({_measured(chips, 'accelerators')})" if chips and with_chips else ""
         return f"{_measured(beyond, 'instances')}{accelerators}"
     if chips and over[0].dimension == "accelerators" and over[0].reserved - over[0].limit == chips:
-        # Lowering accelerators lowers what is filled up in proportion to them.
+        # Lowering accelerators also lowers what is filled in pro rata.
         over = over[:1]
     return " and ".join(_measured(each.reserved - each.limit, each.dimension) for each in over)
 
@@ -228,7 +228,7 @@ def _enough(
 
 
 def _wanted(quota_resources: Sequence[tuple[str, QuotaResource]], instance: InstanceType | None) -> Amount:
-    """Return the instances that quota needs in its largest dimension."""
+    """Return the instances that quota requires in its largest dimension."""
     if instance is None:
         return sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
     reserved = reserve((quota_resource, instance) for _, quota_resource in quota_resources)
@@ -237,7 +237,7 @@ def _wanted(quota_resources: Sequence[tuple[str, QuotaResource]], instance: Inst
 
 
 def _as_needed(limit: str, needed: str) -> str:
-    """Return a limit in the unit in which what is needed is written: 1Ti is 1024Gi."""
+    """Return a limit in the unit of the required amount: 1Ti is 1024Gi."""
     return f"{amount(Fraction(quantity(limit)) / 2**30)}Gi" if needed.endswith("Gi") else limit
 
 
@@ -293,9 +293,9 @@ def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
 
 
 def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]]) -> Iterator[Issue]:
-    """Say that elastic quota was not compared, where a NodePool has limits and none of them bounds the type."""
+    """Report that elastic quota wasn't compared, if a NodePool has limits but none bounds the type."""
     for pool in context.plan.node_pools:
-        # A limit of what no node has is KAR013's.
+        # KAR013 reports limits of resources that no node has.
         if not all(is_resource(resource, LIMIT_RESOURCES) for resource in pool.spec.limits):
             continue
         if name in pool.instance_types and pool.spec.limits:
@@ -330,7 +330,7 @@ def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
 
 
 def _pools_together(context: Context) -> Iterator[Issue]:
-    """Compare what elastic quota needs beyond the guaranteed capacity with the sum of the pools' limits."""
+    """Compare what elastic quota requires beyond the guaranteed capacity with the sum of the pools' limits."""
     need: dict[str, Amount] = {}
     pools_by_resource: dict[str, list[str]] = {}
     for name, quota_resources in _resources_by_type(context).items():
@@ -383,7 +383,7 @@ def _elastic_by_something(context: Context) -> Iterator[Issue]:
 
 
 def _is_elastic_by_nothing(context: Context, resource: QuotaResource) -> bool:
-    """Say whether an entry is elastic though Karpenter adds no nodes of its type (CAP011)."""
+    """Report an elastic entry for a type of which Karpenter adds no nodes (CAP011)."""
     capacity = context.plan.capacity.get(resource.instance_type)
     owned = any(resource.instance_type in group.spec.types for group in context.plan.groups if group.autoscaled)
     certain = context.is_capacity_certain(resource.instance_type)
@@ -416,7 +416,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
 
 
 def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
-    # A type that HyperPod has is meant as it is; of any other, CLU003 says so as well.
+    # A type that HyperPod offers is meant as written; CLU003 also reports any other.
     likely = None if find_instance_type(name) else near(name, provided)
     if likely:
         return f"Did you mean `{likely}`?"
@@ -491,7 +491,7 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
 
 
 def _unlent(quota: TypeQuota) -> Amount:
-    """Return the guaranteed instances that nobody reserved, less those that elastic quota counts on."""
+    """Return the unreserved guaranteed instances, less those that elastic quota relies on."""
     maximum = quota.capacity.maximum
     if maximum is None:
         return quota.unreserved
@@ -499,7 +499,7 @@ def _unlent(quota: TypeQuota) -> Amount:
 
 
 def _lending(context: Context, *, by_a_pool: bool) -> str:
-    """Say how capacity that nobody reserved becomes useful; by_a_pool: a shared pool would take all of it."""
+    """Return how to make unreserved capacity useful; by_a_pool: a shared pool would take all of it."""
     policy = "governance.clusterPolicy" if len(context.policy_path) > 1 else "the organization's clusterPolicy"
     lent = f"set `idleResourceSharing: Enabled` in {policy}"
     pool = "sharedPool: {}" if SharedPool().name not in context.team_paths else "sharedPool: {name: pool}"
@@ -510,11 +510,11 @@ def _lending(context: Context, *, by_a_pool: bool) -> str:
 
 
 def _misses_quota(context: Context) -> bool:
-    """Return whether an allocation is missing from sums, so that findings about the sums only follow from it.
+    """Return whether an allocation is missing from sums, so that findings about the sums are only consequences.
 
     That is so for an allocation without a known team (GOV010), without a provided type (CAP003), without an amount
-    (GOV003), or with elastic quota of nothing. It is also so for a fraction that the type lacks or whose size isn't
-    known (CAP004). Or the capacity itself is uncertain: a group has a type that HyperPod doesn't offer (CLU003), or a
+    (GOV003), or with an elastic quota of zero. It's also so for a fraction that the type lacks or whose size isn't
+    known (CAP004). The capacity itself is uncertain if a group has a type that HyperPod doesn't offer (CLU003), or a
     limit has a wrong unit.
     """
     if not all(map(context.is_capacity_certain, context.plan.capacity)) or context.limits_have_wrong_units:
@@ -534,7 +534,7 @@ def _misses_quota(context: Context) -> bool:
 
 
 def _is_uncertain(row: QuotaResource, instance: InstanceType) -> bool:
-    """Say whether a fraction of an instance isn't one, or its size isn't known (CAP004)."""
+    """Report a fraction that the instance type doesn't support, or whose size isn't known (CAP004)."""
     used = usage(row, instance)
     return row.count is None and (bool(used.problem) or None in used.vector[1:4])
 
@@ -571,8 +571,8 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
 def _is_beyond(limit: Amount, borrowable: Amount, *, percent: bool) -> bool:
     """Return whether a limit exceeds what others can lend; both in instances.
 
-    Percentages are seldom whole instances. A limit that is over by part of an instance is the least that takes
-    everything others lend.
+    Percentages are seldom whole instances. A limit that exceeds it by part of an instance is the lowest one that allows
+    borrowing everything.
     """
     return limit >= borrowable + 1 if percent and borrowable >= 1 else limit > borrowable
 
@@ -588,7 +588,7 @@ def _shares_fit(context: Context) -> Iterator[Issue]:
     for (name, elastic), parts in resources_by_type.items():
         total = sum((resource.share or Fraction(0) for _, resource in parts), Fraction(0))
         if total > 1:
-            # In the order of their size: that of a team's rows means nothing.
+            # In the order of their size, because the order of teams has no meaning.
             shares = sorted((team, resource.share or Fraction(0)) for team, resource in parts)
             team_shares = listing([f"{team} {amount(share * 100)}%" for team, share in shares])
             yield Issue(
@@ -642,7 +642,7 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
             if not resource.path or resource.instance_type in team.absolute_borrow_limits or not _is_nothing(resource):
                 continue
             if resource.share and not context.is_capacity_certain(resource.instance_type):
-                # A share of a misspelt group's type (CLU003) comes to nothing only until that is right.
+                # The share of a misspelled group's type (CLU003) is zero only until the type is corrected.
                 continue
             known = context.plan.capacity.get(resource.instance_type)
             of = known.guaranteed if known and not resource.elastic else known.maximum if known else None
@@ -742,13 +742,13 @@ def _where_to_partition(name: str, single: Sequence[InstanceGroup], label: str) 
 
 
 def _is_nothing(resource: QuotaResource) -> bool:
-    """Say whether an entry states amounts that are all zero; one that states none is GOV003's."""
+    """Return whether an entry's amounts are all zero; GOV003 reports one without amounts."""
     stated = amounts(resource)
     return any(each is not None for each in stated) and not any(stated)
 
 
 def amounts(resource: QuotaResource) -> list[object]:
-    """Return what an entry states in every measure, None where it states nothing."""
+    """Return an entry's amount in every measure, None if it sets none."""
     partition = resource.partition.count if resource.partition else None
     return [resource.count, resource.accelerators, resource.v_cpu, resource.memory_in_gib, partition]
 

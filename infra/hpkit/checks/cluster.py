@@ -332,7 +332,7 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
 
 
 def _one_governs(context: Context) -> Iterator[Issue]:
-    """Compare with all other environments, since each of them may be deployed alone."""
+    """Compare with all other environments, because each can be deployed separately."""
     for name, other in context.organization.environments.items():
         second = second_governance(context.spec, other, context.environment, name)
         if name != context.environment and second is not None:
@@ -341,7 +341,7 @@ def _one_governs(context: Context) -> Iterator[Issue]:
 
 
 def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Iterator[Issue]:
-    """Yield what an environment that creates a cluster has less of than one that governs the cluster states for it."""
+    """Yield what an environment that creates a cluster has less of than the environment that governs it states."""
     if not _governs(stated.spec, own.spec):
         return
     fix = f"Restore it here. Or lower `cluster` and the quotas of {name} too, and deploy {stated.stack} first."

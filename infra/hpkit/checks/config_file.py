@@ -1,4 +1,4 @@
-"""CFG: what reading the file itself finds, and names that stand twice."""
+"""CFG: findings from reading the file, and duplicate names."""
 
 from collections.abc import Iterator
 
@@ -85,7 +85,7 @@ def _entries(context: Context) -> Iterator[Issue]:
     for model, path in places:
         for key, values, place in _lists(model, path):
             for index, value in enumerate(values):
-                # Of these, KAR001, KAR018 and CLU006 say what becomes of it.
+                # KAR001, KAR018 and CLU006 report the consequences of these.
                 if value in values[:index] and key not in ("instanceGroups", "reasons", "instanceTypes"):
                     yield Issue((*place, index), f"`{key}` lists {value} twice", "List it once.")
     yield from _limits_once(context)

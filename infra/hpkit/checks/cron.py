@@ -6,7 +6,7 @@ __all__ = ["DAYS", "MONTHS", "Field", "no_such_day", "wrong_field"]
 
 MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-# What a field counts, its least and its most value, names that stand for values from the least on.
+# A field's unit, its lowest and highest value, and names of values, starting at the lowest.
 Field = tuple[str, int, int, tuple[str, ...]]
 _LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ENDS: Final = 2
@@ -27,7 +27,7 @@ def wrong_field(texts: list[str], fields: tuple[Field, ...]) -> tuple[str, Field
 
 
 def no_such_day(day: str, month: str) -> bool:
-    """Say whether none of the months has any of the days; of anything but plain values, that some has."""
+    """Return whether none of the months has any of the days; False for anything but plain values."""
     months = [MONTHS.index(each) + 1 if each in MONTHS else each for each in month.lower().split(",")]
     days = day.split(",")
     if not all(str(each).isdecimal() for each in (*months, *days)):
@@ -37,7 +37,7 @@ def no_such_day(day: str, month: str) -> bool:
 
 
 def _is_part(text: str, least: int, most: int, names: tuple[str, ...]) -> bool:
-    """Say whether a text is a value, a range or all, each with a step or without."""
+    """Return whether a text is a value, a range or `*`, each with or without a step."""
     values, slash, step = text.partition("/")
     if slash and not (step.isdecimal() and int(step) > 0):
         return False

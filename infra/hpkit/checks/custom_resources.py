@@ -1,9 +1,9 @@
-"""What an API server would refuse in a custom resource, by the schema and the CEL rules of its CRD.
+"""Finds what an API server would reject in a custom resource, by the schema and CEL rules of its CRD.
 
-Structural schemas differ from JSON Schema: defaults come first, lists may be sets or maps, and unknown fields are
-dropped instead of refused. CEL rules are checked as well. Source: Kubernetes documentation, "Extend the Kubernetes API
-with CustomResourceDefinitions"; a test compares this with an API server. Transition rules, which compare with the
-existing object, are left out: a file doesn't know it.
+Structural schemas differ from JSON Schema: defaults are applied first, lists can be sets or maps, and unknown fields
+are dropped instead of rejected. CEL rules are checked as well. Source: Kubernetes documentation, "Extend the Kubernetes
+API with CustomResourceDefinitions"; a test compares this with an API server. Transition rules, which compare with the
+existing object, are skipped, because a file doesn't know it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _NAMES: Final = {
 }
 _INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
 Path = tuple[str | int, ...]
-# What is wrong, and what to do.
+# The problem and the fix.
 _Broken = tuple[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One demand that an object breaks: where, what is wrong in words and what to do; for a rule in CEL, the rule."""
+    """A violated constraint: its position, the problem and the fix as text; for a CEL rule, also the rule."""
 
     path: Path
     message: str
@@ -49,7 +49,7 @@ class Violation:
 
 
 def violations(schema: Mapping[str, Any], value: Any) -> list[Violation]:
-    """Return what an API server would say of a value that is created; unknown fields, which it drops, among it."""
+    """Return what an API server would report about a new value, including unknown fields, which it drops."""
     found = list(_structure(schema, _with_defaults(schema, value), ()))
     # An API server asks the rules only once the structure is right.
     return found or list(_rules(schema, _with_defaults(schema, value), ()))
@@ -129,7 +129,7 @@ def _in_range(schema: Mapping[str, Any], value: Any) -> _Broken:
 
 
 def _in_length(schema: Mapping[str, Any], value: Any) -> _Broken:
-    # maxLength of a list, which Karpenter's CRD has, means nothing.
+    # maxLength of a list, which Karpenter's CRD has, has no meaning.
     for value_type, low, high, unit in (
         (str, "minLength", "maxLength", "characters"),
         (list, "minItems", "maxItems", "entries"),
@@ -173,7 +173,7 @@ def _rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Violat
 
 
 def _holds(rule: str, value: Any) -> bool:
-    """Say whether a rule is true; one that ends in an error is not, as an API server has it."""
+    """Return whether a rule is true; like an API server, treat one that ends in an error as false."""
     return _program(rule).eval(data={"self": value}).plain_value() is True
 
 
@@ -184,8 +184,11 @@ def _program(rule: str) -> Any:
 
 @cache
 def _environment() -> Any:
-    """Return CEL with what Karpenter's rules use of Kubernetes' own functions: find, of its library of patterns."""
-    # 14 MB of machine code, which a file without NodePools doesn't need.
+    """Return a CEL environment with Kubernetes' own functions that Karpenter's rules use.
+
+    Find, from its regex library.
+    """
+    # Imported here: 14 MB of machine code, which a file without NodePools doesn't need.
     from cel_expr_python import cel
 
     text, anything = cel.Type.STRING, cel.Type.DYN

@@ -59,7 +59,7 @@ def _open_endpoint(context: Context) -> Iterator[Issue]:
 
 
 def _is_inside(context: Context) -> bool:
-    """Whether only what is inside a VPC that the same run makes, or connected with it, reaches the Kubernetes API."""
+    """Return whether only a VPC that the same run creates, and networks connected with it, reach the Kubernetes API."""
     eks = context.spec.eks
     return eks.existing is None and context.spec.network.existing is None and not eks.endpoint.public
 
@@ -90,7 +90,7 @@ def _of_the_internet(context: Context) -> Iterator[Issue]:
     cidrs, is_new = context.spec.eks.endpoint.public_cidrs, context.spec.eks.existing is None
     world = world_ranges(cidrs)
     for index, cidr in enumerate(cidrs):
-        # What is open to all of the world is EKS001's.
+        # EKS001 reports endpoints that are open to the whole internet.
         if reserved_ranges([cidr]) and cidr not in world:
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
@@ -150,7 +150,7 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
 
 
 def _known(version: str) -> str:
-    """Say what is known of a version that is newer than all that HyperPod is known to offer."""
+    """Report a version that is newer than all that HyperPod is known to offer."""
     newest = kubernetes_versions()[-1]
     if _order(version) <= _order(newest):
         return ""
@@ -171,8 +171,8 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def _left_standard_support(context: Context) -> Iterator[Issue]:
-    # The guide says that a STANDARD version is upgraded at the end of standard support. The policy can be set while the
-    # version is in standard support. About CreateCluster for a version after that, the guide says nothing.
+    # The guide states that a STANDARD version is upgraded at the end of standard support, and that the policy can be
+    # set while the version is in standard support. It doesn't mention CreateCluster with a later version.
     eks, today = context.spec.eks, context.today
     release = find_kubernetes_version(eks.version)
     if release is None or today is None or eks.existing is not None or eks.support_type == "EXTENDED":
@@ -189,7 +189,7 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
 
 
 def _existing_left_standard_support(context: Context) -> Iterator[Issue]:
-    # Whether such a cluster has extended support is its owner's to say, and not in this file.
+    # The cluster's owner decides about extended support, and the file doesn't contain it.
     eks, today = context.spec.eks, context.today
     release = find_kubernetes_version(eks.version)
     if release is None or today is None or eks.existing is None:

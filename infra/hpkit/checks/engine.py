@@ -64,12 +64,12 @@ def check(
     environment: str | None = None,
     by_place: bool = False,
 ) -> list[Finding]:
-    """Return every finding of one file, errors first, each kind by its place.
+    """Return every finding in one file: errors first, then by position.
 
-    plans: environment → plan of those to look at, absent: all of the file's. file is the name to show; today decides
-    which waivers have expired and which versions are supported. policies: what the organization's policy file sets.
-    environment: leave out findings in the others. by_place: return one finding for a value that several environments
-    or teams share, as environmentDefaults or an alias.
+    plans: environment → plan of those to check, by default all of the file's. file is the displayed name; today decides
+    which waivers have expired and which versions are supported. policies: the settings in the organization's policy
+    file. environment: omit findings in the others. by_place: return one finding for a value that several environments
+    or teams share through environmentDefaults or an alias.
     """
     issues = {_key(placed): placed for placed in map(PlacedIssue.of_problem, parsed.problems)}
     if parsed.organization is not None:
@@ -83,7 +83,7 @@ def check(
 
 
 def _key(placed: PlacedIssue) -> tuple[str, Path, str, str]:
-    """Return what tells a finding from others: one without a path is of its whole file."""
+    """Return the identity of a finding; one without a path belongs to its whole file."""
     issue, mark = placed.issue, placed.mark
     return placed.rule, issue.path, issue.message, mark.file if mark and not issue.path else ""
 
@@ -103,7 +103,7 @@ def _by_place(issues: Iterable[PlacedIssue], document: Document, file: str) -> I
         issues_by_place.setdefault((placed.rule, mark, path[-1:], message), []).append(placed)
     for (rule, mark, *_), (first, *others) in issues_by_place.items():
         path, finding = first.issue.path, _finding(first, document, file)
-        # What is wrong with the form of a default is wrong for every environment.
+        # A format error in a default is an error in every environment.
         if (others or rule.startswith("CFG")) and is_default(document, path, mark):
             parent = format_path(path[:-1], document.data)
             default = default_name(parent)
@@ -160,7 +160,7 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
 
 
 def _is_apart(issue: Issue, mark: Mark, related: Mark, document: Document) -> bool:
-    """Return whether the other place of an issue is worth showing: one that it contradicts may be next to it."""
+    """Return whether the other position of an issue is worth showing; the contradicting one might be next to it."""
     if issue.other is None or not issue.other_name or issue.path[:2] != issue.other[:2]:
         return True
     return is_default(document, issue.path, mark) != is_default(document, issue.other, related)

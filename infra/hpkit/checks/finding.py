@@ -1,4 +1,4 @@
-"""What the validator says: one frozen record per finding."""
+"""The validator's results: one frozen record per finding."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
@@ -7,18 +7,18 @@ from hpkit.text.printable import printable
 
 __all__ = ["Finding", "Severity", "Summary", "summarize"]
 
-# What all quota of an environment comes to together.
+# Rules about the sum of all quota in an environment.
 _OF_SUMS: Final = ("CAP005", "CAP006")
 Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding, placed in its file.
+    """One finding with its position in the file.
 
-    - path: as users read it (`teams[john].sharing.borrowLimit`).
+    - path: as displayed (`teams[john].sharing.borrowLimit`).
     - line, column: counted from 1.
-    - message: what is wrong with the values.
+    - message: the problem of the values.
     - fix: what to do.
 
     path, message and fix are printable.
@@ -34,15 +34,15 @@ class Finding:
     fix: str
 
     def __post_init__(self) -> None:
-        """Escape what the file's author put into path and texts; `file` stays the name that opens it."""
+        """Escape text from the file in path and messages; `file` remains the name that opens it."""
         for name in ("path", "message", "fix"):
             object.__setattr__(self, name, printable(getattr(self, name)))
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Return the key by which findings are sorted: in a file errors first, of these its form, each by place.
+        """Return the sort key of findings: by file, errors first, of these format errors first, then by position.
 
-        What sums come to stands last: it may follow from what is wrong with a part of them.
+        Findings about sums are last, because they can be consequences of errors in the parts.
         """
         form = self.rule.startswith("CFG")
         return (
@@ -63,7 +63,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How many of each severity."""
+    """The number of findings per severity."""
 
     errors: int
     warnings: int

@@ -148,7 +148,7 @@ def _team_names(context: Context) -> Iterator[Issue]:
 
 
 def _also_in(context: Context, team: str) -> str:
-    """Say which keys of environments have the name of a team as well."""
+    """Return which keys of environments also contain the team's name."""
     parts = [each.governance for each in context.organization.environments.values() if each.governance]
     uses = {
         "allocations": any(team in each.allocations for each in parts),
@@ -289,7 +289,7 @@ def _known_teams(context: Context) -> Iterator[Issue]:
     for team in governance.allocations if governance else ():
         if team not in team_names:
             likely = near(team, team_names - governance.allocations.keys()) if governance else None
-            # Of a team whose own name cannot stay as it is, GOV004 says what it may be.
+            # If a team's own name must change, GOV004 suggests a new one.
             if likely is not None and _plain(likely) == team:
                 continue
             yield Issue(
@@ -334,7 +334,7 @@ def _gang_scheduling(context: Context) -> Iterator[Issue]:
         )
     strategy = gang.requeuing_strategy
     if strategy.backoff_max_seconds < strategy.backoff_base_seconds:
-        # The one that is typed: the other may be the default.
+        # The explicitly set one; the other might be the default.
         key = "backoffMaxSeconds" if "backoff_max_seconds" in strategy.model_fields_set else "backoffBaseSeconds"
         yield Issue(
             (*path, "requeuingStrategy", key),
@@ -385,7 +385,7 @@ def _pods_ready_in_time(context: Context) -> Iterator[Issue]:
 
 def _network_layers(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
-    # An unset value also means on, which has no effect on types without a topology. GOV011 reports autoscaling.
+    # If unset, it's also on, which has no effect on types without a topology. GOV011 reports autoscaling.
     wanted = governance is not None and governance.topology_aware_scheduling == "Enabled"
     if not wanted or context.spec.autoscaling is not None:
         return

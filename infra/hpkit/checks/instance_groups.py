@@ -73,7 +73,7 @@ _MOST_NAME, _MOST_PREFIX = 63, 253
 
 
 def addresses_needed(context: Context, zone: str) -> tuple[int, list[str], dict[str, int]]:
-    """Return the addresses that nodes of a zone can take, what they come from, and nodes of types of unknown need."""
+    """Return the addresses that nodes in a zone can use, their sources, and nodes with types of unknown usage."""
     need, parts = 0, []
     unknown: dict[str, int] = {}
     for group in context.plan.all_groups:
@@ -132,14 +132,14 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
     if hint is not None:
         return hint[1]
     likely = near(zone, zones)
-    # Zones of one region differ by a letter, and so another zone is as likely meant as a misspelt one.
+    # Zones of one region differ by a letter, so another zone is as likely as a typo.
     if likely is not None and zone[:-1] != likely[:-1]:
         return f"Did you mean `{likely}`?"
     return "Add the zone to the network, or move the group."
 
 
 def _subnet_size(context: Context) -> Iterator[Issue]:
-    # A limit with a wrong unit doesn't show how many nodes are meant.
+    # A limit with a wrong unit doesn't determine the number of nodes.
     if context.limits_have_wrong_units:
         return
     for index, zone in enumerate(context.spec.network.zones):
@@ -170,7 +170,7 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
 
 
 def _room_in_zone(context: Context, zone: Zone) -> str:
-    """Say what to change for the groups of a zone to fit: its range, or the limits that let Karpenter add nodes."""
+    """Return how to make the groups in a zone fit: with its range, or with the limits of Karpenter's nodes."""
     classes = {
         group.node_class for group in context.plan.groups if group.autoscaled and zone.availability_zone in group.zones
     }
@@ -504,13 +504,13 @@ def _schedules(context: Context) -> Iterator[Issue]:
 
 
 def _never(fields: list[str], today: datetime.date | None) -> tuple[str, str] | None:
-    """Return what is wrong with six fields in AWS's form, and what to do; None where they name some time."""
+    """Return the problem and fix of six fields in AWS's format; None if they match some time."""
     text = f"cron({' '.join(fields)})"
     # L, W and #, which count days from the end and by weeks, aren't checked.
     plain = [
         "?" if each in ("L", "LW") or (re.search(r"[LW#]", each) and not each.isalpha()) else each for each in fields
     ]
-    # A week may go on behind its end: SAT-SUN.
+    # A week can wrap around: SAT-SUN.
     plain[4] = plain[4].replace("-", ",")
     wrong = wrong_field(plain, _AWS_FIELDS)
     if wrong is not None:

@@ -42,7 +42,7 @@ _CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"
 _MOST_GROUPS = 10
 _KEYS = (INSTANCE_TYPE_KEY, ZONE_KEY, ARCHITECTURE_KEY)
 _OPERATORS = ("In", "Exists")
-# What a limit that is only proposed leaves room for: nodes, or CPUs of types whose figures aren't known.
+# What a suggested limit leaves room for: nodes, or CPUs for types whose figures aren't known.
 _SOME_NODES, _SOME_CPU = 2, 256
 _POLICY_OF_GROUPS: Final = "karpenter-groups-fit"
 _OS_KEY: Final = "kubernetes.io/os"
@@ -177,7 +177,7 @@ def _one_zone(context: Context) -> Iterator[Issue]:
 
 
 def _is_met_by_nothing(requirement: Requirement) -> bool:
-    """Say whether a requirement is wrong in itself, whatever groups there are (KAR004)."""
+    """Report requirements that are wrong regardless of the groups (KAR004)."""
     return (
         requirement.key not in _KEYS
         or requirement.operator not in _OPERATORS
@@ -251,7 +251,7 @@ def _pools_match(context: Context) -> Iterator[Issue]:
                 if near(pool.node_class, classes)
                 else "Use one of nodeClasses.",
             )
-        # No group, or one that is not there, is KAR001's; a requirement that nothing meets KAR004's.
+        # KAR001 reports missing groups, and KAR004 requirements that nothing meets.
         elif (
             not derived[pool.name].instance_types
             and node_class.instance_groups
@@ -270,7 +270,7 @@ def _pools_match(context: Context) -> Iterator[Issue]:
 
 
 def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | None:
-    """Say which zone or type of the groups a requirement that meets none of them is nearly that of."""
+    """Return the similar zone or type of the groups for a requirement that matches none of them."""
     zones = {zone for group in groups for zone in group.zones}
     types = {name for group in groups for name in group.spec.types}
     for requirement in pool.requirements:
@@ -280,7 +280,7 @@ def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | Non
         for value in requirement.values if have else ():
             if hint := explained(value):
                 return hint[1]
-            # Zones of one region differ by a letter, and so the one that is written may well be meant.
+            # Zones of one region differ by a letter, so the given one might be meant.
             likely = near(value, types) if requirement.key == INSTANCE_TYPE_KEY else None
             if likely:
                 return f"Replace `{value}` with `{likely}`."
@@ -289,7 +289,7 @@ def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | Non
 
 def _system_capacity(context: Context) -> Iterator[Issue]:
     groups = context.plan.groups
-    # An existing EKS cluster can have nodes of its own, which preflight looks for.
+    # An existing EKS cluster can have its own nodes, which preflight looks for.
     if context.spec.eks.existing is None and not context.plan.has_static_nodes:
         owned = (
             f", {sum(group.autoscaled for group in groups)} managed by Karpenter" if context.spec.autoscaling else ""
@@ -334,9 +334,9 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
     for planned in context.plan.node_pools:
         instances = [context.instances[name] for name in planned.instance_types if name in context.instances]
         named = [each for each in planned.spec.limits if is_resource(each, LIMIT_RESOURCES)]
-        # What no node has at all is KAR013's.
+        # KAR013 reports resources that no node has.
         if named == list(planned.spec.limits) and named and instances:
-            # Of a type with elastic quota CAP002 says it; of figures that are not known nobody can.
+            # CAP002 reports types with elastic quota; nothing can be checked with unknown figures.
             free = [
                 instance.name
                 for instance in instances
@@ -567,7 +567,7 @@ def _crd(context: Context) -> Iterator[Issue]:
 
 
 def _said_elsewhere(violation: Violation) -> bool:
-    # Keys and operators that HyperPod's Karpenter knows are fewer than those of the CRD: KAR004.
+    # HyperPod's Karpenter supports fewer keys and operators than the CRD: KAR004.
     part_of_requirement = violation.path[:3] == _REQUIREMENTS and len(violation.path) > len(_REQUIREMENTS)
     return part_of_requirement or any(
         violation.rule and violation.message.endswith(message) for message in SAID_ELSEWHERE
@@ -575,7 +575,7 @@ def _said_elsewhere(violation: Violation) -> bool:
 
 
 def _place(path: Path) -> Path:
-    """Return where in the file's NodePool that is which stands at a path of the spec."""
+    """Return the position in the file's NodePool of a path in the spec."""
     for length in range(len(path), 0, -1):
         if path[:length] in _PLACES:
             return (*_PLACES[path[:length]], *path[length:])
@@ -699,7 +699,7 @@ def _images(context: Context) -> Iterator[Issue]:
         image = pool.warm_pool.image if pool.warm_pool else ""
         if not image or _IMAGE.fullmatch(image):
             continue
-        # A registry's host may have capitals, what it calls its images may not.
+        # A registry's host can contain capitals, but names of its images can't.
         host, slash, name = image.rpartition("/")
         likely = f"{host}{slash}{name.lower()}".replace(" ", ":")
         yield Issue(

@@ -32,7 +32,7 @@ _CONTRACT = "hpkit configuration reference"
 _PRIVATELINK = "AWS PrivateLink guide, services that integrate with AWS PrivateLink"
 _ZONES_OF_EKS = 2
 _LARGEST, _SMALLEST = RANGE_PREFIXES
-# What people call a service whose endpoints have another name, and those names.
+# Common names of services whose endpoints have other names, and those names.
 _OTHER_NAMES = {
     "cloudwatch": ("monitoring", "logs"),
     "cloudwatch-logs": ("logs",),
@@ -54,7 +54,7 @@ _WHOLE_NAME = re.compile(r"(?:com|cn\.com)\.amazonaws\.(?P<region>[a-z0-9-]+)\.(
 _THREE_PARTS = re.compile(r"\A(\d+\.\d+\.\d+)/(?=\d+\Z)")
 _PRIVATE = tuple(ipaddress.IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 _RESERVED_BY_AWS = ipaddress.IPv4Network("198.19.0.0/16")
-# What no VPC may have: this host, its loopback, link-local addresses, multicast.
+# Ranges that no VPC can have: this host, loopback, link-local addresses, multicast.
 _NOWHERE = tuple(ipaddress.IPv4Network(each) for each in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4"))
 _DOCKER = ipaddress.IPv4Network("172.17.0.0/16")
 _DEFAULT_VPC = ipaddress.IPv4Network("172.31.0.0/16")
@@ -155,7 +155,7 @@ def _cidrs(context: Context) -> Iterator[Issue]:
 
 
 def _range_meant(context: Context, range_name: str, cidr: str) -> str:
-    """Say which range is meant by a text that is none."""
+    """Return the range that an invalid text probably means."""
     suggested = _spelt_otherwise(cidr)
     if suggested is None and range_name == "publicCidrs":
         return (
@@ -199,7 +199,7 @@ def _spelt_otherwise(text: str) -> ipaddress.IPv4Network | None:
 
 
 def _of_some_size(context: Context, range_name: str, address: str) -> str:
-    """Say which range begins at an address: of callers that one, of nodes the largest that is apart from the others."""
+    """Return the range that begins at an address: for callers that address only, for nodes the largest free one."""
     if _of_callers(range_name):
         return f"Use `{address}/32` for this single address."
     reserved_ranges, longest = (
@@ -305,7 +305,7 @@ def _zones(context: Context) -> Iterator[Issue]:
 
 
 def _by_id(context: Context) -> Iterator[Issue]:
-    """Yield what zone IDs can't be combined with: which name an ID has is known only in the account."""
+    """Yield what can't be combined with zone IDs, because the zone's name depends on the account."""
     network, path = context.spec.network, (*context.path, "network")
     names = [zone.availability_zone for zone in context.plan.network.zones]
     by_id = [name for name in names if is_zone_id(name)]
@@ -329,7 +329,7 @@ def _by_id(context: Context) -> Iterator[Issue]:
 
 
 def _also_in(context: Context, zone: str) -> str:
-    """Say what else stands in a zone, and moves with it."""
+    """Return what else is in a zone, and moves with it."""
     names = [group.name for _, group in context.groups if group.availability_zone == zone]
     lustre = context.spec.storage.lustre if context.spec.storage else None
     names += ["the file system"] if lustre and lustre.availability_zone == zone else []
@@ -338,7 +338,7 @@ def _also_in(context: Context, zone: str) -> str:
 
 def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
     last = last_zone(region)
-    # AWS adds zones now and then, so that this may be one that the catalog does not know yet.
+    # AWS adds zones occasionally, so this could be one that isn't in the catalog yet.
     if last is not None and zone[-1] > last and not is_zone_id(zone) and not is_local_zone(zone):
         yield Issue(
             path,
@@ -485,7 +485,7 @@ def _addresses_of_nodes(context: Context) -> Iterator[Issue]:
 
 
 def _is_no_vpc(network: ipaddress.IPv4Network) -> bool:
-    """Say whether AWS takes a range for no VPC at all (NET001, NET011): nothing follows from it then."""
+    """Return whether AWS rejects a range for any VPC (NET001, NET011); other findings would only be consequences."""
     return network.prefixlen < _LARGEST or any(network.overlaps(each) for each in _NOWHERE)
 
 

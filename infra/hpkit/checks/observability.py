@@ -1,4 +1,4 @@
-"""OBS: what is measured, who sees it, and who receives alerts."""
+"""OBS: metrics, dashboards and alerts."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a rule is, what it sees, and what it finds."""
+"""A rule, its input, and its output."""
 
 import datetime
 import re
@@ -25,11 +25,11 @@ _ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\Z")
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """What a rule found; the engine places it in the file. severity overrides the rule's own.
+    """A finding of a rule, before the engine adds its position in the file. severity overrides the rule's own.
 
-    policy: the policy of the pack that reports the same of what is registered; a waiver of the rule doesn't waive it.
-    other: the place that this one repeats. With other_name, what the message calls it, the place that this one
-    contradicts, which is shown if one of the two is a default or belongs to another environment.
+    policy: the policy that reports the same about registered resources; a waiver of the rule doesn't waive it. other:
+    the position that this one repeats. With other_name, its name in the message, it's a position that this one
+    contradicts; it's shown if one of the two is a default or belongs to another environment.
     """
 
     path: Path
@@ -51,16 +51,16 @@ class PlacedIssue:
 
     @classmethod
     def of_problem(cls, problem: Problem) -> "PlacedIssue":
-        """Return what reading the file found."""
+        """Return the findings from reading the file."""
         return cls(problem.rule, Issue(problem.path, problem.message, problem.fix, problem.severity), problem.mark)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A role that is a member of a team in one environment: the file names it, or the program makes it.
+    """A role that is a member of a team in one environment: it's in the file, or the program creates it.
 
-    path is where it is written: with the team, or in the environment's override. admitted is False for a role of
-    another account than the environment's, which gets no access there.
+    path is where it's set: in the team, or in the environment's override. admitted is False for a role in another
+    account than the environment's, which gets no access there.
     """
 
     team: str
@@ -70,10 +70,10 @@ class Member:
 
 
 class Context:
-    """What a rule sees: one environment with its plan, the organization around it, and the day.
+    """A rule's input: one environment with its plan, the organization around it, and the date.
 
-    today: None where no day matters; rules that go by dates then find nothing. is_whole: False where the organization
-    lacks environments whose form is wrong, so that nothing can be concluded from what they don't say.
+    today: None if no date is given; rules that depend on dates then find nothing. is_whole: False if the organization
+    lacks environments whose format is wrong, so that missing settings prove nothing.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Context:
 
     @cached_property
     def instances(self) -> Mapping[str, InstanceType]:
-        """Return the catalog's entry of every type that a group or a quota resource names and the catalog knows."""
+        """Return the catalog's entry of every known type of a group or a quota resource."""
         return instances_of(self.plan)
 
     @cached_property
@@ -114,10 +114,10 @@ class Context:
         return frozenset(unknown.union(*nearest))
 
     def is_capacity_certain(self, instance_type: str) -> bool:
-        """Return whether no group's type is missing or misspelt in a way that changes the capacity of this type.
+        """Return whether no group's type is missing or misspelled in a way that changes the capacity of this type.
 
-        Where it is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it. With a
-        waiver of CLU003 the names are what the organization means: types that are newer than the catalog.
+        If one is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it. With a waiver
+        of CLU003, the names are intended: types that are newer than the catalog.
         """
         if any(waiver.rule == "CLU003" for waiver in self.spec.waivers):
             return all(group.types for group in self.spec.cluster.instance_groups)
@@ -166,7 +166,7 @@ class Context:
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        """Return every member of every team, as this environment has them: those of an override replace the team's."""
+        """Return every member of every team in this environment; an override's members replace the team's."""
         overrides = self.spec.governance.overrides if self.spec.governance else {}
         members: list[Member] = []
         for index, team in enumerate(self.organization.teams):
@@ -195,12 +195,12 @@ class Context:
 
     @cached_property
     def knows_region(self) -> bool:
-        """Return whether HyperPod has the region; of one that it has not, nothing else is worth saying (CLU024)."""
+        """Return whether HyperPod is available in the region; otherwise, no other finding is useful (CLU024)."""
         return find_region(self.spec.region) is not None
 
     @cached_property
     def zones_meant(self) -> frozenset[str]:
-        """Return the network's zones, those of another region by the letter that they have there (NET004)."""
+        """Return the network's zones; zones of another region by their letter (NET004)."""
         zones = [zone.availability_zone for zone in self.plan.network.zones]
         return frozenset(self.zone_of_region(zone) or zone for zone in zones)
 
@@ -223,9 +223,9 @@ class Context:
 class Rule:
     """A rule of the validator.
 
-    title is one sentence of what it demands; source is where the demand comes from (API, documentation page).
-    check yields an issue for every place that breaks it; rules of a file's form (CFG) have none, since
-    reading the file finds them.
+    title is one sentence that states what must hold; source is the requirement's source (API, documentation page).
+    check yields an issue for every violation; rules about the file's format (CFG) have none, because reading the file
+    finds them.
     """
 
     id: str

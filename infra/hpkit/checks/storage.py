@@ -57,7 +57,7 @@ def _without_teams(context: Context) -> Iterator[Issue]:
 
 
 def not_of_lustre(size_path: Path, size: int, throughput_path: Path, throughput: int) -> Iterator[Issue]:
-    """Yield what is no size in GiB, and no throughput in MB/s for each TiB, of a file system on SSD that persists."""
+    """Yield invalid sizes in GiB, and throughputs in MB/s per TiB, of a persistent SSD file system."""
     if size != _SMALLEST_GIB and size % _STEP_GIB:
         below = max(size // _STEP_GIB * _STEP_GIB, _SMALLEST_GIB)
         above = (size // _STEP_GIB + 1) * _STEP_GIB
@@ -88,7 +88,7 @@ def _beside_groups(context: Context) -> Iterator[Issue]:
     if lustre is None:
         return
     zones = {zone for group in context.plan.all_groups for zone in group.zones}
-    # Where there is no subnet, STO001 says it.
+    # STO001 reports a missing subnet.
     there = {zone.availability_zone for zone in context.plan.network.zones}
     if zones and lustre.availability_zone in there - zones:
         yield Issue(
@@ -100,7 +100,7 @@ def _beside_groups(context: Context) -> Iterator[Issue]:
 
 
 def _team_ids(context: Context) -> list[tuple[range, str, Path]]:
-    """Return the ids of each team with a claim in this environment, its name, and where they are given."""
+    """Return the IDs of each team with a claim in this environment, its name, and where they are set."""
     if not has_team_volumes(context.plan):
         return []
     places = {team.name: (number, team.user_ids) for number, team in enumerate(context.organization.teams)}
@@ -114,7 +114,7 @@ def _team_ids(context: Context) -> list[tuple[range, str, Path]]:
 
 def _own_ids(context: Context) -> Iterator[Issue]:
     teams = _team_ids(context)
-    # The earlier range that reaches farthest: only that one can meet the next.
+    # The earlier range that ends last: only that one can overlap the next.
     widest: tuple[range, str] | None = None
     for own, name, path in teams:
         if widest is not None and own.start < widest[0].stop:
@@ -160,7 +160,7 @@ def _folder_image(context: Context) -> Iterator[Issue]:
     image, region = folder_image(context.spec), context.spec.region
     if lustre is None or image is None or not context.spec.network.closed or not is_out_of_reach(image, region):
         return
-    # Where the chart's images have no mirror yet, CLU016 asks for one, and this image follows it.
+    # If the chart's images have no mirror yet, CLU016 requires one, and this image uses it too.
     if lustre.image is None and not context.spec.cluster.dependencies.installed:
         return
     copy = mirror_name(with_registry(image), f"ACCOUNT.dkr.ecr.{region}.amazonaws.com")

@@ -1,4 +1,4 @@
-"""WAI: waivers, and what they leave out."""
+"""WAI: waivers, and the findings that they waive."""
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,9 +37,9 @@ def apply(
     today: datetime.date,
     policies: Mapping[str, Any],
 ) -> Iterator[PlacedIssue]:
-    """Yield what valid waivers do not cover, and what is wrong with the waivers themselves.
+    """Yield issues without a valid waiver, and problems of the waivers themselves.
 
-    policies: what the organization's policy file sets, by policy.
+    policies: the settings in the organization's policy file, by policy.
     """
     covered: set[int] = set()
     for index, waiver in enumerate(context.spec.waivers):
@@ -65,7 +65,7 @@ def apply(
             )
             yield PlacedIssue("WAI004", Issue((*path, "until"), message, fix))
         elif not hits and not context.is_whole and waiver.rule in _OF_SEVERAL:
-            # What it is for may show once the other environments can be read.
+            # Its subject might appear once the other environments can be read.
             continue
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` matches no finding"
@@ -115,5 +115,5 @@ def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
 
 
 def covers(waiver: Waiver, rule: str, path: str) -> bool:
-    """Return whether a waiver is about a finding: of its rule, at its path or below it."""
+    """Return whether a waiver covers a finding: of its rule, at its path or below it."""
     return rule == waiver.rule and (path == waiver.path or path.startswith((f"{waiver.path}.", f"{waiver.path}[")))

@@ -1,5 +1,5 @@
-"""What a stack needs of an AWS account, and whether the account has it.
+"""Compares what a stack needs from an AWS account with what the account has.
 
-`calls` says what to ask, `needs` what the program will use, `evaluate` compares both: all of them pure. Only
-`aws_client` and `kubernetes_client` reach out.
+`calls` lists the API calls, `needs` what the program will use, and `evaluate` compares both, without side effects. Only
+`aws_client` and `kubernetes_client` make calls.
 """

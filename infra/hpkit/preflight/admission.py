@@ -1,7 +1,7 @@
-"""Whether the admission policies that bound the teams are in force in the cluster, as the program creates them.
+"""Checks whether the admission policies that limit teams are in effect, as the program creates them.
 
-Somebody with rights in the cluster can set a binding to `Warn`, delete it, narrow a policy or lower the level of a
-namespace. Nothing else notices before the next `pulumi preview --refresh`. Source: Kubernetes, "Validating Admission
+A user with rights in the cluster can set a binding to `Warn`, delete it, narrow a policy or lower the level of a
+namespace. Otherwise only the next `pulumi preview --refresh` would show that. Source: Kubernetes, "Validating Admission
 Policy" (validationActions, failurePolicy, matchResources), "Pod Security Admission" (labels of namespaces).
 """
 
@@ -28,7 +28,7 @@ _KINDS: Final = {
     f"{_GROUP}{_BINDING}": _BINDING,
     "kubernetes:core/v1:NamespacePatch": _NAMESPACE,
 }
-# What the API server adds where nothing was said (Kubernetes API reference, MatchResources, NamedRuleWithOperations).
+# Defaults that the API server adds (Kubernetes API reference, MatchResources, NamedRuleWithOperations).
 _DEFAULTS: Final = {"matchPolicy": "Equivalent", "scope": "*"}
 
 
@@ -56,7 +56,7 @@ def check_admission(recording: Recording, responses: Responses) -> Iterator[Chec
 
 
 def _wanted(recording: Recording) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Return what the program says of each object, by its kind and name: a specification, or a namespace's labels."""
+    """Return the program's objects, by kind and name: a specification, or a namespace's labels."""
     return {
         (_KINDS[resource.type], metadata["name"]): metadata.get("labels", {})
         if _KINDS[resource.type] == _NAMESPACE
@@ -93,7 +93,7 @@ def _without_defaults(value: Any) -> Any:
 
 
 def _said(values: Mapping[str, Any], keys: list[str]) -> str:
-    """Return keys with their values; of what is nested, the key alone, for expressions fill pages."""
+    """Return keys with their values; for nested values only the key, because expressions are long."""
     texts = []
     for key in keys:
         value = values.get(key, "none")

@@ -1,6 +1,6 @@
-"""Which AWS API calls the checks of a stack need: first the independent ones, then those that need a response.
+"""The AWS API calls that a stack's checks need: first independent ones, then those that need a response.
 
-All of them only read.
+All of them are read-only.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CountedType:
-    """A type of resource that a quota limits in number: the quota, and the call that lists those of the account."""
+    """A resource type with a quota for its number: the quota, and the call that lists the account's resources."""
 
     type_token: str
     service: str
@@ -92,7 +92,7 @@ VPCS: Final = ApiCall("ec2", "DescribeVpcs")
 GATEWAYS: Final = ApiCall("ec2", "DescribeInternetGateways")
 ADDRESSES: Final = ApiCall("ec2", "DescribeAddresses")
 INTERFACES: Final = ApiCall("ec2", "DescribeNetworkInterfaces")
-# Those that count: VPC user guide, "Amazon VPC quotas", gateways.
+# NAT gateways that count: VPC user guide, "Amazon VPC quotas", gateways.
 NAT_GATEWAYS: Final = ApiCall(
     "ec2", "DescribeNatGateways", {"Filters": [{"Name": "state", "Values": ["pending", "available", "deleting"]}]}
 )
@@ -109,7 +109,7 @@ COUNTED: Final = (
 )
 KUBERNETES_VERSIONS: Final = ApiCall("eks", "DescribeClusterVersions")
 CLUSTERS: Final = ApiCall("sagemaker", "ListClusters")
-# Identity Center is in one region of an account or organization, which need not be the stack's.
+# Identity Center is in one region of an account or organization, which can differ from the stack's.
 IDENTITY_CENTER: Final = ApiCall("sso-admin", "ListInstances", {"RegionScope": "ALL_REGIONS"})
 # Not a call of AWS: whether the Kubernetes API of an existing EKS cluster shows a Kueue.
 KUBERNETES: Final = ApiCall("kubernetes", "Inside")
@@ -118,7 +118,7 @@ ADMISSION: Final = ApiCall("kubernetes", "Admission")
 PUBLIC_ADDRESS: Final = ApiCall("checkip", "PublicAddress")
 ENDPOINT: Final = ApiCall("kubernetes", "Endpoint")
 SERVICE_ROLE: Final = "AWSServiceRoleForSageMakerHyperPod"
-# What an execution role needs on EKS of what takes no resource (developer guide, "IAM role for SageMaker HyperPod").
+# EKS actions without a resource that an execution role needs (developer guide, "IAM role for SageMaker HyperPod").
 _NODE_ACTIONS: Final = (
     "ec2:DescribeDhcpOptions",
     "ec2:DescribeNetworkInterfaces",
@@ -142,7 +142,7 @@ def default_quotas(service: str) -> ApiCall:
 
 
 def zone_name(responses: Responses, zone: str) -> str:
-    """Return the name that a zone has in the account, for its name or ID; as given where that is unknown."""
+    """Return a zone's name in the account, from its name or ID; unchanged if it's unknown."""
     response = responses.of(ZONES)
     zones = [] if isinstance(response, FailedCall) else response["AvailabilityZones"]
     return next((each["ZoneName"] for each in zones if each.get("ZoneId") == zone), zone)
@@ -238,9 +238,9 @@ def role(name: str) -> ApiCall:
 
 
 def oidc_provider_arn(plan: Plan, responses: Responses) -> str | None:
-    """Return the ARN of the IAM OIDC provider of an existing EKS cluster's issuer, None where nobody needs one.
+    """Return the ARN of the IAM OIDC provider of an existing EKS cluster's issuer, None if it isn't needed.
 
-    IAM names a provider after its address, so there is one of an issuer in an account.
+    IAM names a provider after its address, so an account has at most one per issuer.
     """
     response = responses.of(eks_cluster(plan))
     if plan.spec.inference is None or plan.spec.eks.existing is None or isinstance(response, FailedCall):
@@ -256,7 +256,7 @@ def oidc_provider(arn: str) -> ApiCall:
 
 
 def bucket_tags(bucket: str) -> ApiCall:
-    """Return the call for the tags of a bucket, which also tells whether it is there."""
+    """Return the call for a bucket's tags, which also shows whether the bucket exists."""
     return ApiCall("s3", "GetBucketTagging", {"Bucket": bucket})
 
 
@@ -283,9 +283,9 @@ def bucket_encryption(plan: Plan) -> ApiCall:
 
 
 def simulations(plan: Plan, arn: str) -> tuple[ApiCall, ...]:
-    """Return the calls that simulate what nodes do with an existing execution role: on all resources, and on scripts.
+    """Return the calls that simulate nodes' actions with an existing execution role: on all resources, and on scripts.
 
-    Only of actions that take no resource is `*` a fair question; the others are granted on ARNs that nobody knows here.
+    `*` is only correct for actions without a resource; the others are granted on ARNs that aren't known here.
     """
     groups = [group.spec for group in plan.groups if group.spec.execution_role == arn and group.spec.has_lifecycle]
     scripts = {group.lifecycle_script for group in groups} - {None}
@@ -315,7 +315,7 @@ def role_arns(plan: Plan) -> tuple[str, ...]:
 
 
 def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
-    """Return the calls that need no other response."""
+    """Return the calls that don't depend on a response."""
     plan = recording.plan
     counted = [each for each in COUNTED if count_registered(recording, each.type_token)]
     calls = [CALLER, ZONES, offerings(plan), INTERFACES, KUBERNETES_VERSIONS, addon_versions(plan), CLUSTERS]
@@ -343,13 +343,13 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
 
 
 def is_reached(recording: Recording, responses: Responses) -> bool:
-    """Return whether AWS answered any of the first calls, even with an error that something doesn't exist."""
+    """Return whether AWS responded to any of the first calls, even with an error that something doesn't exist."""
     found = [responses.of(each) for each in first_calls(recording)]
     return any(not isinstance(each, FailedCall) or each.is_absence for each in found)
 
 
 def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
-    """Return the calls that the first responses lead to: live clusters, what is in an existing EKS cluster."""
+    """Return the calls that depend on the first responses: live clusters, the contents of an existing EKS cluster."""
     calls = []
     listed = responses.of(CLUSTERS)
     for summary in [] if isinstance(listed, FailedCall) else listed["ClusterSummaries"]:
@@ -388,7 +388,7 @@ def alerts_topic(plan: Plan) -> str | None:
 
 
 def made_buckets(plan: Plan, responses: Responses) -> tuple[str, ...]:
-    """Return the names of the buckets that the program makes; none while nobody knows the account, which is in them."""
+    """Return the names of the buckets that the program creates; none if the account, which they contain, is unknown."""
     caller = responses.of(CALLER)
     if isinstance(caller, FailedCall):
         return ()

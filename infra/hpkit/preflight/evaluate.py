@@ -1,4 +1,4 @@
-"""All checks of a stack, in the order in which people ask."""
+"""All checks of a stack, in the order of their importance to users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate(
 ) -> tuple[CheckResult, ...]:
     """Return the results of all checks: whether the account has what the stack needs.
 
-    recording: of the program, for the plan's own stack; what is registered is counted there.
+    recording: of the program, for the plan's own stack; registered resources are counted in it.
     """
     plan = recording.plan
     return (
@@ -54,6 +54,6 @@ def evaluate(
 
 
 def count_by_status(results: Iterable[CheckResult]) -> dict[str, int]:
-    """Return how many results there are of each status."""
+    """Return the number of results per status."""
     counts = Counter(each.status for each in results)
     return {status: counts[status] for status in get_args(Status)}

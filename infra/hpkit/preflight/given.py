@@ -1,4 +1,4 @@
-"""Whether the existing roles, the bucket and the key that the file names have the rights and settings that they need.
+"""Checks whether the existing roles, bucket and keys in the file have the required permissions and settings.
 
 Sources:
 - SageMaker HyperPod developer guide, "IAM role for SageMaker HyperPod", "Create an IAM role for HyperPod autoscaling".
@@ -35,7 +35,7 @@ _KARPENTER: Final = "hyperpod.sagemaker.amazonaws.com"
 _PODS: Final = "pods.eks.amazonaws.com"
 _ASSUME: Final = frozenset({"sts:AssumeRole", "sts:*", "*"})
 _PREFIX: Final = "sagemaker-"
-# What GetBucketLocation says of the first two regions (Amazon S3 API reference).
+# GetBucketLocation's values for the first two regions (Amazon S3 API reference).
 _LOCATIONS: Final = {"": "us-east-1", "EU": "eu-west-1"}
 
 
@@ -57,7 +57,7 @@ def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
 
 
 def _key(response: Any, subject: str) -> CheckResult:
-    """Check the key of the web UI's tokens: the router's rights on it are those of a symmetric key."""
+    """Check the key of the web UI's tokens: the router needs permissions that only a symmetric key supports."""
     needed = "enabled, SYMMETRIC_DEFAULT"
     fix = "Set spaces.webUi.kmsKeyArn to an enabled key of type Symmetric, for encryption and decryption"
     if isinstance(response, FailedCall):
@@ -71,7 +71,7 @@ def _key(response: Any, subject: str) -> CheckResult:
 
 
 def _trust(responses: Responses, arn: str, service: str) -> Iterator[CheckResult]:
-    """Check that a service may assume a role; of one that cannot be looked up, another line says so."""
+    """Check that a service can assume a role; if the role can't be read, another line reports that."""
     response = responses.of(role(arn.rpartition("/")[2]))
     if isinstance(response, FailedCall):
         return
@@ -154,7 +154,7 @@ def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResu
 
 
 def _encryption(plan: Plan, responses: Responses, subject: str) -> CheckResult:
-    """Check by which key objects are encrypted: hpkit lets its nodes decrypt by `storage.kmsKeyArn` and no other."""
+    """Check the key that encrypts objects: hpkit lets its nodes decrypt only with `storage.kmsKeyArn`."""
     subject = f"{subject}, encryption"
     response = responses.of(bucket_encryption(plan))
     if isinstance(response, FailedCall):

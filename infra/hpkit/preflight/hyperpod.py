@@ -1,4 +1,4 @@
-"""Whether the names of the HyperPod cluster and of its EKS cluster are free, or the existing cluster is as stated."""
+"""Checks whether the names of the HyperPod and EKS clusters are free, or the existing cluster is as stated."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

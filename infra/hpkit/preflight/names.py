@@ -1,4 +1,4 @@
-"""Names that must be free in the account: those of the roles and buckets that the program makes, and an OIDC issuer."""
+"""Names that must be free in the account: roles and buckets that the program creates, and an OIDC issuer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a stack needs of the account in numbers: instances, network interfaces, volumes, resources that have a quota.
+"""A stack's needs in numbers: instances, network interfaces, volumes, and resources with a quota.
 
-They are counted in a recording of the program, so that what a component adds is counted without an edit here. Only what
-no program registers is taken from the plan: the nodes that Karpenter may add.
+They are counted in a recording of the program, so that a component's resources are counted without an edit here. Only
+what no program registers comes from the plan: the nodes that Karpenter can add.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "zones_of_gateways",
 ]
 
-# EKS puts two to four interfaces of its control plane into the VPC (EKS user guide, network requirements).
+# EKS creates two to four network interfaces of its control plane in the VPC (EKS user guide, network requirements).
 _CONTROL_PLANE_INTERFACES: Final = 4
 
 
@@ -113,7 +113,7 @@ def interface_endpoints(recording: Recording) -> tuple[tuple[str, tuple[str, ...
 
 
 def made_role_names(recording: Recording) -> tuple[str, ...]:
-    """Return the names of the IAM roles that the program makes."""
+    """Return the names of the IAM roles that the program creates."""
     return tuple(sorted(each.inputs["name"] for each in _of_type(recording, "aws:iam/role:Role")))
 
 
@@ -128,7 +128,7 @@ def registered_groups(recording: Recording) -> tuple[RegisteredGroup, ...]:
 
 
 def instance_needs(recording: Recording) -> tuple[tuple[InstanceNeed, ...], tuple[FlexibleNeed, ...]]:
-    """Return the needs by type and capacity type, and those of flexible groups, which any of their types may meet."""
+    """Return the needs by type and capacity type, and those of flexible groups, which any of their types can meet."""
     fixed: dict[tuple[str, bool], int] = {}
     pool_limits: dict[tuple[str, bool], int | None] = {}
     flexible = []
@@ -159,7 +159,7 @@ def total_need(recording: Recording, *, spot_only: bool = False) -> tuple[int, i
     for pool in recording.plan.node_pools:
         names = {name for name, spot in _pool_types(recording.plan, pool) if spot or not spot_only}
         limits = [_pool_limit(pool, name) for name in sorted(names)]
-        # A limit applies to all types of a pool together: used for the smallest type alone, it allows the most nodes.
+        # A limit applies to all types of a pool together: the smallest type alone allows the most nodes.
         most = None if None in limits else max((limit for limit in limits if limit is not None), default=0)
         pool_total = _sum((pool_total, most))
     return guaranteed, _sum((guaranteed, pool_total))
@@ -187,7 +187,7 @@ def interface_need(recording: Recording) -> InterfaceNeed:
 
 
 def interfaces_per_node(instance_type: str) -> int:
-    """Return the network interfaces of a node: one per EFA interface, one where the catalog knows of none."""
+    """Return the network interfaces of a node: one per EFA interface, or one if the catalog has none."""
     instance = find_instance_type(instance_type)
     return (instance.efa_interfaces or 1) if instance else 1
 
@@ -222,7 +222,7 @@ def _group(group: Mapping[str, Any], *, autoscaled: bool) -> RegisteredGroup:
 
 
 def _pool_types(plan: Plan, pool: NodePoolPlan) -> Iterable[tuple[str, bool]]:
-    """Return the (type, spot) that a NodePool can add; its requirements are resolved in the plan alone."""
+    """Return the (type, spot) pairs that a NodePool can add; only the plan resolves its requirements."""
     return sorted(
         {
             (name, _spot(group))

@@ -100,7 +100,7 @@ def _is_usable(zone: dict[str, Any]) -> bool:
 
 
 def _offered(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGroupPlan) -> CheckResult:
-    """Check that EC2 offers one of a group's types in one of its zones; the group needs no more than that."""
+    """Check that EC2 offers one of a group's types in one of its zones, which is all that the group needs."""
     types = tuple(dict.fromkeys(group.spec.types))
     subject = f"EC2 offers the type of {group.spec.name}"
     needed = f"{listing(list(types))} in {listing(list(group.zones)) or 'any zone'}"
@@ -126,7 +126,7 @@ def _offered(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGrou
 def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResult:
     plan, vpc = context.plan, context.plan.network.vpc_id
     name = zone.availability_zone
-    # Addresses that nodes and pods will take belong to no registered resource: the plan says how many there may be.
+    # Addresses that nodes and pods will use don't belong to registered resources; the plan has their maximum.
     need, parts, of_unknown = addresses_needed(context, name)
     subject = f"subnet {zone.subnet_id}"
     live = live_cluster(plan, responses) is not None

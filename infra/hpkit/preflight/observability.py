@@ -1,4 +1,4 @@
-"""Whether Managed Grafana can sign its users in, and whether alerts may go to the topics that the file names."""
+"""Checks whether Managed Grafana's users can sign in, and whether alerts can be sent to the file's topics."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,10 @@ def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResul
 
 
 def _identity_center(responses: Responses) -> CheckResult:
-    """Check what Managed Grafana asks for before it makes a workspace; else it says that SSO is not enabled."""
+    """Check what Managed Grafana requires before it creates a workspace.
+
+    Otherwise it reports that SSO isn't enabled.
+    """
     subject, needed = "IAM Identity Center for Grafana", "an instance that is ACTIVE"
     response = responses.of(IDENTITY_CENTER)
     if isinstance(response, FailedCall):
@@ -119,9 +122,9 @@ def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
 
 
 def _lets_publish(policy: str, sender: str) -> bool:
-    """Return whether a policy allows it, under some condition where the sender supports one.
+    """Return whether a policy allows it, under some condition if the sender supports one.
 
-    The workspace that the condition names may not be made yet.
+    The workspace in the condition might not exist yet.
     """
     return _allows(policy, sender, _SENDS)
 

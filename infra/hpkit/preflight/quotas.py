@@ -1,4 +1,4 @@
-"""Service quotas, looked up by name: what the account allows and uses already, and what the stack needs."""
+"""Service quotas, looked up by name: the account's value and usage, and the stack's need."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Quota:
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What a stack needs of one quota, None for no limit; existing: the part of it that is used already."""
+    """A stack's need of one quota, None for no limit; existing: the part that is used already."""
 
     service: str
     name: str
@@ -75,7 +75,7 @@ class _Demand:
 
     @property
     def new(self) -> int:
-        """What is needed beyond what exists."""
+        """The need beyond what exists."""
         return max((self.need or 0) - self.existing, 0)
 
     @property
@@ -90,7 +90,7 @@ class _Demand:
 
 @dataclass(frozen=True, slots=True)
 class _Instances:
-    """Instances that run: in the account, and those of this stack's cluster without and with what Karpenter added."""
+    """Running instances: in the account, and those of this stack's cluster without and with Karpenter's nodes."""
 
     used: int | FailedCall
     guaranteed: int
@@ -98,7 +98,7 @@ class _Instances:
 
 
 class _Running:
-    """What the stack needs of instances, and the instance groups that run, counted for one quota after the other."""
+    """The stack's need of instances, and the running instance groups, counted for one quota after the other."""
 
     def __init__(self, recording: Recording, responses: Responses) -> None:
         found = running_groups(recording.plan, responses)
@@ -109,7 +109,7 @@ class _Running:
         self._flexible_names = {need.group for need in self.flexible}
 
     def of_type(self, instance_type: str, *, spot: bool) -> _Instances:
-        """Return those of one type. Flexible groups have a separate check, so only their usage is included."""
+        """Return those with one type. Flexible groups have a separate check, so only their usage is included."""
         key = (instance_type, spot)
         own = [group for group in self.groups if group.own and group.name not in self._flexible_names]
         fixed = [group for group in own if group.name not in self._autoscaled]
@@ -117,7 +117,7 @@ class _Running:
         return _Instances(used, count_instances(fixed)[key], count_instances(own)[key])
 
     def total(self, *, spot_only: bool = False) -> _Instances:
-        """Return those of all types."""
+        """Return those with all types."""
         groups = [group for group in self.groups if group.spot or not spot_only]
         own = [group for group in groups if group.own]
         fixed = [group for group in own if group.name not in self._autoscaled]
@@ -125,7 +125,7 @@ class _Running:
         return _Instances(used, count_instances(fixed).total(), count_instances(own).total())
 
     def of_group(self, name: str) -> Counter[tuple[str, bool]]:
-        """Return those of one group of this stack's cluster."""
+        """Return those of one group in this stack's cluster."""
         return count_instances(group for group in self.groups if group.own and group.name == name)
 
 
@@ -160,7 +160,7 @@ def _demands(recording: Recording, responses: Responses, running: _Running) -> I
 
 
 def _with_karpenter(name: str, need: tuple[int, int | None], present: _Instances) -> Iterator[_Demand]:
-    """Yield the demand of what is always there and, where Karpenter may add to it, that of the maximum."""
+    """Yield the demand of permanent instances and, if Karpenter can add nodes, of the maximum."""
     guaranteed, maximum = need
     if guaranteed or maximum == guaranteed:
         yield _Demand("sagemaker", name, guaranteed, present.used, present.guaranteed)
@@ -229,9 +229,9 @@ def _usage_name(instance_type: str, *, spot: bool) -> str:
 
 
 def _find(responses: Responses, service: str, name: str) -> _Quota | FailedCall | None:
-    """Return the quota of a name, the account's own value before AWS's default; None where neither lists it.
+    """Return the quota with a name, the account's own value before AWS's default; None if neither lists it.
 
-    Without the account's own list a default proves nothing: the account may have been given more, or less.
+    Without the account's own list, a default proves nothing: the account's value can be higher or lower.
     """
     applied = responses.of(applied_quotas(service))
     if isinstance(applied, FailedCall):
@@ -267,7 +267,7 @@ def _check(plan: Plan, responses: Responses, demand: _Demand) -> CheckResult:
         fix = "Add limits to the NodePool; otherwise Karpenter adds nodes until the quota is reached"
         return unknown(_AREA, demand.what, why=why, fix=fix, found=limit, needed=demand.needed)
     total = demand.new + (0 if isinstance(used, FailedCall) else used)
-    # What exists needs no quota any more, not even where it is above the quota's value.
+    # Existing resources need no additional quota, even if they exceed the quota's value.
     if demand.new and total > quota.value:
         return _too_small(plan, quota, demand, limit=limit, total=total)
     if isinstance(used, FailedCall):

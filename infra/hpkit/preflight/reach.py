@@ -1,4 +1,4 @@
-"""Whether the Kubernetes API can be reached from the machine that asks: its own address, and EKS's endpoint."""
+"""Checks whether this machine can reach the Kubernetes API: its own address, and EKS's endpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHAT: Final = "Kubernetes API reachable from here"
 
 
 def check_reach(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
-    """Check that `pulumi up` from here gets through: a connection where the cluster is, else what is known."""
+    """Check that `pulumi up` can connect from here: a connection if the cluster exists, otherwise known facts."""
     response = responses.of(eks_cluster(plan))
     if not isinstance(response, FailedCall):
         yield _live(plan, response["cluster"], responses)

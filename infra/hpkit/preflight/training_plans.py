@@ -64,7 +64,7 @@ def offering_calls(plan: Plan) -> dict[str, ApiCall]:
 
 
 def offerings_of(calls: dict[str, ApiCall], responses: Responses) -> tuple[Offering, ...]:
-    """Return what AWS offers for each group, or why it offers nothing."""
+    """Return AWS's offerings for each group, or why there are none."""
     return tuple(offering for name, call in calls.items() for offering in _offered(name, call, responses.of(call)))
 
 
@@ -107,7 +107,7 @@ def _check(
     *,
     taken: Iterable[tuple[Collection[str], int]],
 ) -> CheckResult:
-    """Check that a training plan has the instances of a group, in addition to those that other groups take."""
+    """Check that a training plan has the instances of a group, in addition to those that other groups use."""
     name, types, count = arn.rpartition("/")[2], group.spec.types, group.spec.instance_count
     subject = f"training plan {name} of {group.spec.name}"
     needed = f"{count} × {' or '.join(types)}" + (f" in {listing(list(group.zones))}" if group.zones else "")

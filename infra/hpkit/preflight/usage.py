@@ -1,4 +1,4 @@
-"""What the account uses already: instances of HyperPod clusters, and which resources are this stack's own."""
+"""The account's current usage: instances of HyperPod clusters, and which resources belong to this stack."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ __all__ = [
     "without_running",
 ]
 
-# unmarked: the stack sets no tags, but its HyperPod cluster is live, so that the resource may well be its own.
+# unmarked: the stack sets no tags, but its HyperPod cluster is live, so the resource could belong to it.
 Ownership = Literal["own", "unmarked", "other"]
 UNMARKED: Final = (
     "The stack sets no tags (manageTags: false), so nothing in the account shows whether it belongs to the stack"
@@ -53,7 +53,7 @@ def ownership(plan: Plan, responses: Responses, found: Mapping[str, str]) -> Own
 def live_cluster(plan: Plan, responses: Responses) -> Mapping[str, Any] | None:
     """Return the description of the HyperPod cluster with the plan's name, or None if it can't be described.
 
-    What it uses counts as the stack's own. If it belongs to somebody else, the check of the name fails.
+    Its usage counts as the stack's own. If it belongs to another owner, the check of the name fails.
     """
     arn = _arn_of_name(plan, responses)
     described = None if arn is None else responses.of(cluster(arn))
@@ -67,9 +67,9 @@ def cluster_ownership(plan: Plan, responses: Responses, arn: str) -> Ownership:
 
 
 def count_own(plan: Plan, responses: Responses, resources: Iterable[Mapping[str, Any]], *, registered: int) -> int:
-    """Return how many of the registered resources of a type are there already, given all of that type."""
+    """Return how many of the registered resources of a type exist, given all resources of that type."""
     if _is_untagged_and_live(plan, responses):
-        # No tag tells them apart; the cluster is made after everything that it is built on.
+        # They have no tags; the cluster is created after everything that it depends on.
         return registered
     return min(sum(_is_tagged(plan, _tags(each)) for each in resources), registered)
 
@@ -131,14 +131,14 @@ def without_running(plan: Plan, responses: Responses) -> Plan:
 
 
 def _is_tagged(plan: Plan, found: Mapping[str, str]) -> bool:
-    """Return whether tags say that a resource is this stack's own."""
+    """Return whether tags mark a resource as this stack's own."""
     return all(found.get(key) == plan.tags[key] for key in _OWNER_TAGS)
 
 
 def _is_untagged_and_live(plan: Plan, responses: Responses) -> bool:
-    """Return whether the stack sets no tags, and a cluster of its name is attached to its EKS cluster.
+    """Return whether the stack sets no tags, and a cluster with its name is attached to its EKS cluster.
 
-    So is every platform that was adopted: `hpkit aws adopt` writes `manageTags: false`.
+    This is true for every adopted platform, because `hpkit aws adopt` writes `manageTags: false`.
     """
     described = live_cluster(plan, responses)
     return not plan.spec.manage_tags and described is not None and _eks_of(described) == plan.eks_name
@@ -176,7 +176,7 @@ def _clusters(responses: Responses) -> dict[str, Mapping[str, Any]] | FailedCall
 
 
 def _instances(group: Mapping[str, Any]) -> dict[str, int]:
-    """Return the instances of a group by type, those that it is about to add included."""
+    """Return the instances of a group by type, including those that it is about to add."""
     if "InstanceType" in group:
         return {group["InstanceType"]: max(group.get("CurrentCount", 0), group.get("TargetCount", 0))}
     return {each["InstanceType"]: each.get("CurrentCount", 0) for each in group.get("InstanceTypeDetails", ())}

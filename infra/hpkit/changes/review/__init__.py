@@ -1,6 +1,6 @@
-"""What a change does to the stacks it touches: a pure report, and its formats.
+"""The review of a change: a report without side effects, and its formats.
 
-Does not: open files, ask git or run Pulumi; the command line brings base, head and a parsed preview.
+It doesn't open files, call git or run Pulumi; the command line provides base, head and a parsed preview.
 """
 
 from hpkit.changes.review.build import FileInput, FileVersion, StackInput, StackVersion, review

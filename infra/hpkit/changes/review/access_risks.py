@@ -1,6 +1,6 @@
-"""What to watch in who gets in and what gets out: roles, the Kubernetes API, the internet, images, alerts, protection.
+"""Risks for access and connections: roles, the Kubernetes API, the internet, images, alerts, protection.
 
-Source of what an address gets before it is confirmed: Amazon SNS developer guide, email subscriptions.
+Source for unconfirmed addresses: Amazon SNS developer guide, email subscriptions.
 """
 
 import ipaddress
@@ -37,7 +37,7 @@ def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _spaces(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Say from where members can reach spaces in addition, and from where no longer."""
+    """Report from where members can reach spaces in addition, and from where they no longer can."""
     was, now = (_ways_in(plan) for plan in (before, after))
     for way in sorted(now - was):
         yield Risk("spaces", "attention", "spaces", f"members can reach their spaces {way}")
@@ -59,7 +59,7 @@ def _ways_in(plan: Plan) -> set[str]:
 
 
 def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
-    """Say what bounds hpkit's roles from now on: one that comes takes rights away, one that goes gives them."""
+    """Report the new limit of hpkit's roles: an added boundary removes permissions, a removed one adds them."""
     if before != after:
         means = (
             "the roles that hpkit creates no longer have a permissions boundary"
@@ -71,7 +71,7 @@ def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
 
 
 def _files(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Name who loses access to files on the shared file system: owners on it are numbers, which nothing changes."""
+    """List who loses access to files on the shared file system: owners on it are numbers, which nothing changes."""
     old, new = (each.spec.storage.lustre if each.spec.storage else None for each in (before, after))
     if old is None or new is None:
         return
@@ -149,13 +149,13 @@ def _beyond(ranges: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _without(cidr: str, kept: Sequence[str]) -> str:
-    """Return a range, and the parts of it that are kept."""
+    """Return a range, and its parts that are kept."""
     parts = [each for each in kept if _lies_in(each, cidr)]
     return f"{cidr} except for {' and '.join(parts)}" if parts else cidr
 
 
 def _lies_in(inner: str, outer: str) -> bool:
-    """Return whether a range is part of another; what is no range is part of none but itself."""
+    """Return whether a range is part of another; an invalid range is part of itself only."""
     try:
         inner_network, outer_network = (ipaddress.IPv4Network(each, strict=False) for each in (inner, outer))
     except ValueError:
@@ -164,7 +164,7 @@ def _lies_in(inner: str, outer: str) -> bool:
 
 
 def _way_out(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Say when a network that hpkit makes opens to the internet, or closes to it."""
+    """Report that a network that hpkit creates opens or closes to the internet."""
     if before.spec.network.existing is not None or after.spec.network.existing is not None:
         return
     was, now = (bool(plan.network.nat_gateways) for plan in (before, after))
@@ -195,7 +195,7 @@ def _images(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield the recipients that alerts no longer reach, and those that must first confirm their address."""
+    """Yield recipients that alerts no longer reach, and those that must first confirm their address."""
     was, now = (_emails(plan) for plan in (before, after))
     removed, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
     if removed:
@@ -245,7 +245,7 @@ def _dashboards(plan: Plan) -> tuple[str, ...]:
 
 
 def _events(plan: Plan) -> tuple[str, ...]:
-    """Return what EventBridge reports of the cluster."""
+    """Return the cluster's events that EventBridge reports."""
     alerts = plan.spec.observability.alerts if plan.spec.observability is not None else None
     if alerts is None or alerts.events is None:
         return ()

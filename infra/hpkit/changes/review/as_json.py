@@ -159,7 +159,7 @@ class _Stack(TypedDict):
 
 
 class ChangeReview(TypedDict):
-    """What a change does to the stacks that it affects."""
+    """The effect of a change on the stacks that it affects."""
 
     base: _Base
     verdict: Verdict

@@ -1,6 +1,6 @@
-"""The review as Markdown for a pull request's comment: what matters first, the rest folded, never too long.
+"""The review as Markdown for a pull request comment: the most important first, the rest folded, within the limit.
 
-Does not: trust text. Whatever came from a file is escaped, so that it can neither format, link, mention nor load.
+It doesn't trust text: everything from files is escaped, so that it can't format, link, mention or load anything.
 """
 
 import re
@@ -14,20 +14,20 @@ from hpkit.text.printable import printable
 
 __all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
 
-# GitHub refuses a comment of more than 65,536 characters; the rest is room for what a workflow puts around it.
+# GitHub rejects comments of more than 65,536 characters; the rest is for what a workflow adds around the text.
 LIMIT: Final = 60_000
 # A workflow finds its own earlier comment by this line, and edits it.
 MARKER: Final = "<!-- hpkit review -->"
 _MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "❗", "blocked": "⛔"}
 _MOST: Final = 50
-# A message ends with what to do, which has about as many characters.
+# A message ends with the fix, which has about this many characters.
 _ADVICE: Final = 240
 # One list must not push everything after it out of the comment.
 _ROOM: Final = 8_000
 _SPECIAL: Final = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {character: f"&#{ord(character)};" for character in "\\`*_[]|~$"}
 )
-# What makes a list, a heading or a rule out of the text that follows it.
+# Characters that turn the following text into a list, a heading or a rule.
 _OPENING: Final = frozenset("-+#=0123456789")
 _ELSEWHERE: Final = (
     "`hpkit review --format html --output review.html` contains everything; in CI, it's an artifact of the run"
@@ -35,9 +35,9 @@ _ELSEWHERE: Final = (
 
 
 def escape(text: str) -> str:
-    """Return text that Markdown shows as it is, on one line.
+    """Return text that Markdown displays unchanged, on one line.
 
-    Entities cannot be structure; a zero-width space keeps mentions, issue numbers and bare links from working.
+    Entities can't be structure; a zero-width space disables mentions, issue numbers and bare links.
     """
     flat = printable(" ".join(text.split()))
     escaped = flat.translate(_SPECIAL).replace("://", "&#58;//").replace("@", "@&#8203;").replace("www.", "www&#46;")
@@ -47,7 +47,7 @@ def escape(text: str) -> str:
 
 
 def as_markdown(review: Review, *, limit: int = LIMIT) -> str:
-    """Return the review in at most limit characters (and as many bytes); what is left out is counted and named."""
+    """Return the review in at most limit characters (and bytes); omitted parts are counted and named."""
     parts = [MARKER, *_head(review)]
     size = sum(_size(part) for part in parts) + 300
     left_out = 0
@@ -82,7 +82,7 @@ def _head(review: Review) -> Iterator[str]:
 
 
 def _short(text: str, most: int = 400, *, end: int = 0) -> str:
-    """Return a text of at most `most` characters; what is left out comes before the last `end`."""
+    """Return a text of at most `most` characters, shortened before the last `end`."""
     return text if len(text) <= most else f"{text[: most - end - 1]}…{text[len(text) - end :]}"
 
 
@@ -103,7 +103,10 @@ def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
 
 
 def _sections(review: Review) -> Iterator[str]:
-    """Return the parts below the head; the gravest stacks first, so that what is cut off is what matters least."""
+    """Return the parts below the header.
+
+    The stacks with the worst verdicts first, so that the least important is cut.
+    """
     for file in review.files:
         if tables.finding_groups(file.findings):
             yield _findings(f"Findings in {file.file}", file.findings)

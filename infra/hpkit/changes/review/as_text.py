@@ -1,4 +1,4 @@
-"""The review for a terminal: plain lines, no more than what changed."""
+"""The review for a terminal: plain lines with changes only."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ _INDENT = "  "
 
 
 def as_text(review: Review, *, width: int = 100) -> str:
-    """Return the review as text; lists longer than a screen are cut, and say how much is left out."""
+    """Return the review as text; long lists are cut, and state how much is omitted."""
     lines = [tables.headline(review), f"compared with {review.base} ({review.commit[:12]})"]
     for note in review.notes:
         lines += _folded(f"note: {note}", width)
@@ -42,7 +42,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
         yield from _section(title, list(tables.scenario_lines(stack.scenario)), width)
         yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario))
     if stack.status in ("unchanged", "unreadable"):
-        # The policy file alone may give less than the quota comes to.
+        # The policy file alone can lower a budget below the quota's cost.
         if any(each.given.before != each.given.after for each in stack.budgets):
             yield from _table("budgets", tables.BUDGET_HEAD, tables.budget_rows(stack))
         return

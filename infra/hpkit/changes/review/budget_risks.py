@@ -1,6 +1,6 @@
-"""What to watch in the budgets of an organization: teams whose quota counts to theirs no more.
+"""Risks in an organization's budgets: teams whose quota no longer counts.
 
-Does not: judge sums; a budget that is exceeded is one of the verdict's reasons.
+It doesn't compare sums; an exceeded budget is a reason of the verdict.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Names:
 
 
 def _dropped(team: str, budget: Budget, names: _Names) -> str:
-    """Return how a team's quota counts no more to a budget that it counted to; nothing where it does, or is gone."""
+    """Return why a team's quota no longer counts toward a budget; nothing if it does, or if the budget is removed."""
     counted = names.counted[budget.kind]
     if team in names.after:
         if team in counted:

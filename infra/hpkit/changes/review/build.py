@@ -1,4 +1,4 @@
-"""From the base and the head of a change to the review: pure, given the files, the findings and the previews."""
+"""Builds the review from base and head of a change, given the files, findings and previews; no side effects."""
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ from hpkit.text.plural import plural
 
 __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "accounts_of", "plan_of", "review"]
 
-# Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
+# Returns what a plan registers in a stack with this name and account; "" is an unknown account.
 Record = Callable[[Plan, str, str], Recorded]
 # A tenth more and a minute: below that, waits differ by chance.
 _LONGER, _MINUTE = 1.1, 60
@@ -68,7 +68,7 @@ class StackVersion:
 
 @dataclass(frozen=True, slots=True)
 class StackInput:
-    """A stack that the change touches, and why; None where it is not there. settings: what its own file holds."""
+    """A stack that the change affects, and why; None on a side without it. settings: the contents of its own file."""
 
     stack: str
     file: str
@@ -80,9 +80,9 @@ class StackInput:
 
 @dataclass(frozen=True, slots=True)
 class FileInput:
-    """An organization file that the change touches, or another of the project; None where it is not there.
+    """An organization file that the change affects, or another one in the project; None on a side without it.
 
-    Of another one only what is found in it is reviewed; where nothing is, it is as if it were not there.
+    Only findings are reviewed in other files; those without findings are ignored.
     """
 
     file: str
@@ -108,12 +108,12 @@ def review(
     """Return the review of a change.
 
     - record: returns what a plan registers in a stack; without it, only the files are compared.
-    - base, commit: name what the change is compared with.
-    - previews: what the engine reported, by stack.
-    - scenarios: what happens to each scenario's tasks.
-    - budgets: what each organization file gives to teams and projects.
-    - policies: what each organization's policy file sets.
-    - violations: what the policy pack reports before and after, by stack.
+    - base, commit: the names of the base.
+    - previews: the engine's reports, by stack.
+    - scenarios: the change's effect on each scenario's tasks.
+    - budgets: each organization file's budgets for teams and projects.
+    - policies: the settings in each organization's policy file.
+    - violations: the policy pack's reports before and after, by stack.
     - today: decides whether a Kubernetes version is in extended support; without it, none is.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
@@ -162,12 +162,12 @@ def _findings_of_file(file: FileInput) -> FindingChanges:
 
 
 def _unless_unread(found: FindingChanges, after: FileVersion | None) -> FindingChanges:
-    """Return the changes of findings; of a file that cannot be read nobody knows what is fixed."""
+    """Return the changes of findings; in an unreadable file, no finding counts as fixed."""
     return replace(found, fixed=(), waived=()) if after is not None and not after.plans else found
 
 
 def _shared(file: FileVersion | None) -> list[Finding]:
-    """Return the findings of what all environments share."""
+    """Return the findings that all environments share."""
     return [] if file is None else [each for each in file.findings if not each.path.startswith("environments.")]
 
 
@@ -248,9 +248,9 @@ def _stack(
 def _compared(
     stack_input: StackInput, before: Plan | None, after: Plan | None, record: Record | None
 ) -> tuple[StackChange | None, str]:
-    """Return what changes and a note on what is not known of it; None where nothing does.
+    """Return the changes and a note on what is unknown; None if nothing changes.
 
-    Nobody runs a stack that is no longer described: nothing changes there.
+    Stacks that are no longer described aren't deployed, so nothing changes there.
     """
     if after is None or before == after:
         return None, ""
@@ -262,7 +262,7 @@ def _compared(
             record(before, stack_input.stack, old) if before else None, record(after, stack_input.stack, new)
         ), ""
     except Exception:
-        # A plan with errors may be one that nothing can be built from, whatever the program then says.
+        # The program might not be able to build a plan with errors, regardless of its message.
         versions = [version for version in (stack_input.before, stack_input.after) if version is not None]
         if not any(each.severity == "error" for version in versions for each in version.file.findings):
             raise
@@ -271,16 +271,16 @@ def _compared(
 
 
 def accounts_of(before: Plan | None, after: Plan | None) -> tuple[str, str]:
-    """Return the account that each side is recorded in, empty for one that nobody names.
+    """Return the account that each side is recorded in, empty if it's unknown.
 
-    A side that names no account is in that of the other: a pin that comes or goes moves nothing.
+    A side without an account uses the other side's: adding or removing `account` moves nothing.
     """
     was, now = (plan.spec.account if plan is not None else None for plan in (before, after))
     return was or now or "", now or was or ""
 
 
 def _gravest_reasons_first(reasons: Sequence[tuple[Verdict, str]]) -> list[tuple[Verdict, str]]:
-    """Return the reasons that block before those that ask for attention."""
+    """Return blocking reasons before reasons for attention."""
     return sorted(reasons, key=lambda reason: reason[0] != "blocked")
 
 
@@ -299,7 +299,7 @@ def _status(difference: PlanDiff | None) -> Status:
 
 
 def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict, str]]:
-    """Return the budgets that the change exceeds, or exceeds by more; one that was exceeded before says nothing new."""
+    """Return budgets that the change exceeds, or exceeds by more; others were reported before."""
     verdicts: list[tuple[Verdict, str]] = []
     for budget in changes:
         was, now = (
@@ -315,7 +315,7 @@ def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict,
 
 
 def _over_budget(given: Budget | None, cost: Spent | None) -> Fraction:
-    """Return how many dollars a month are reserved beyond what is given; nothing where nobody is bound."""
+    """Return by how many dollars a month the reserved quota exceeds the budget; 0 without a budget."""
     return Fraction(0) if given is None or cost is None else max(Fraction(0), cost.dollars - given.monthly)
 
 

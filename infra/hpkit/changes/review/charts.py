@@ -17,7 +17,7 @@ _MOST: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Two lengths of one thing, in percent of the widest; text says the figures."""
+    """Two bars for one item, in percent of the widest; text contains the figures."""
 
     label: str
     before: float
@@ -35,7 +35,7 @@ class Chart:
 
 
 def team_charts(teams: Iterable[TeamChange]) -> Iterator[Chart]:
-    """Return one chart per instance type: what each changed team is guaranteed, before and after."""
+    """Return one chart per instance type: each changed team's guarantee, before and after."""
     by_type: dict[str, list[tuple[str, Amount | None, Amount | None]]] = {}
     for team in teams:
         for share in team.shares:

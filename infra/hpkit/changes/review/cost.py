@@ -1,6 +1,6 @@
-"""Monthly cost of a plan, on demand: instances that stand always, the most that Karpenter may add, and the platform.
+"""Monthly on-demand cost of a plan: permanent instances, Karpenter's maximum, and the rest of the platform.
 
-Does not: price Spot, training plans, root volumes, data transfer, logs or metrics.
+Spot, training plans, root volumes, data transfer, logs and metrics aren't included.
 """
 
 import datetime
@@ -39,7 +39,7 @@ FindPrice = Callable[[str, str], Price | None]
 
 
 def guaranteed_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
-    """Return the cost of what stands always: groups by their counts, and what warm pools keep ready."""
+    """Return the cost of permanent nodes: groups by their counts, and warm pools."""
     region = plan.spec.region
     return total([_groups(plan, find), *(ready_cost(pool, region, find) for pool in plan.node_pools)])
 
@@ -52,9 +52,9 @@ def maximum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class PlatformItem:
-    """Something that a stack creates around its instances: how many, of which price in the price list, for a month.
+    """Something that a stack creates in addition to instances: number, and price in the price list, per month.
 
-    key: name of the price in `hpkit.catalog.price_list`. label: what it is, after the count.
+    key: name of the price in `hpkit.catalog.price_list`. label: its name, after the number.
     """
 
     key: str
@@ -64,7 +64,7 @@ class PlatformItem:
 
 
 def platform_items(plan: Plan) -> tuple[PlatformItem, ...]:
-    """Return NAT gateways, interface endpoints, additional volumes and Lustre; without what a stack has none of."""
+    """Return NAT gateways, interface endpoints, additional volumes and Lustre that a stack has."""
     storage = plan.spec.storage
     interfaces = len(plan.network.zones) * sum(service != "s3" for service in plan.network.endpoints)
     items = [
@@ -80,7 +80,7 @@ def platform_items(plan: Plan) -> tuple[PlatformItem, ...]:
 
 
 def platform_cost(plan: Plan, today: datetime.date | None = None) -> Cost:
-    """Return what a stack creates around its instances: EKS and the items.
+    """Return what a stack creates in addition to instances: EKS and the items.
 
     today: decides whether the Kubernetes version is in extended support; without it, it isn't.
     """
@@ -113,7 +113,7 @@ def _item_cost(item: PlatformItem, region: str) -> Cost:
 
 
 def _volumes(plan: Plan) -> int:
-    """Return the GiB of the additional volumes of nodes that stand always; AWS sets the size of root volumes."""
+    """Return the GiB of the additional volumes of permanent nodes; AWS sets the size of root volumes."""
     return sum(
         group.spec.instance_count * (storage.ebs_volume_config.volume_size_in_gb or 0)
         for group in plan.own_groups
@@ -132,7 +132,7 @@ def _groups(plan: Plan, find: FindPrice) -> Cost:
 
 
 def ready_cost(pool: NodePoolPlan, region: str, find: FindPrice = near_price) -> Cost | None:
-    """Return what the nodes cost that a warm pool keeps, by the cheapest type that holds its pods; None for none."""
+    """Return the cost of a warm pool's nodes, with the least expensive type that fits its pods; None if none fits."""
     if pool.spec.warm_pool is None:
         return None
     nodes = ready_nodes(pool)
@@ -146,7 +146,7 @@ def ready_cost(pool: NodePoolPlan, region: str, find: FindPrice = near_price) ->
 
 
 def ready_nodes(pool: NodePoolPlan) -> dict[str, int]:
-    """Return how many nodes of each type hold the placeholder pods of a warm pool, as far as figures say it."""
+    """Return how many nodes of each type fit the placeholder pods of a warm pool, if the figures are known."""
     warm = pool.spec.warm_pool
     if warm is None:
         return {}
@@ -156,14 +156,14 @@ def ready_nodes(pool: NodePoolPlan) -> dict[str, int]:
 
 
 def pool_cost(pool: NodePoolPlan, plan: Plan, find: FindPrice = near_price) -> Cost:
-    """Return what a NodePool costs when it is filled to its limits with its dearest type."""
+    """Return the cost of a NodePool at its limits with its most expensive type."""
     if any(group.spec.is_spot for group in plan.groups if group.node_class == pool.spec.node_class):
         return Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
     return _pool(pool, plan.spec.region, find)
 
 
 def total(parts: Iterable[Cost | None]) -> Cost:
-    """Return the sum; what is not there costs nothing."""
+    """Return the sum; missing parts cost nothing."""
     costs = [part for part in parts if part is not None]
     return Cost(
         sum((part.known for part in costs), Decimal(0)),
@@ -181,9 +181,9 @@ def _cost(monthly: Decimal, unknown: tuple[str, ...], prices: Iterable[Price], r
 
 
 def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, find: FindPrice = near_price) -> Cost:
-    """Return what a group's instances cost.
+    """Return the cost of a group's instances.
 
-    Of a flexible one the cheapest type, with the rest unknown, since the service chooses.
+    For a flexible group, the least expensive type, with the rest unknown, because the service chooses.
     """
     spec = group.spec
     if spec.is_spot or spec.training_plan_arn is not None:
@@ -217,9 +217,9 @@ def _pool(pool: NodePoolPlan, region: str, find: FindPrice) -> Cost:
 
 
 def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
-    """Return whole US dollars a month of what a team has reserved, and whether they are by another region's prices.
+    """Return a team's reserved quota in whole US dollars a month, and whether another region's prices are used.
 
-    None on a side where that is nothing, or unknown.
+    None on a side without quota, or if it's unknown.
     """
     sides = (
         _reserved(share, diff.before, share.guarantee.before, share.elastic.before),
@@ -232,7 +232,7 @@ def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
 def budget_changes(
     before: Plan | None, after: Plan | None, budgets: Change[Sequence[Budget]]
 ) -> tuple[BudgetChange, ...]:
-    """Return what the quota of each budget's teams comes to on both sides; of those of which a side has a team."""
+    """Return the cost of the quota of each budget's teams on both sides, for teams that a side has."""
     team_names = {team.name for plan in (before, after) if plan is not None for team in plan.teams}
     sides = (_spent(before, budgets.before or ()), _spent(after, budgets.after or ()))
     changes = []
@@ -245,7 +245,7 @@ def budget_changes(
 
 
 def _spent(plan: Plan | None, budgets: Sequence[Budget]) -> dict[tuple[str, str], tuple[Budget, Spent | None]]:
-    """Return each budget with what its teams have reserved, by kind and name."""
+    """Return each budget with the reserved quota of its teams, by kind and name."""
     table = quotas_of(plan) if plan is not None else ()
     return {
         (budget.kind, budget.name): (budget, None if plan is None else spent(table, budget.teams, plan.spec.region))

@@ -1,4 +1,4 @@
-"""Whom each thing to watch is about, and what it changes of the cost: teams by quota, money by the price table."""
+"""The affected teams and the cost of each risk: teams by quota, money by the price table."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key 
 _OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing", "budget-teams"}
 _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
 _OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
-# What is lost for good, then what runs, then who may what; what only might be lost later is last.
+# Permanent losses first, then running work, then permissions; what might be lost later is last.
 GRAVITY: Final = (
     "another-account", "another-region",
     *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
@@ -42,7 +42,7 @@ GRAVITY: Final = (
 
 
 def gravest_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
-    """Return what blocks first, and of each verdict what loses most."""
+    """Return blocking risks first, and for each verdict, the greatest losses first."""
     return tuple(
         sorted(
             risks,
@@ -56,7 +56,7 @@ def gravest_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
 
 
 def with_effects(risks: Sequence[Risk], diff: PlanDiff) -> tuple[Risk, ...]:
-    """Return the risks with the teams that each is about, and what it changes of the cost, as far as it is known."""
+    """Return the risks with affected teams and the change of cost, as far as known."""
     return tuple(
         replace(each, teams=each.teams or _teams(each, diff), money=each.money or _money(each, diff)) for each in risks
     )

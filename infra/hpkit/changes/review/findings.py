@@ -1,4 +1,4 @@
-"""What a change did to the findings: new, fixed, waived, still there."""
+"""Classifies findings by what the change did to them: new, fixed, waived, or remaining."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -14,11 +14,10 @@ __all__ = ["compare_findings"]
 def compare_findings(
     before: Sequence[Finding], after: Sequence[Finding], waivers: Sequence[Waiver] = ()
 ) -> FindingChanges:
-    """Match findings of two versions of a file; lines may have moved, so they do not count.
+    """Match findings of two versions of a file; lines are ignored, because they can move.
 
-    waivers: those of the head; what is no longer found because of one is waived, not fixed.
-
-    First by rule, path and message, then by rule and path: the same fault with other numbers is still there.
+    waivers: the head's; a finding that disappears because of one is waived, not fixed. Matches by rule, path and
+    message, then by rule and path: the same error with other numbers remains.
     """
     old, new = list(before), list(after)
     remaining: list[Finding] = []

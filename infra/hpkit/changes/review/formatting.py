@@ -30,7 +30,7 @@ def quantity(value: Amount | None) -> str:
 
 
 def as_fraction(value: Amount | None) -> Fraction:
-    """Return an amount as a number; what is not there counts nothing."""
+    """Return an amount as a number; a missing one is 0."""
     return Fraction(value or 0)
 
 
@@ -45,7 +45,7 @@ def decreased(change: Change[Amount] | Change[int]) -> bool:
 
 
 def maximum(change: CapacityChange, *, after: bool) -> str:
-    """Return what a type may grow to on one side; `unbounded` where no limit bounds it."""
+    """Return a type's maximum on one side; `unbounded` if no limit bounds it."""
     side = change.maximum.after if after else change.maximum.before
     if side is not None:
         return str(side)
@@ -73,7 +73,7 @@ def cost(value: Cost | None) -> str:
 
 
 def cost_sides(change: Change[Cost]) -> tuple[str, str]:
-    """Return both costs; one that lacks what the other has is unknown, or growth would look smaller."""
+    """Return both costs; a cost without a price that the other has is unknown, or growth would look smaller."""
     before, after = change.before, change.after
     return _beside(before, after), _beside(after, before)
 
@@ -84,10 +84,10 @@ def _beside(value: Cost | None, other: Cost | None) -> str:
 
 
 def cost_change(change: Change[Cost]) -> str:
-    """Return the difference in dollars where it is known: what is unknown must be the same on both sides.
+    """Return the difference in dollars if it's known: unknown parts must be the same on both sides.
 
-    `unbounded` where no limit bounds it any more. What is no longer described costs on until it is destroyed, and the
-    difference says so.
+    `unbounded` if no limit bounds it any more. A removed stack costs money until it's destroyed, and the text states
+    that.
     """
     if change.before is None and change.after is None:
         return "unknown"

@@ -1,7 +1,7 @@
-"""What to watch in instance groups: those that leave without nodes, fewer or more nodes, settings, Karpenter's end.
+"""Risks in instance groups: deleted empty groups, fewer or more nodes, settings, and Karpenter turned off.
 
-Does not: say what the service refuses, or which groups with nodes leave; that is hpkit.changes's. Sources: SageMaker
-API, UpdateCluster and ClusterKubernetesConfigDetails; developer guide, scaling and lifecycle scripts of EKS clusters.
+hpkit.changes reports what the service rejects, and deleted groups with nodes. Sources: SageMaker API, UpdateCluster and
+ClusterKubernetesConfigDetails; developer guide, scaling and lifecycle scripts of EKS clusters.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ from hpkit.text.plural import plural
 __all__ = ["group_risks"]
 
 _Group = GroupPlan | RestrictedGroupPlan
-# What another value means for those who run jobs.
+# The effect of another value on people who run jobs.
 _MEANS: Final = {
     "imageId": "new nodes use it, and existing nodes get it when their software is updated",
     "lifecycleScript": "only new nodes run it",
@@ -57,7 +57,7 @@ def group_risks(before: Plan, after: Plan, refused: Collection[str] = ()) -> Ite
 
 
 def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what stands always and did not: no loss, but money."""
+    """Yield added permanent nodes: not a loss, but a cost."""
     counts = {group.spec.name: 0 if group.autoscaled else group.spec.instance_count for group in before.own_groups}
     staying = {group.spec.name for group in after.own_groups}
     leaving = [group for group in before.own_groups if group.spec.name not in staying]
@@ -105,7 +105,7 @@ def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
     sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
     for key in (key for key in {**sides[0], **sides[1]} if key not in _SAID_ELSEWHERE):
         was, now = (side.get(key) for side in sides)
-        # A guard reports another number. Where one side has none, the service isn't asked to change anything.
+        # A guard reports changed numbers. If one side has none, the service isn't asked to change anything.
         if key == "threadsPerCore" and None not in (was, now):
             continue
         if was != now and not _only_adds(key, was, now) and not (is_refused and not now and _is_sticky(key)):
@@ -113,7 +113,7 @@ def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
 
 
 def _only_adds(key: str, was: Any, now: Any) -> bool:
-    """Return whether nodes get a label more, or a check more, and lose none."""
+    """Return whether nodes get additional labels or checks, and lose none."""
     if key == "labels":
         return was.get(MIG_LABEL) == now.get(MIG_LABEL) and all(now.get(label) == value for label, value in was.items())
     return key == "deepHealthChecks" and set(was) <= set(now)
@@ -133,7 +133,7 @@ def _sentence(group: _Group, key: str, was: Any, now: Any) -> str:
 
 
 def _is_sticky(key: str) -> bool:
-    """Return whether the API has no empty value for a setting, which it calls onStart… or …Config in places."""
+    """Return whether the API has no empty value for a setting, such as some onStart… or …Config."""
     return key.lower() in {name.removeprefix("onStart").removesuffix("Config").lower() for name in sticky_of_groups()}
 
 

@@ -1,4 +1,4 @@
-"""Who loses what: every amount and right of a team that the change lowers."""
+"""Losses of teams: every amount and right that the change lowers."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -15,7 +15,7 @@ from hpkit.plan.model import Plan, TeamPlan
 
 __all__ = ["TEAM_RESOURCES", "losses_of"]
 
-# What the program makes for each team under the team's name, by the last part of its type.
+# Resources that the program creates for each team with the team's name, by the last part of their type.
 TEAM_RESOURCES: Final = frozenset(
     ("ComputeQuota", "LimitRange", "NamespacePatch", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding")
 )
@@ -30,10 +30,10 @@ _ORDER: Final = (
 
 
 def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
-    """Return all losses, guarantees first and the largest first among them.
+    """Return all losses, guarantees first, and the largest of them first.
 
-    A new stack takes nothing from anybody. The shared pool has no owner, so a smaller pool is a loss of those who may
-    borrow from it.
+    A new stack takes nothing from anyone. The shared pool has no owner, so a smaller pool is a loss of the teams that
+    can borrow from it.
     """
     losses = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
     if diff.before is not None and diff.after is not None:
@@ -73,7 +73,7 @@ def _team(team: TeamChange) -> Iterator[Loss]:
 
 
 def _share(team: str, share: ShareChange, *, leaves: bool) -> Iterator[Loss]:
-    """Yield what falls; a team without a queue borrows nothing, which the loss of its queue already tells."""
+    """Yield lower amounts; a team without a queue borrows nothing, which the loss of its queue implies."""
     parts = [("guarantee", share.guarantee), ("elastic quota", share.elastic)]
     if not leaves:
         parts += [("borrowable", share.borrowable), ("borrow limit", share.borrow_limit)]
@@ -95,7 +95,7 @@ def _of_staying(before: Plan, after: Plan) -> Iterator[Loss]:
 
 
 def _measures(old: TeamPlan, new: TeamPlan) -> Iterator[Loss]:
-    """Yield what a team has less of: vCPUs, say, that no longer follow accelerators."""
+    """Yield lower amounts of resources, such as vCPUs that no longer follow accelerators."""
     was, now = _held(old), _held(new)
     for instance_type, amounts in was.items():
         for what, had, has in zip(_MEASURES, amounts, now.get(instance_type, _NOTHING), strict=True):
@@ -104,7 +104,7 @@ def _measures(old: TeamPlan, new: TeamPlan) -> Iterator[Loss]:
 
 
 def _held(team: TeamPlan) -> dict[str, tuple[Fraction, ...]]:
-    """Return what a team has reserved of each type, in every measure; elastic quota counts too."""
+    """Return a team's reserved amount of each type, in every measure, including elastic quota."""
     reserved: dict[str, tuple[Fraction, ...]] = {}
     for quota in team.quota_resources:
         instance = find_instance_type(quota.instance_type)

@@ -44,7 +44,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class FindingChanges:
-    """Findings by what the change did to them; places are the head's, of fixed and waived ones the base's."""
+    """Findings by what the change did to them; positions are the head's, for fixed and waived ones the base's."""
 
     new: tuple[Finding, ...]
     fixed: tuple[Finding, ...]
@@ -53,15 +53,15 @@ class FindingChanges:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """Return the errors that stand after the change, new ones first."""
+        """Return the errors after the change, new ones first."""
         return tuple(finding for finding in (*self.new, *self.remaining) if finding.severity == "error")
 
 
 @dataclass(frozen=True, slots=True)
 class MoneyChange:
-    """What one thing changes of a month's cost, in dollars; of says of which: what stands always, or the most.
+    """The change of a month's cost by one item, in dollars; of: whether guaranteed or maximum.
 
-    about: whether the prices are those of another region.
+    about: whether another region's prices are used.
     """
 
     change: Decimal
@@ -71,9 +71,9 @@ class MoneyChange:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """Something to watch: a code that tools can match, what it is about, and one sentence.
+    """A risk: a code for tools, its subject, and one sentence.
 
-    teams: whose work or rights it is about; money: what it changes of the cost, None where nothing or not known.
+    teams: whose work or rights it affects; money: the change of cost, None if there is none or it isn't known.
     """
 
     code: str
@@ -86,9 +86,9 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one team has less of; instance_type is None for what isn't counted in instances.
+    """A reduction for one team; instance_type is None for what isn't counted in instances.
 
-    before is None where nothing bounded it; names: what exactly it has no more, where that has names.
+    before is None if it was unbounded; names: what exactly is lost, if it has names.
     """
 
     team: str
@@ -103,8 +103,8 @@ class Loss:
 class Cost:
     """US dollars a month on demand.
 
-    - known: the sum of what the price table has.
-    - unknown: what the price table lacks (`4 × ml.p5e.48xlarge`).
+    - known: the sum of the known prices.
+    - unknown: what has no known price (`4 × ml.p5e.48xlarge`).
     - unbounded: NodePools without a limit, whose cost isn't limited either.
     - about: regions whose prices are used because those of the stack's region are missing.
     - own: the stack's region, if its prices are used.
@@ -124,10 +124,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class BudgetChange:
-    """What a team or project is given, and what the quota of its teams comes to a month.
+    """The budget of a team or project, and the monthly cost of its teams' quota.
 
-    budget: that of after; one that is given no more, as it was. A side is None where nothing is given, or the stack is
-    not there.
+    budget: the one after the change; a removed one as it was. A side is None without a budget or a stack.
     """
 
     budget: Budget
@@ -137,7 +136,7 @@ class BudgetChange:
 
 @dataclass(frozen=True, slots=True)
 class PreviewStep:
-    """One resource of a real preview; properties are the names of what changes, never values."""
+    """One resource of a real preview; properties are the names of changed properties, never values."""
 
     action: Action
     type: str
@@ -148,7 +147,7 @@ class PreviewStep:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What `pulumi preview` said of a stack; problems are its errors, empty when it succeeded."""
+    """The result of `pulumi preview` for a stack; problems are its errors, empty if it succeeded."""
 
     steps: tuple[PreviewStep, ...]
     unchanged: int
@@ -161,9 +160,9 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class TeamWaits:
-    """A team's tasks of a scenario, simulated before and after; None where the team is not there.
+    """A team's tasks of a scenario, simulated before and after; None on a side without the team.
 
-    service: what it got of what it asked for, a part of one. Waits in seconds. never: tasks that can never run.
+    service: the fraction of its requests that it got. Waits in seconds. never: tasks that can never run.
     """
 
     team: str
@@ -176,9 +175,9 @@ class TeamWaits:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioChange:
-    """What a change does to a scenario's tasks; note says what is left out, or why nothing is known.
+    """The effect of a change on a scenario's tasks; note: what is omitted, or why nothing is known.
 
-    utilization: a part of one; waited_instance_hours: what tasks stood in queues.
+    utilization: a fraction; waited_instance_hours: what tasks waited for in queues.
     """
 
     file: str
@@ -199,10 +198,10 @@ class FileReview:
 
 @dataclass(frozen=True, slots=True)
 class StackReview:
-    """One stack that the change touches.
+    """One stack that the change affects.
 
-    diff is None where a side could not be read, change where nothing differs; note says what is not known. before or
-    after of cost is None where the stack is not there, both where a side could not be read.
+    diff is None if a side couldn't be read, change if nothing differs; note: what isn't known. before or after of cost
+    is None on a side without the stack, both if a side couldn't be read.
     """
 
     stack: str
@@ -227,7 +226,7 @@ class StackReview:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Everything about one change; notes say what a reader must know of its scope."""
+    """Everything about one change; notes explain its scope to readers."""
 
     base: str
     commit: str

@@ -1,6 +1,6 @@
-"""What to watch in Karpenter's NodePools: limits that let it cost more, or do less; types, zones and nodes that end.
+"""Risks in Karpenter's NodePools: limits with higher cost or less capacity; types, zones and nodes that end.
 
-Does not: say which NodePools leave; that is hpkit.changes's. Source: Karpenter's documentation of NodePools.
+hpkit.changes reports deleted NodePools. Source: Karpenter's documentation of NodePools.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from hpkit.text.formatting import listing
 
 __all__ = ["node_pool_risks"]
 
-# What another value means for those who run jobs.
+# The effect of another value on people who run jobs.
 _MEANS: Final = {
     "disruption": "the time changes at which Karpenter deletes nodes and their pods",
     "expireAfter": "the maximum lifetime of a node and its pods changes",
@@ -65,7 +65,7 @@ def _limits(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> 
 
 
 def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
-    """Say which types a NodePool of the same limits adds from now on, their prices, and the most that it can cost."""
+    """Report which types a NodePool with the same limits now adds, their prices, and the maximum cost."""
     added = [kind for kind in new.instance_types if kind not in old.instance_types]
     # If the limits change too, _limit_risk already names every type with its price.
     if not added or old.spec.limits != new.spec.limits:
@@ -96,12 +96,12 @@ def _price(kind: str, region: str) -> str:
 
 
 def _above(now: int | None, was: int | None) -> bool:
-    """Return whether one bound is above another; None is none."""
+    """Return whether one bound is above another; None is unbounded."""
     return was is not None and (now is None or now > was)
 
 
 def _most(pool: NodePoolPlan) -> dict[str, int | None]:
-    """Return how many instances of each type a NodePool may add; None where nothing bounds them."""
+    """Return how many instances of each type a NodePool can add; None if it's unbounded."""
     known = ((kind, find_instance_type(kind)) for kind in pool.instance_types)
     return {kind: pool_instances(pool.spec.limits, instance) if instance else None for kind, instance in known}
 
@@ -134,7 +134,7 @@ def _limit_risk(
 
 
 def _change(was: Cost | None, now: Cost | None, capacity: Literal["guaranteed", "maximum"]) -> MoneyChange | None:
-    """Return what changes of a cost; None where it stays, or a side is not known. What is not there costs nothing."""
+    """Return the change of a cost; None if it doesn't change, or a side isn't known. A missing side costs nothing."""
     before, after = (total([each]) for each in (was, now))
     change = after.known - before.known
     known = before.complete and after.complete
@@ -142,7 +142,7 @@ def _change(was: Cost | None, now: Cost | None, capacity: Literal["guaranteed", 
 
 
 def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
-    """Say how many nodes stand always for placeholder pods, and what that costs."""
+    """Report how many permanent nodes the placeholder pods need, and their cost."""
     was, now = (_warm_pool_of(pool) for pool in (old, new))
     if was == now:
         return
@@ -198,14 +198,14 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
 
 
 def _stated(value: Any) -> Any:
-    """Return settings without lists that name nothing, at any depth: there, nobody restricts anything."""
+    """Return settings without empty lists, at any depth, because these restrict nothing."""
     if isinstance(value, dict):
         return {key: _stated(each) for key, each in value.items() if each != []}
     return [_stated(each) for each in value] if isinstance(value, list) else value
 
 
 def _difference(was: Any, now: Any) -> str:
-    """Return what differs, of a map only the keys that do."""
+    """Return the difference; for a map, only the keys that differ."""
     if isinstance(was, dict) and isinstance(now, dict):
         return ", ".join(
             f"{key} {value_text(was.get(key))} → {value_text(now.get(key))}"

@@ -1,4 +1,4 @@
-"""What to watch in an organization's policy file: which policies let in other things than before."""
+"""Risks in an organization's policy file: policies that accept more than before."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,6 +1,6 @@
-"""From the JSON of `pulumi preview --json` to the resources that it creates, updates, replaces, deletes.
+"""Reads `pulumi preview --json`: the resources that it creates, updates, replaces and deletes.
 
-Does not: keep values. A preview's states hold what a program was given; only names of properties are read.
+It keeps no values. States in a preview contain a program's inputs; only names of properties are read.
 """
 
 import json
@@ -14,7 +14,7 @@ from hpkit.program.teardown import counts_as_resource
 
 __all__ = ["parse_preview"]
 
-# The engine tells a replacement as up to three steps of one URN, of which one says why.
+# The engine reports a replacement as up to three steps with one URN, one of which has the reason.
 _ACTIONS: dict[str, Action] = {
     "create": "create",
     "import": "create",
@@ -29,7 +29,7 @@ _GRAVITY: tuple[Action, ...] = ("update", "create", "delete", "replace")
 
 
 def parse_preview(text: str, *, stack: str) -> Preview:
-    """Return what a preview says; raises InputError for text that is none."""
+    """Return a parsed preview. Raises InputError for any other text."""
     try:
         data = json.loads(text)
     except ValueError:

@@ -1,7 +1,6 @@
-"""What to watch in a change: what goes or is refused, versions, types that leave, limits below what is counted on.
+"""Risks of a change: deletions, rejections, versions, removed types, and limits below elastic quota.
 
-Does not: decide what is replaced or refused; that is hpkit.changes's. Source: SageMaker developer guide, upgrading task
-governance.
+hpkit.changes decides what is replaced or rejected. Source: SageMaker developer guide, upgrading task governance.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +31,7 @@ from hpkit.text.plural import plural
 
 __all__ = ["risks_of", "with_rename_risks"]
 
-# The resource that a decision is about, by its code: last part of the type, and what stands before its name.
+# A decision's resource by its code: last part of the type, and the prefix of its name.
 _TEAM, _POOL = (("ComputeQuota", ""),), (("NodePool", "node-pool-"),)
 _NAMED = {
     "team-leaves": _TEAM,
@@ -48,7 +47,7 @@ _TEAM_LEAVES = ("team-leaves", "team-renamed")
 
 _NO_POLICIES: Change[PolicySettings] = Change(None, None)
 _NO_SETTINGS: Change[StackSettings] = Change(None, None)
-# Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
+# Versions of the task governance add-on by how they store cohorts (developer guide, troubleshooting its upgrade).
 _STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
 _READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
 
@@ -61,13 +60,13 @@ def risks_of(
     budgets: Sequence[BudgetChange] = (),
     stack_file: Change[StackSettings] = _NO_SETTINGS,
 ) -> tuple[Risk, ...]:
-    """Return what to watch, gravest first; change is None where the sides could not be recorded.
+    """Return the risks, worst first; change is None if the sides couldn't be recorded.
 
-    What the losses report about a team isn't repeated.
+    Losses that are reported about a team aren't repeated.
 
-    - policies: the content of the organization's policy file.
-    - budgets: the quota that each budget of that file comes to.
-    - stack_file: the content of the stack's own file.
+    - policies: the contents of the organization's policy file.
+    - budgets: the cost of the quota of each budget in that file.
+    - stack_file: the contents of the stack's own file.
     """
     risks = list(_stack(diff))
     risks += _guards(change, diff) if change is not None else ()
@@ -77,7 +76,7 @@ def risks_of(
         before, after = diff.before, diff.after
         lost = {each.key for each in change.decisions} if change is not None else set()
         refused = {each.subject for each in change.decisions if each.refused} if change is not None else set()
-        # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
+        # A recreated EKS cluster isn't updated, so EKS has nothing to reject.
         risks += (
             []
             if "eks" in lost
@@ -89,7 +88,7 @@ def risks_of(
             ]
         )
         risks += [*access_risks(before, after), *_tags(before, after)]
-        # Groups and NodePools go with a cluster that is replaced, which its own decision says.
+        # Groups and NodePools are deleted with a replaced cluster, and its own decision states that.
         risks += (
             []
             if "cluster" in lost
@@ -122,7 +121,7 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
-    """Yield what the guards say, what else is lost, and the allowances that nothing uses."""
+    """Yield the guards' decisions, other losses, and unused allowances."""
     for decision in change.decisions:
         message = decision.message
         if decision.code in _TEAM_LEAVES:
@@ -139,7 +138,7 @@ def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _unnamed_losses(change: StackChange, diff: PlanDiff) -> list[Step]:
-    """Return what is lost and neither named by a decision nor part of a team that leaves or of a member's access."""
+    """Return losses that aren't part of a decision, a deleted team, or a member's access."""
     reported = {
         (resource_type, f"{prefix}{decision.subject}")
         for decision in change.decisions
@@ -170,7 +169,7 @@ def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield a step up that EKS takes; what it refuses is among the guards' decisions."""
+    """Yield an upgrade that EKS accepts; rejected ones are among the guards' decisions."""
     old, new = before.spec.eks.version, after.spec.eks.version
     if before.spec.eks.existing or after.spec.eks.existing:
         return
@@ -207,7 +206,7 @@ def _recovery(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _tiered_storage(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield less of the nodes' memory for checkpoints, or none; absent, the service says how much."""
+    """Yield less node memory for checkpoints, or none; if it's missing, the service decides."""
     old, new = (plan.spec.cluster.tiered_storage for plan in (before, after))
     if old is None or old.mode != "Enable":
         return
@@ -243,7 +242,7 @@ def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
-    """Yield new waivers and longer ones: what they cover is not fixed."""
+    """Yield new and longer waivers, because their findings aren't fixed."""
     old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
     for waiver in after.spec.waivers:
         until = old.get((waiver.rule, waiver.path))
@@ -276,7 +275,7 @@ def _capacity(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
-    """Say where what Karpenter may add no longer covers what elastic quota counts on."""
+    """Report that Karpenter's maximum no longer covers elastic quota."""
     change = next(each for each in diff.capacity if each.instance_type == name)
     most, quota = change.maximum.after, change.quota.after
     fell = most is not None and (change.maximum.before is None or most < change.maximum.before)
@@ -296,9 +295,9 @@ def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
 
 
 def with_rename_risks(stacks: Sequence[StackReview]) -> tuple[StackReview, ...]:
-    """Return the stacks; one that looks like another under a new name says that a new name is a new stack.
+    """Return the stacks; one that equals another with a new name states that a new name is a new stack.
 
-    The cluster's name tells: no two stacks of a region could have the same.
+    The cluster's name identifies it, because cluster names are unique in a region.
     """
     gone = [each for each in stacks if each.status == "removed" and each.diff and each.diff.before]
     return tuple(_with_rename_risk(each, gone) if each.status == "added" else each for each in stacks)

@@ -36,7 +36,7 @@ _SAID: Final = tuple(
         r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-workloads spec\.validations\S* .*\bvariables\.rank\b.*": (
             "priority classes", "priority-class-leaves",
         ),
-        # A namespace without members is not among those that the policies and the role are for.
+        # The policies and the role don't cover a namespace without members.
         r"kubernetes\.ValidatingAdmissionPolicy \S* spec\.matchConstraints\.namespaceSelector.*": ("access", "queue"),
         r"kubernetes\.ClusterRoleBinding hpkit-data-scientist .*": ("access", "queue"),
         r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads", "queue"),
@@ -51,7 +51,7 @@ _SAID: Final = tuple(
             "root-squash",
         ),
         r"environment\.storage\.lustre\.teams": ("shared files",),
-        # Kueue's configuration is of the version that the add-on brings, and without Karpenter it looks at topology.
+        # Kueue's configuration belongs to the add-on's version, and contains topology without Karpenter.
         r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": (
             "topology", "addon-version", "karpenter-off", "gang-scheduling",
         ),
@@ -119,19 +119,19 @@ _SAID: Final = tuple(
 )  # fmt: skip
 
 
-# The file's keys are those of the environment unless they say otherwise.
+# The file's keys are those of the environment unless stated otherwise.
 _OF_FILE: Final = "environment."
 _POLICY: Final = "ValidatingAdmissionPolicy "
-# What only tells programs that something changed.
+# Inputs that only tell programs that something changed.
 _HASH: Final = re.compile(r"annotations\.hpkit/")
 
 
 def setting_risks(
     reductions: Sequence[Reduction], risks: Sequence[Risk], losses: Sequence[Loss], diff: PlanDiff
 ) -> Iterator[Risk]:
-    """Yield what no risk and no loss covers; the same change of many resources is reported once.
+    """Yield changes that no risk and no loss covers; the same change of many resources is reported once.
 
-    Generated values, such as a policy's text, are named by their resource and by the keys of the file that differ.
+    Generated values, such as a policy's text, are named by their resource and by the file's changed keys.
     """
     reported = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
     reported |= {(code, "") for code, _ in reported}

@@ -1,6 +1,6 @@
-"""What to watch in how teams share: borrowing that ends, queues and ranks that go, preemption that changes.
+"""Risks in how teams share: less borrowing, deleted queues and priority classes, changed preemption.
 
-Source of what the policy's settings mean: SageMaker API reference, SchedulerConfig.
+Source of the policy's settings: SageMaker API reference, SchedulerConfig.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ _POLICY_MEANS: Final = {
 
 
 def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
-    """Return what to watch between teams of a stack that exists before and after."""
+    """Return the risks between teams of a stack that exists before and after."""
     yield from _borrowing(diff)
     yield from _settings(diff)
     yield from _shared_pool(diff)
@@ -39,7 +39,7 @@ def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
-    """Say whose borrowing ends because another lends less: their own limits would still allow it."""
+    """Report whose borrowing ends because another team lends less, although their limits would allow it."""
     for change in diff.capacity:
         own = _shares(diff, change.instance_type)
         victims = [(team, share) for team, share in own if _held_back(share)]
@@ -80,7 +80,7 @@ def _settings(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
-    """Say what of the pool goes, which is nobody's own, and everybody's to borrow."""
+    """Report the reduction of the pool, which no one owns and everyone can borrow."""
     for team in diff.teams:
         if not team.is_shared_pool or not team.present.before or not team.present.after:
             continue
@@ -127,7 +127,7 @@ def _part(team: TeamChange, side: int, totals: Sequence[int]) -> Fraction:
 
 
 def _shares(diff: PlanDiff, instance_type: str) -> list[tuple[TeamChange, ShareChange]]:
-    """Return what each team has of an instance type."""
+    """Return each team's amount of an instance type."""
     return [(team, share) for team in diff.teams for share in team.shares if share.instance_type == instance_type]
 
 
@@ -179,7 +179,7 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _new_name(diff: PlanDiff, removed: Sequence[str]) -> str:
-    """Return what a class seems to be called now: the only one that comes has the weight of the only one that goes."""
+    """Return the probable new name of a class: the only new one with the weight of the only deleted one."""
     come = [name for name, change in diff.priority_classes.items() if change.before is None]
     classes = diff.priority_classes
     if len(removed) != 1 or len(come) != 1 or classes[removed[0]].before != classes[come[0]].after:
@@ -188,7 +188,7 @@ def _new_name(diff: PlanDiff, removed: Sequence[str]) -> str:
 
 
 def _order(diff: PlanDiff) -> Iterator[Risk]:
-    """Say when classes that stay change places: tasks then evict those that used to evict them."""
+    """Report classes that change their order: tasks then evict those that used to evict them."""
     kept = [
         (name, change)
         for name, change in diff.priority_classes.items()
@@ -211,7 +211,7 @@ def _order(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _gangs(diff: PlanDiff) -> Iterator[Risk]:
-    """Say when gang scheduling is switched or changed: what is admitted already is held to it at once."""
+    """Report that gang scheduling is turned on or off, or changed: it applies immediately to admitted tasks."""
     before, after = diff.before, diff.after
     if before is None or after is None or before.spec.governance is None or after.spec.governance is None:
         return

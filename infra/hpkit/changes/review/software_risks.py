@@ -1,7 +1,7 @@
-"""What to watch in the platform's software: parts of the dependencies chart, its values and those of add-ons.
+"""Risks in the platform's software: parts of the dependencies chart, its values and those of add-ons.
 
-Does not: say which add-ons are removed; hpkit.changes does. Sources: values.yaml of the chart and of its parts,
-whose defaults hold for whatever is left out; Kubernetes documentation, device plugins.
+hpkit.changes reports removed add-ons. Sources: values.yaml of the chart and of its parts, whose defaults apply to
+omitted values; Kubernetes documentation, device plugins.
 """
 
 import re
@@ -45,7 +45,7 @@ def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _older_version(name: str, before: str | None, after: str | None) -> Iterator[Risk]:
-    """Yield an add-on that goes back to an older version than it has now; where EKS chooses, nobody knows."""
+    """Yield an add-on that is downgraded; if EKS chooses the version, this isn't known."""
     old, new = ([int(part) for part in re.findall(r"\d+", version or "")] for version in (before, after))
     if old and new and new < old:
         means = "the older version might not support changes that the newer one made in the cluster"
@@ -69,7 +69,8 @@ def _of_elsewhere(values: Mapping[str, Any], registry: str | None) -> dict[str, 
 
 
 def _chart(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Risk]:
-    # A part that is on by default is off by false alone; one that EKS offers as an add-on too is on by true alone.
+    # A part that is on by default is turned off only by false; one that is also an EKS add-on is turned on only by
+    # true.
     switches = {each.switch: (each.subchart, False) for each in dependencies_chart().images}
     switches |= {each.switch: (each.addon, True) for each in dependencies_chart().alternatives}
     for switch, (part, asked) in switches.items():

@@ -1,4 +1,4 @@
-"""What to watch in a stack's own file, which Pulumi writes: keys that go or have another value; no values."""
+"""Risks in a stack's own file, which Pulumi writes: removed keys and changed values, without the values."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -20,7 +20,7 @@ _OTHERS: Final = "Pulumi's plugins run with different settings, such as differen
 
 
 def stack_file_risks(stack: str, settings: Change[StackSettings]) -> Iterator[Risk]:
-    """Yield what a stack's file reduces or changes; None is a side without a file."""
+    """Yield reductions and changes in a stack's file; None is a side without a file."""
     before, after = settings.before or {}, settings.after or {}
     changed = [key for key, value in before.items() if after.get(key) != value]
     if not changed:

@@ -82,7 +82,7 @@ COST_HEAD = ("cost of", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
 SUMMARY_HEAD = ("stack", "verdict", "what is removed", "teams affected", "guaranteed a month", "at most a month")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
-# Who can no longer do what, by the kind of the loss.
+# Who can no longer do what, by the kind of loss.
 _LOSSES = {
     "priority classes": "its jobs can no longer use the priority class {names}",
     "service accounts": "its pods can no longer run as the service account {names}",
@@ -98,9 +98,9 @@ _KINDS: Mapping[str, str] = {
     "spaces": "spaces (JupyterLab and Code Editor)",
     "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
 }
-# None holds anything: their inputs repeat what the file says.
+# None of these have contents: their inputs repeat the file.
 _NOT_SHOWN = ("hyperpod:index:ChangeGuard", "hyperpod:index:Readiness", "pulumi:providers:hyperpod")
-# What changes whenever a team comes or leaves, by the last part of its type and the place that changes.
+# What changes whenever a team is added or removed, by the last part of its type and the changed path.
 _LISTS_TEAMS = (
     ("ValidatingAdmissionPolicy", "spec.matchConstraints.namespaceSelector.matchExpressions"),
     ("ClusterRoleBinding", "subjects"),
@@ -124,7 +124,7 @@ def headline(review: Review) -> str:
 
 
 def summary_rows(review: Review) -> list[Row]:
-    """Return one row per stack, gravest first: verdict, how much goes, who loses, what it costs."""
+    """Return one row per stack, worst first: verdict, what is removed, affected teams, cost."""
     return [_summary_row(stack) for stack in review.stacks]
 
 
@@ -145,21 +145,21 @@ def _summary_row(stack: StackReview) -> Row:
 
 
 def nodes_lost(stack: StackReview) -> int:
-    """Return how many nodes go for certain: of groups that leave or shrink, and of a cluster that is made anew."""
+    """Return how many nodes are certainly deleted: of deleted or smaller groups, and of a recreated cluster."""
     if stack.diff is None or stack.diff.before is None or stack.diff.after is None:
         return 0
     anew = stack.change is not None and any(step.lost and step.type == CLUSTER for step in stack.change.steps)
-    # Nodes of one type are none of another, though the group keeps its name.
+    # Nodes of one type don't count as another, even if the group keeps its name.
     after = () if anew else stack.diff.after.own_groups
     staying = {(group.spec.name, group.spec.types): group.spec.instance_count for group in after}
-    # Those of a group that Karpenter owns from now on are left as they are.
+    # Nodes of a group that Karpenter now manages stay.
     kept = {group.spec.name for group in after if group.autoscaled}
     groups = [each for each in stack.diff.before.own_groups if not each.autoscaled and each.spec.name not in kept]
     return sum(max(0, each.spec.instance_count - staying.get((each.spec.name, each.spec.types), 0)) for each in groups)
 
 
 def concerned_teams(stack: StackReview) -> list[str]:
-    """Return the teams that have less of something, those that lose most first, and those that it is about."""
+    """Return the teams with losses, the greatest losses first, and those that risks affect."""
     about = (team for risk in stack.risks for team in risk.teams)
     return list(dict.fromkeys([*(loss.team for loss in stack.losses), *about]))
 
@@ -175,7 +175,7 @@ def _cost_both(change: Change[Cost]) -> str:
 
 
 def risk_line(risk: Risk) -> str:
-    """Return what to watch in one line, with whom it is about and what it changes of a month's cost."""
+    """Return a risk on one line, with affected teams and the change of a month's cost."""
     notes = []
     if risk.teams:
         notes.append(f"teams: {listing(list(risk.teams))}")
@@ -195,7 +195,7 @@ def _text(change: Change[str]) -> str:
 
 
 def changed_teams(stack: StackReview) -> list[TeamChange]:
-    """Return teams that differ: first those that lose a guarantee, then edited ones, then the rest."""
+    """Return changed teams: first those that lose a guarantee, then edited ones, then the rest."""
     if stack.diff is None:
         return []
     losing = {loss.team: position for position, loss in reversed(list(enumerate(stack.losses)))}
@@ -205,7 +205,7 @@ def changed_teams(stack: StackReview) -> list[TeamChange]:
 
 
 def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
-    """Return one row per instance type; the team's settings stand in its first."""
+    """Return one row per instance type; the first one has the team's settings."""
     name, settings = _marked(diff, team.name, team.present), (_both(team.weight), _text(team.preempt))
     for index, share in enumerate(team.shares):
         guarantee = _both(share.guarantee)
@@ -228,7 +228,7 @@ def _marked(diff: PlanDiff, name: str, present: Change[bool]) -> str:
 
 
 def _only_side(present: Change[bool], cells: Row) -> Row:
-    """Return plain values for what exists on one side alone: there is nothing to compare with."""
+    """Return plain values for what exists on one side only, without a comparison."""
     if not present.before:
         return tuple(cell.removeprefix("– → ") for cell in cells)
     return cells if present.after else tuple(cell.removesuffix(" → –") for cell in cells)
@@ -259,7 +259,7 @@ def _borrow_limit(percent: int | None, strategy: str | None) -> str:
 
 
 def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:
-    """Return the rows of many teams, with what is reserved for each at on-demand prices."""
+    """Return the rows of many teams, with the on-demand cost of each one's reserved quota."""
     return [row for team in teams for row in _team_rows(stack.diff, team)] if stack.diff else []
 
 
@@ -279,7 +279,7 @@ def capacity_rows(stack: StackReview) -> Iterator[Row]:
 
 
 def cost_rows(stack: StackReview) -> Iterator[Row]:
-    """Return what guaranteed and maximum capacity, and the platform around them, cost a month, with the difference."""
+    """Return the monthly cost of guaranteed and maximum capacity, and of the rest of the platform, with the change."""
     rows = (
         ("guaranteed", stack.guaranteed_cost),
         ("maximum", stack.maximum_cost),
@@ -290,7 +290,7 @@ def cost_rows(stack: StackReview) -> Iterator[Row]:
 
 
 def budget_rows(stack: StackReview) -> list[Row]:
-    """Return what the quota of each budget's teams comes to, before and after, and what is left of it."""
+    """Return the cost of the quota of each budget's teams, before and after, and the rest of the budget."""
     rows: list[Row] = []
     for budget in stack.budgets:
         sides = ((budget.given.before, budget.cost.before), (budget.given.after, budget.cost.after))
@@ -306,7 +306,7 @@ def _budget_cells(budget: Budget | None, cost: Spent | None) -> Row:
 
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:
-    """Return what the cost lacks, and by whose prices it is, said once."""
+    """Return what the cost omits, and whose prices it uses, once."""
     changes = (stack.guaranteed_cost, stack.maximum_cost, stack.platform_cost)
     instances, most, platform = (
         [side for side in (change.before, change.after) if side is not None] for change in changes
@@ -317,7 +317,7 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
     unknown += sorted({name for side in platform for name in side.unknown})
     unbounded = sorted({name for side in sides for name in side.unbounded})
     if unknown:
-        # A region that was read from AWS has a price of its own for EKS.
+        # A region that was read from AWS has its own price for EKS.
         is_read = any(side.own for side in platform)
         fix = "" if is_read else "; `hpkit catalog refresh` reads the region's prices from AWS"
         yield f"price not known: {', '.join(unknown)}{fix}"
@@ -333,7 +333,7 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
 
 
 def policy_lines(stack: StackReview) -> Iterator[str]:
-    """Return what changes of the cluster policy and its priority classes."""
+    """Return the changes of the cluster policy and its priority classes."""
     if stack.diff is None:
         return
     present = Change(stack.diff.before is not None, stack.diff.after is not None)
@@ -348,7 +348,7 @@ def policy_lines(stack: StackReview) -> Iterator[str]:
 
 
 def stack_findings(stack: StackReview) -> FindingChanges:
-    """Return the findings to show with a stack: warnings of an unchanged one say nothing about the change."""
+    """Return the findings to show with a stack; warnings in an unchanged one aren't about the change."""
     if stack.status != "unchanged":
         return stack.findings
     errors = tuple(finding for finding in stack.findings.remaining if finding.severity == "error")
@@ -377,7 +377,7 @@ def location(finding: Finding) -> str:
 
 
 def when_lost(stack: StackReview) -> str:
-    """Return when teams lose what is listed, if not with the change: nothing deletes what nobody describes."""
+    """Return when teams lose what is listed, if not with the change: a removed stack isn't deleted automatically."""
     return " once it is destroyed" if stack.status == "removed" else ""
 
 
@@ -409,7 +409,7 @@ def step_row(step: PreviewStep) -> Row:
 
 
 def resource_lines(stack: StackReview) -> list[str]:
-    """Return what does not stay as it is, one line per resource."""
+    """Return the changes, one line per resource."""
     rows = resource_rows(stack)
     return [
         " ".join(part for part in (action, resource_type, names, f"({why})" if why else "") if part)
@@ -418,7 +418,7 @@ def resource_lines(stack: StackReview) -> list[str]:
 
 
 def resource_rows(stack: StackReview) -> list[Row]:
-    """Return action, type, names and why of the resources that don't stay as they are; losses come first.
+    """Return action, type, names and reason of changed resources; losses come first.
 
     Resources of one type that change for the same reason share a row. So do those of a team that is added or removed;
     the JSON lists each of them. A new stack is one row.
@@ -447,7 +447,7 @@ def resource_rows(stack: StackReview) -> list[Row]:
 
 
 def _owners(stack: StackReview) -> dict[tuple[str, str], str]:
-    """Return the team that comes or leaves with each resource, by the last part of its type and its name."""
+    """Return the team that is added or removed with each resource, by the last part of its type and its name."""
     owners: dict[tuple[str, str], str] = {}
     for team in stack.diff.teams if stack.diff else ():
         if team.present.before != team.present.after:
@@ -473,7 +473,7 @@ def _names(urns: Sequence[str]) -> str:
 
 
 def preview_lines(preview: Preview) -> Iterator[str]:
-    """Return what a preview says: its errors, one line per resource, and how many stay."""
+    """Return a preview's result: its errors, one line per resource, and how many are unchanged."""
     for problem in preview.problems:
         yield f"error: {problem}"
     for step in preview.steps:
@@ -483,7 +483,7 @@ def preview_lines(preview: Preview) -> Iterator[str]:
 
 
 def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:
-    """Return what a change does to the scenario as a whole, what of it is left out, or why nothing is known of it."""
+    """Return the change's effect on the scenario as a whole, what is omitted, or why it's unknown."""
     if scenario.note:
         yield scenario.note
     if not scenario.teams:
@@ -494,7 +494,7 @@ def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:
 
 
 def wait_rows(scenario: ScenarioChange) -> list[Row]:
-    """Return a row for each team: what it gets, how long it waits, and how often it is preempted."""
+    """Return a row for each team: its service, waits, and preemptions."""
     return [_wait_row(team) for team in scenario.teams]
 
 
