@@ -73,7 +73,7 @@ class MoneyChange:
 class Risk:
     """A risk: a code for tools, its subject, and one sentence.
 
-    teams: whose work or rights it affects; money: the change of cost, None if there is none or it isn't known.
+    teams: whose work or rights it affects; money: the change of cost, None if it doesn't change or isn't known.
     """
 
     code: str
