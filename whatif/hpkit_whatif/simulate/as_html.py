@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import Environment
 
 from hpkit.text.formatting import borrowed, figure, percent, span
+from hpkit.text.html import html_templates
 from hpkit_whatif.simulate.notable import notable
 from hpkit_whatif.simulate.report import Report, TeamReport
 
@@ -60,9 +61,7 @@ def as_html(report: Report) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("hpkit_whatif.simulate"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = html_templates("hpkit_whatif.simulate")
     environment.filters.update(span=span, amount=figure, percent=percent, borrowed=lambda each: borrowed(each.borrowed))
     return environment
 

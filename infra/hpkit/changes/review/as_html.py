@@ -2,11 +2,12 @@
 
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from hpkit.changes.review import tables
 from hpkit.changes.review.charts import capacity_chart, team_charts
 from hpkit.changes.review.model import Review
+from hpkit.text.html import html_templates
 from hpkit.text.plural import plural
 
 __all__ = ["as_html"]
@@ -14,13 +15,7 @@ __all__ = ["as_html"]
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("hpkit.changes.review"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = html_templates("hpkit.changes.review")
     environment.globals |= {"tables": tables, "plural": plural}
     environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
     environment.filters["risk_line"] = tables.risk_line

@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from hpkit.cluster.live.sections import Section
+from hpkit.text.html import html_templates
 
 __all__ = ["page"]
 
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("hpkit.cluster.live"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.j2")
+    return html_templates("hpkit.cluster.live").get_template("page.html.j2")
 
 
 def page(title: str, summary: str, sections: Sequence[Section]) -> str:
