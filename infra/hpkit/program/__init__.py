@@ -1,1 +1,1 @@
-"""The Pulumi program: what is registered, with its charts, rights and recording."""
+"""The Pulumi program: registered resources, with their charts, permissions and recording."""

@@ -1,4 +1,4 @@
-"""What the end of a whole stack takes away, and whether it may end: read from its state, before anything is touched."""
+"""Lists what is deleted with a whole stack, and what blocks that, from its state and before any change."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ __all__ = ["Holder", "Teardown", "counts_as_resource", "holders", "resources_in"
 _CLUSTER = "hyperpod:index:Cluster"
 _QUOTA = "hyperpod:index:ComputeQuota"
 _POLICY = "hyperpod:index:ClusterSchedulerConfig"
-# The component, which knows an existing EKS cluster too.
+# The component, which also knows an existing EKS cluster.
 _EKS = "hpkit:index:Eks"
 _ADDON = "aws:eks/addon:Addon"
 _CLAIM_KIND = "PersistentVolumeClaim"
@@ -25,7 +25,7 @@ _POOL_KIND, _POOL_LABEL = "NodePool", "karpenter.sh/nodepool"
 _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 _KUEUE = "kueue.x-k8s.io"
 _KARPENTER = "Karpenter's count"
-# Resources that are named in addition to the HyperPod cluster: type → what it is, and the property that names it.
+# Resources that are listed in addition to the HyperPod cluster: type → its description, and the property with its name.
 _NAMED = {
     "aws:eks/cluster:Cluster": ("the EKS cluster", "name"),
     "aws:ec2/vpc:Vpc": ("the VPC", "id"),
@@ -40,14 +40,14 @@ _NAMED = {
 class Teardown:
     """One stack to be deleted.
 
-    - entries: how much the state holds.
+    - entries: number of entries in the state.
     - resources: how many of these are resources.
-    - goes: what is deleted, in words, the costly first.
+    - goes: what is deleted, as text, the most expensive first.
     - protected: URNs that the engine keeps.
     - refusal: why it can't be deleted yet, "" if it can.
     - objects: kind, namespace and name of each of its objects in the cluster.
     - eks: ARN of the EKS cluster, "" if it isn't known.
-    - namespaces: those whose tasks keep the stack; None for all, if the cluster or Kueue is deleted too.
+    - namespaces: those whose tasks block the deletion; None for all, if the cluster or Kueue is deleted too.
     """
 
     stack: str
@@ -68,7 +68,7 @@ class Teardown:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What isn't of the stack and keeps parts of it from being deleted: its path in the API, and how it does so."""
+    """An object outside the stack that blocks the deletion of its parts: its path in the API, and the reason."""
 
     path: str
     kind: str
@@ -78,7 +78,7 @@ class Holder:
 
     @property
     def words(self) -> str:
-        """Say what holds what."""
+        """Return what blocks what, as text."""
         return f"{self.kind} {self.namespace}/{self.name} {self.reason}"
 
     @property
@@ -88,7 +88,7 @@ class Holder:
 
 
 def teardown_of(stack: str, exported: str) -> Teardown:
-    """Return what ending a stack takes away, by what `pulumi stack export` says; raises InputError for other text."""
+    """Return what is deleted with a stack, from `pulumi stack export`. Raises InputError for other text."""
     try:
         state = json.loads(exported)["deployment"] or {}
         resources = [each for each in state.get("resources") or [] if not each.get("delete")]
@@ -110,15 +110,15 @@ def teardown_of(stack: str, exported: str) -> Teardown:
 
 
 def holders(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> list[Holder]:
-    """Return what isn't of the stack and keeps parts of it from being deleted, by path.
+    """Return objects outside the stack that block the deletion of its parts, by path.
 
-    - Kubernetes keeps a claim while a pod that was placed on a node exists, a completed one too
+    - Kubernetes keeps a claim while a pod that was placed on a node exists, even a completed one
       (kubernetes.io/pvc-protection).
     - Kueue keeps the Workload of a task that hasn't ended, and the queues and flavors that it uses, by finalizers
       (kueue.x-k8s.io/resource-in-use). After its add-on is deleted, nothing removes them.
-    - Karpenter keeps a node while a budget lets none of its pods go, and its NodePool with it.
+    - Karpenter keeps a node while a budget blocks the eviction of its pods, and also its NodePool.
 
-    read: returns what the API server has at a path, None where it has nothing.
+    read: returns the API server's object at a path, or None.
     """
     holders_by_path: dict[str, Holder] = {}
     for holder in (*_claim_users(ending, read), *_tasks(ending, read), *_budgets(ending, read)):
@@ -181,7 +181,7 @@ def _items(answer: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
 
 
 def _is_placed(pod: Mapping[str, Any]) -> bool:
-    """Say whether a pod keeps its claims: one that is being deleted lets go by itself."""
+    """Return whether a pod keeps its claims: one that is being deleted releases them by itself."""
     return bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")
 
 
@@ -212,7 +212,7 @@ def _owner(
 
 
 def _objects(made: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, namespace and name of what the stack has in the cluster."""
+    """Yield kind, namespace and name of the stack's objects in the cluster."""
     for resource in made:
         inputs = {**resource.get("inputs", {}), **resource.get("outputs", {})}
         metadata = inputs.get("metadata")
@@ -236,14 +236,14 @@ def _deletes_kueue(made: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def counts_as_resource(token: str) -> bool:
-    """Return whether every count of resources includes a type: no component, no provider, and not the stack itself."""
+    """Return whether counts of resources include a type: not components, providers, or the stack itself."""
     return not token.startswith(("hpkit:", "pulumi:"))
 
 
 def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return what hpkit calls a resource in every count: what the program creates, without components and providers.
+    """Return a resource's type for counts: what the program creates, without components and providers.
 
-    What the program only reads isn't one, nor an old resource that a replacement has yet to delete.
+    What the program only reads isn't counted, and neither is an old resource that a replacement must still delete.
     """
     return [
         resource

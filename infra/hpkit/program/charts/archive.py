@@ -20,9 +20,9 @@ _MOST_BYTES: Final = 256 * 1024 * 1024
 
 
 def read_archive(content: bytes, folder: str = "") -> dict[str, bytes]:
-    """Return the files of a .tar.gz below its one top folder, or below a folder in that, by path inside it.
+    """Return the files of a .tar.gz in its only top folder, or in a folder of that, by path inside it.
 
-    Raises InputError for what is no such archive, and for links, devices and paths that lead out of it.
+    Raises InputError for any other file, and for links, devices and paths that lead out of it.
     """
     files: dict[str, bytes] = {}
     prefix = PurePosixPath(folder).parts

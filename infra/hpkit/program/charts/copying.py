@@ -51,9 +51,9 @@ def copy_commands(images: Sequence[MirroredImage], tool: Tool) -> list[str]:
 
 
 def mirror(images: Sequence[MirroredImage], tool: Tool, *, say: Callable[[str], None]) -> None:
-    """Copy images, each with all its platforms, into repositories that are made where they are not.
+    """Copy images, each with all its platforms, to repositories, which are created if they don't exist.
 
-    Raises ToolError for what AWS or the tool refuses; what was copied before stays, and is found when it runs again.
+    Raises ToolError if AWS or the tool fails; completed copies stay, and the next run finds them.
     """
     for host in _hosts(images):
         registry = _ECR.match(host)

@@ -1,4 +1,4 @@
-"""Which images pods of manifests run, and what each is called in a registry that mirrors them."""
+"""The images of pods in manifests, and their names in a mirror registry."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 @dataclass(frozen=True, slots=True)
 class MirroredImage:
-    """An image, what brings it, and its name in the mirror; regional: nodes pull it from AWS in their region."""
+    """An image, its source, and its name in the mirror; regional: nodes pull it from AWS in their region."""
 
     source: str
     needed_by: str
@@ -30,7 +30,7 @@ def images_in(manifests: str | Iterable[Any]) -> list[str]:
 
 
 def mirrored(sources: Mapping[str, str], *, registry: str, region: str) -> list[MirroredImage]:
-    """Return image → what brings it as rows, sorted by name; registry is that of the mirror."""
+    """Return image → its source as rows, sorted by name; registry is the mirror's."""
     return [
         MirroredImage(source, needed_by, mirror_name(source, registry), is_regional(source, region))
         for source, needed_by in sorted(sources.items())

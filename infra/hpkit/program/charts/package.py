@@ -1,6 +1,6 @@
-"""The pinned charts as packages on the disk: from a mirror, from what is kept, or from where its parts are published.
+"""The pinned charts as packages on disk: from a mirror, from the cache, or from their publishers.
 
-Each part is verified by its contents and kept in the user's cache before the next one is fetched. An interrupted run
+Each part's contents are verified and kept in the user's cache before the next one is fetched, so an interrupted run
 continues there. For machines without a network, the environment variable HPKIT_MIRROR names a folder with packages, as
 `helm package` names them. A package there is used unchanged.
 
@@ -42,7 +42,7 @@ class Package:
 
 
 def cache_folder() -> Path:
-    """Return where parts and packages are kept for all projects."""
+    """Return the folder for parts and packages, shared by all projects."""
     return cache_root() / "charts"
 
 
@@ -66,7 +66,7 @@ def ensure_package(
 ) -> Package:
     """Return the package in the project, for the engine; `to` names another target file.
 
-    Raises ToolError when it cannot be had, with what to do.
+    Raises ToolError, with a fix, if it isn't available.
     """
     place = to or project / CHARTS_FOLDER / pin.file
     try:
@@ -101,7 +101,7 @@ def _mirrored(pin: Pin) -> Package | None:
 
 
 def _contents(file: Path) -> str:
-    """Return the hash of a package's contents; empty for what is none."""
+    """Return the hash of a package's contents, or "" for any other file."""
     try:
         return contents_hash(read_archive(file.read_bytes()))
     except (InputError, OSError):
@@ -109,7 +109,7 @@ def _contents(file: Path) -> str:
 
 
 def _assembled(pin: Pin, say: Callable[[str], None]) -> Files:
-    """Return the chart with all its parts, each as its pin says."""
+    """Return the chart with all its parts, each as pinned."""
     if isinstance(pin, PublishedChart):
         return _part(pin, f"{pin.name} {pin.version}", pin.url, "", pin.sha256, say)
     name = f"{pin.name} of {pin.repository} at {pin.commit[:7]}"

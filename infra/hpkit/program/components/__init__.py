@@ -1,4 +1,4 @@
-"""From the plan to registered resources: translation only, no decision that a check could have made."""
+"""Registers the plan's resources: translation only, without decisions that a check could make."""
 
 import hpkit.program.components.lazy  # noqa: F401 - before what loads the SDKs
 from hpkit.program.components.platform import build

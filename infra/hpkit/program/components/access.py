@@ -1,6 +1,6 @@
-"""Who may do what: access entries of administrators, viewers and teams, and each team's rights in its namespace.
+"""Access: entries of administrators, viewers and teams, and each team's rights in its namespace.
 
-A team's rights allow some requests that must be refused. Pod Security and admission policies refuse them, and both
+A team's rights allow some requests that must be rejected. Pod Security and admission policies reject them, and both
 exist before any member of a team has rights.
 """
 
@@ -37,16 +37,16 @@ from hpkit.program.iam.members import policy_of_members, trust_of_members
 __all__ = ["Access"]
 
 _RBAC = "rbac.authorization.k8s.io"
-# The program's values override those of any other manager: the service makes the namespace.
+# The program's values override those of any other manager, because the service creates the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}
 _REQUESTS = "hpkit-requests"
 
 
 class Access(Component):
-    """Access of one environment: who gets in at once, and by `grant` what each team may do.
+    """Access of one environment: immediate access, and each team's access after `grant`.
 
-    administrators: what lets them in. It is created before anything inside the cluster, and deleted after it, so that
-    a destroy doesn't lock out the person who runs it.
+    administrators: what admits them. It's created before everything in the cluster, and deleted after it, so that a
+    destroy doesn't lock out the person who runs it.
     """
 
     administrators: Sequence[pulumi.Resource]
@@ -77,9 +77,11 @@ class Access(Component):
             self._entry(principal, groups[principal])
 
     def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
-        """Let viewers read, and each team work in its namespace; quotas: by team; the namespace comes with one.
+        """Let viewers read, and each team work in its namespace.
 
-        A team without members is left alone: people who work there have their rights from elsewhere.
+        quotas: by team, because a quota creates the namespace.
+
+        A team without members isn't changed: its users have their rights from elsewhere.
         """
         teams = [team for team in self._plan.teams if team.spec.members]
         policies = [
@@ -99,7 +101,7 @@ class Access(Component):
         self.register_outputs({"principals": sorted({*groups_of(self._plan), *administrators})})
 
     def _role(self, team: TeamPlan) -> list[pulumi.Resource]:
-        """Return the role of a team's data scientists, and the policy that they need."""
+        """Return the role of a team's data scientists, and its policy."""
         if team.spec.member_role is None:
             raise ValueError(f"{team.name} has no memberRole")
         account, roles = self._context.account, Roles(self, self._plan, self._context.account)
@@ -186,8 +188,8 @@ class Access(Component):
             policy.name,
             metadata={"name": policy.name, "annotations": _FORCE},
             spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
-            # A set that others share: applying it would put `Deny` next to an existing `Warn`, which the API server
-            # refuses. So a change replaces the binding.
+            # These are shared: applying one would add `Deny` next to an existing `Warn`, which the API server rejects.
+            # So a change replaces the binding.
             opts=pulumi.ResourceOptions.merge(
                 self.child(after=[in_force], provider=self._eks.kubernetes),
                 pulumi.ResourceOptions(replace_on_changes=["spec.validationActions"], delete_before_replace=True),
@@ -248,5 +250,5 @@ def _spec(
 
 
 def _short(principal: str) -> str:
-    """Return `<account>:role/<name>` of an ARN: names of resources must not hold a double colon."""
+    """Return `<account>:role/<name>` for an ARN, because resource names can't contain a double colon."""
     return principal.partition("::")[2] or principal

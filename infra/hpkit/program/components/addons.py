@@ -1,4 +1,4 @@
-"""EKS add-ons in the order that works: before the nodes what nodes need, after them what needs nodes."""
+"""EKS add-ons in the required order: those that nodes need, the nodes, and those that need nodes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["Addons"]
 class Addons(Component):
     """Some of the plan's add-ons; installed by name.
 
-    values: what hpkit tells an add-on. rights: what must be in force before one is installed. policies: what a role
-    that hpkit makes for its pods allows, where that depends on resources of the stack.
+    values: hpkit's configuration of an add-on. rights: what must be in effect before one is installed. policies: the
+    permissions of a role that hpkit creates for its pods, if they depend on resources of the stack.
     """
 
     installed: Mapping[str, aws.eks.Addon]
@@ -69,7 +69,7 @@ class Addons(Component):
 
     @property
     def task_governance(self) -> aws.eks.Addon | None:
-        """The add-on that brings Kueue, if the plan has it."""
+        """The add-on that installs Kueue, if the plan has it."""
         return self.installed.get(TASK_GOVERNANCE)
 
     def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:

@@ -1,6 +1,6 @@
-"""Admission policies of the teams' namespaces: they refuse requests that RBAC allows by their verb alone.
+"""Admission policies of the teams' namespaces, which reject requests that RBAC allows by verb.
 
-Does not: repeat Pod Security; the label of the namespace does that.
+They don't repeat Pod Security, which the namespace's label enforces.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,15 @@ __all__ = ["AdmissionPolicy", "Refusal", "ResourceRule", "pod_security_labels", 
 
 
 def pod_security_labels(version: str) -> dict[str, str]:
-    """Return the labels of a team's namespace: `baseline` is enforced and warned of, `restricted` is audited.
+    """Return the labels of a team's namespace: `baseline` is enforced and warned about, `restricted` is audited.
 
-    When a Job is created, the warning names what its pods would be refused for. A warning for `restricted` would come
-    with every job whose image runs as root, as most training images do, though nothing refuses it.
+    When a Job is created, the warning lists what its pods would be rejected for. A warning for `restricted` would
+    appear for every job whose image runs as root, as most training images do, although nothing rejects it.
 
-    Baseline is the strictest level that training passes. EFA, GPUs and huge pages are resources of a container and need
-    no privilege. Source: EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter".
-    Shared memory is an emptyDir. The version is the cluster's own, so that no upgrade changes what is admitted unseen.
+    Baseline is the strictest level that training passes. EFA, GPUs and huge pages are container resources and need no
+    privilege. Source: EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter". Shared
+    memory is an emptyDir. The version is the cluster's own, so that an upgrade doesn't silently change what is
+    admitted.
     """
     levels = {"enforce": POD_SECURITY_LEVEL, "warn": POD_SECURITY_LEVEL, "audit": "restricted"}
     prefix = "pod-security.kubernetes.io"
@@ -46,10 +47,10 @@ def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> l
 
 
 def request_limits(limits: PodLimits) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what a container requests that states nothing, and the least that one may request.
+    """Return the default requests of containers, and their minimum.
 
     Kueue adds the same defaults to what it counts (0.19.2, pkg/workload/resources.go, handlePodLimitRange). Without a
-    request it would count nothing and assign no instance type. Limits without requests are refused in templates.
+    request, it would count nothing and assign no instance type. Limits without requests are rejected in templates.
     """
     defaults = limits.default_requests
     return {"cpu": defaults.cpu, "memory": defaults.memory}, {"cpu": "1m", "memory": "1Mi"}

@@ -1,8 +1,8 @@
-"""The users that pods with a claim on the shared file system run as: users of their team, who can't become others.
+"""Pods with a claim on the shared file system run as users of their team, and can't become others.
 
-Lustre trusts the user id that a client names (Lustre manual, "Root Squash"), except with an identity upcall. So the
-node's container runtime must start a pod's processes with one of the team's ids. The volume takes one claim, which is
-recognized by its name. An ephemeral volume makes a claim named after the pod and the volume, and counts too.
+Lustre trusts the user ID that a client sends (Lustre manual, "Root Squash"), except with an identity upcall. So the
+node's container runtime must start a pod's processes with one of the team's IDs. The volume accepts one claim, which is
+recognized by its name. An ephemeral volume creates a claim named after the pod and the volume, and counts too.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""Admission policies that end the pods of a job with the job, so that none runs after Kueue frees its quota.
+"""Admission policies that end a job's pods with the job, so that none runs after Kueue frees its quota.
 
-Kueue frees the quota of a job that is being deleted, is gone, or reports its end, without a look at the pods.
-Source: Kueue 0.19.2, pkg/controller/jobframework/reconciler.go, loadJob, finalize, step 3. If another job owns a job,
-Kueue leaves its size to the owner's controller (same file, isTopLevelJob).
-In a running job, Kueue compares the containers with what it admitted, and no other field of the pods
-(pkg/util/equality/podset.go, comparePodTemplate). It writes the instance type into nodeSelector once.
+Kueue frees the quota of a job that is being deleted, is deleted, or reports its end, without checking the pods. Source:
+Kueue 0.19.2, pkg/controller/jobframework/reconciler.go, loadJob, finalize, step 3. If another job owns a job, Kueue
+leaves its size to the owner's controller (same file, isTopLevelJob). In a running job, Kueue compares the containers
+with what it admitted, and no other field of the pods (pkg/util/equality/podset.go, comparePodTemplate). It writes the
+instance type into nodeSelector once.
 """
 
 from hpkit.program.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
@@ -25,7 +25,7 @@ _OBJECTS = (
 # The API server adds it to each claim (StorageObjectInUseProtection).
 _CLAIMS_OWN = "kubernetes.io/pvc-protection"
 _FINALIZERS = ".metadata.?finalizers.orValue([])"
-# Kueue's webhook adds it to a pod; Kueue removes it from pods alone.
+# Kueue's webhook adds it to a pod; Kueue removes it only from pods.
 _KUEUES_OWN = "kueue.x-k8s.io/managed"
 _CLEAN = ".?spec.?runPolicy.?cleanPodPolicy.orValue('')"
 
@@ -69,7 +69,7 @@ def _orphans() -> Refusal:
 
 
 def _parts() -> Refusal:
-    """Return the refusal of deleting a Job that another object made; see _restarts."""
+    """Return the refusal of deleting a Job that another object created; see _restarts."""
     return Refusal(
         "deletion of a controlled Job",
         f"request.resource.group != 'batch' || !{_CONTROLLED}",
@@ -149,7 +149,7 @@ def _ends() -> Refusal:
     """
 
     def status(root: str, field: str, empty: str) -> str:
-        # Operators write null for what is empty.
+        # Operators write null for empty values.
         return f"{root}.?status.?{field}.optMap(value, value == null ? {empty} : value).orValue({empty})"
 
     def ended(root: str) -> str:

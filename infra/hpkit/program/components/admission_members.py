@@ -1,7 +1,7 @@
-"""What members of a team may not request, although RBAC lets them: fields that only Kueue writes, and publishing.
+"""Admission policies for team members' requests that RBAC allows: fields that only Kueue writes, and publishing.
 
 Kueue doesn't prevent pods from posing as part of an admitted job (0.19.2, pkg/controller/jobframework, reconciler.go).
-HyperPod's own policy requires no more than a queue label.
+HyperPod's own policy requires only a queue label.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _PODS = ResourceRule(("",), ("pods",))
 
 
 def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[AdmissionPolicy]:
-    """Return the policies of what members ask for."""
+    """Return the policies for members' requests."""
     ranks = {team.namespace: list(team.priority_labels) for team in teams if team.spec.priority_classes}
     return [
         AdmissionPolicy(
@@ -111,12 +111,12 @@ def _space_ranks(teams: Sequence[TeamPlan]) -> dict[str, str]:
 
 
 def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Refusal, ...]:
-    """Return the refusals about queue and rank.
+    """Return the refusals about queue and priority class.
 
-    ranks: the classes of each namespace that hasn't all of them. spaces: the class of spaces in each namespace that has
-    one.
+    ranks: the classes of each namespace that doesn't have all of them. spaces: the class of spaces in each namespace
+    that has one.
 
-    Kueue counts a Deployment's pods one by one. Their rank comes from the Deployment's label, or else the template's.
+    Kueue counts a Deployment's pods one by one. Their class comes from the Deployment's label, or else the template's.
     The pods of a space have all labels of the space (jupyter-infra/jupyter-k8s, deployment_builder.go, buildPodLabels).
     """
     bounds = "{" + ", ".join(f"'{name}': {['', *labels]}" for name, labels in sorted(ranks.items())) + "}"
@@ -183,8 +183,8 @@ def _ranked(bounds: str, labels: Sequence[str], spaces: dict[str, str]) -> str:
 def _of_kueues_keys() -> tuple[Refusal, ...]:
     """Return the refusals of Kueue's labels and annotations, except for those that users set.
 
-    Existing keys may stay: Kueue writes some into the templates of a job that it starts. Its webhooks write others at
-    once: `managed` into pods and Deployments, and into a Deployment which kind suspends its pods.
+    Existing keys can stay: Kueue writes some into the templates of a job that it starts. Its webhooks write others
+    immediately: `managed` into pods and Deployments, and into a Deployment which kind suspends its pods.
     """
 
     def only_known(field: str) -> str:
@@ -199,7 +199,7 @@ def _of_kueues_keys() -> tuple[Refusal, ...]:
             f"variables.before.exists(old, old.?{field}[?key].orValue('') == {value})))"
         )
 
-    # The server records who sent which field before webhooks add theirs. Fields without a record are rejected.
+    # The server records who sent each field before webhooks add theirs. Fields without a record are rejected.
     sent_annotations = "entry.?fieldsV1[?'f:metadata'][?'f:annotations'].orValue({})"
     return (
         Refusal(

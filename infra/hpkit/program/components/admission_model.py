@@ -1,4 +1,4 @@
-"""What an admission policy of the teams' namespaces is made of."""
+"""The parts of an admission policy for the teams' namespaces."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ IS_MEMBER = f"request.userInfo.groups.exists(group, group.startsWith('{GROUP_PRE
 
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
-    """Resources of API groups that a policy looks at, in all versions."""
+    """Resources of API groups that a policy checks, in all versions."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -21,7 +21,7 @@ class ResourceRule:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request is refused with this message unless `expression` (CEL) holds.
+    """Reject a request with this message unless `expression` (CEL) is true.
 
     reason: why, for the page of a team's rights.
     """
@@ -36,8 +36,8 @@ class Refusal:
 class AdmissionPolicy:
     """A ValidatingAdmissionPolicy of the teams' namespaces.
 
-    conditions: CEL by name; the policy looks only at requests for which all hold. variables: CEL by name, which
-    expressions read as `variables.<name>`; each may use those before it.
+    conditions: CEL by name; the policy checks only requests for which all are true. variables: CEL by name, which
+    expressions read as `variables.<name>`; each can use those before it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What no pod of a team may ask for, wherever its specification is written: in a pod, a job, or a Workload of Kueue."""
+"""Admission policies for all pod specifications of a team: in a pod, a job, or a Workload of Kueue."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,10 +33,10 @@ _SPECS = "{0}.map(template, template.?spec.orValue({{}}))"
 
 
 def pod_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[AdmissionPolicy]:
-    """Return the policies of pods, of the templates that pods are made of, and of the Workloads that Kueue counts.
+    """Return the policies for pods, for pod templates, and for the Workloads that Kueue counts.
 
-    Pods of a job are made by controllers, so that these policies look at everybody's requests. A Workload that is
-    refused gets no quota, whatever kind it was made of.
+    Controllers create the pods of a job, so these policies check all requests, not only members'. A rejected Workload
+    gets no quota, regardless of its job's kind.
     """
     accounts = {
         team.namespace: ["default", *team.spec.service_accounts] for team in teams if team.spec.service_accounts
@@ -118,7 +118,7 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
     def refusal(field: str, expression: str, message: str, reason: str) -> Refusal:
         return Refusal(field, f"!variables.changed || variables.specs.all(spec, {expression})", message, reason)
 
-    # A raw template may use the old name of serviceAccountName, which the API server fills in on a pod alone.
+    # A raw template can use the old name of serviceAccountName, which the API server sets only on pods.
     literal = "{" + ", ".join(f"'{name}': {given}" for name, given in sorted(accounts.items())) + "}"
     allowed = f"{literal}[?request.namespace].orValue(['default'])" if accounts else "['default']"
     names = [f"spec.?{field}.orValue('default')" for field in ("serviceAccountName", "serviceAccount")]
@@ -216,9 +216,9 @@ IMAGES_MESSAGE = (
     "the image must not be in another team's repository, or named by an ID such as sha256:1a. Push it to a repository "
     "of this team, and use its name there"
 )
-# For a pod template, Kueue sets default requests before it looks at limits (0.19.2, pkg/workload/resources.go,
-# AdjustResources). The API server looks at limits first (SetDefaults_Pod, then LimitRanger). Kueue counts the pods of a
-# Deployment one by one, as the API server has completed them.
+# For a pod template, Kueue sets default requests before it reads limits (0.19.2, pkg/workload/resources.go,
+# AdjustResources). The API server reads limits first (SetDefaults_Pod, then LimitRanger). Kueue counts the pods of a
+# Deployment one by one, after the API server has completed them.
 _REQUESTED = (
     "(spec.?initContainers.orValue([]) + spec.?containers.orValue([])).all(container, ['cpu', 'memory'].all(name, "
     "!container.?resources.?limits[?name].hasValue() || container.?resources.?requests[?name].hasValue()))"

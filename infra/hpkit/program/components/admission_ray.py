@@ -1,4 +1,4 @@
-"""What members may not ask of KubeRay, which makes pods and Services that Kueue and the policies of Services don't see.
+"""Admission policy for KubeRay, which creates pods and Services that Kueue and the other policies don't see.
 
 Kueue counts `replicas` of a worker group (0.19.2, pkg/controller/jobs/raycluster, effectiveWorkerCount); KubeRay starts
 at least `minReplicas` (ray-operator/controllers/ray/utils/util.go, GetWorkerGroupDesiredReplicas).
@@ -14,7 +14,7 @@ _CLUSTERS = "[object.?spec.orValue({}), object.?spec.?rayClusterSpec.orValue({})
 
 
 def ray_policy(limits: PodLimits) -> AdmissionPolicy:
-    """Return the policy of what members ask for in the kinds of ray.io; limits: what teams may publish."""
+    """Return the policy for members' requests for kinds in ray.io; limits: what teams may publish."""
     return AdmissionPolicy(
         "hpkit-member-ray",
         (ResourceRule(("ray.io",), ("*",)),),
@@ -26,10 +26,10 @@ def ray_policy(limits: PodLimits) -> AdmissionPolicy:
 
 
 def _sizes() -> tuple[Refusal, ...]:
-    """Return the refusals of pods beyond what Kueue counts, or longer than Kueue counts them.
+    """Return the refusals of pods that Kueue doesn't count, or that run longer than Kueue counts them.
 
-    Kueue frees the quota of a RayJob when it ends. KubeRay deletes its cluster after `ttlSecondsAfterFinished`, or as
-    its deletion strategy says (rayjob_controller.go, JobDeploymentStatusComplete).
+    Kueue frees the quota of a RayJob when it ends. KubeRay deletes its cluster after `ttlSecondsAfterFinished`, or by
+    its deletion strategy (rayjob_controller.go, JobDeploymentStatusComplete).
     """
     return (
         Refusal(

@@ -27,10 +27,10 @@ def alert_rules(plan: Plan) -> dict[str, Any]:
 
 
 def alert_manager(plan: Plan, topic_arn: str) -> str:
-    """Return the alert manager's definition: one message for all alerts of a name, again after four hours.
+    """Return the alert manager's definition: one message for all alerts with a name, repeated after four hours.
 
     Source: Amazon Managed Service for Prometheus user guide, "Configure alert manager to send messages to your Amazon
-    SNS topic". The region is required; a subject is given because the default can be too long for SNS.
+    SNS topic". The region is required; a subject is set because the default can be too long for SNS.
     """
     sns = {
         "topic_arn": topic_arn,
@@ -50,10 +50,10 @@ def alert_manager(plan: Plan, topic_arn: str) -> str:
 
 
 def event_patterns(plan: Plan, events: ClusterEvents) -> dict[str, str]:
-    """Return the patterns of the EventBridge rules, by purpose: events of this cluster alone.
+    """Return the patterns of the EventBridge rules, by purpose: only events of this cluster.
 
-    The cluster is matched by its name, which is unique in an account and region, and known before the cluster exists:
-    a rule so also reports a cluster that can't be created.
+    The cluster is matched by its name, which is unique in an account and region, and known before the cluster exists.
+    So a rule also reports a cluster that can't be created.
     """
     cluster_filter = {"ClusterName": [plan.spec.cluster.name]}
     status, health, event = EVENT_RULES

@@ -29,7 +29,7 @@ from hpkit.program.iam.documents import keda_policy
 
 __all__ = ["Autoscaling"]
 
-# The service says by this condition that groups and subnets are right; until then a pool has nothing to grow with.
+# With this condition, the service reports that groups and subnets are valid; before, a pool can't add nodes.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
 # A NodePool is gone when its nodes are drained and deleted, which takes longer than the ten minutes that Pulumi waits.
 _UNTIL_DRAINED = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="1h"))
@@ -52,10 +52,10 @@ class Autoscaling(Component):
         groups: Mapping[str, pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """Build.
+        """Create it.
 
         workspace_arn: of Managed Prometheus, None without one; after: the cluster with autoscaling on; nodes: what
-        waits for nodes, on which KEDA's pods run; groups: what stands for each autoscaled group.
+        waits for nodes, on which KEDA's pods run; groups: the resource of each autoscaled group.
         """
         super().__init__(name, opts=opts)
         self._eks = eks
@@ -105,7 +105,7 @@ class Autoscaling(Component):
             name="keda",
             namespace=KEDA_ACCOUNT.namespace,
             create_namespace=True,
-            # The package that was verified before the run, since Helm trusts whatever a repository serves.
+            # The package that was verified before the run, because Helm trusts whatever a repository serves.
             chart=chart,
             version=keda_chart().version,
             opts=self.child(after=[*after, *pods.in_force("keda-pod-identity")], provider=self._eks.kubernetes),

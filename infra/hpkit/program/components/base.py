@@ -1,4 +1,4 @@
-"""What every component is: a resource with typed outputs, and children that are named after the plan's own names."""
+"""The base of all components: a resource with typed outputs, and children with names from the plan."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Component(pulumi.ComponentResource):
 
 
 class DeployContext:
-    """Where the platform is built, with what the AWS provider knows about it.
+    """The target of the platform, as the AWS provider knows it.
 
     - account: partition, region and account.
     - caller: ARN of the identity that runs this, usually a role's session.
-    - credentials: the profile and role that the identity comes from.
-    - has_log_group: whether the log group exists that a new EKS cluster would write to.
+    - credentials: the profile and role of the identity.
+    - has_log_group: whether a new EKS cluster's log group already exists.
     - root: the project's folder, relative to the program's.
     """
 
@@ -68,12 +68,12 @@ class DeployContext:
 
     @property
     def control_plane_zones(self) -> tuple[str, ...]:
-        """The first two zones of the region: they stay the same whatever zones the nodes are in."""
+        """Return the first two zones of the region, regardless of the nodes' zones, so that they never change."""
         return self.zones[:2]
 
 
 def document(build: Any, **inputs: Any) -> pulumi.Output[str]:
-    """Return an IAM document as text, built by a pure function once its inputs are known."""
+    """Return an IAM document as text, created by a pure function once its inputs are known."""
 
     def text(known: Mapping[str, Any]) -> str:
         return json.dumps(build(**known), sort_keys=True)

@@ -1,4 +1,4 @@
-"""Buckets of hpkit: private, encrypted, versioned, reached by TLS alone, written by whom their policy names."""
+"""hpkit's buckets: private, encrypted, versioned, TLS only, with the writers in their policy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def harden(
     key_arn: str | None = None,
     keep_policy: bool = False,
 ) -> list[pulumi.Resource]:
-    """Return what must be in force before a bucket is written to; name: of all that this makes, in the component.
+    """Return what must be in effect before a bucket is written to; name: the prefix of all its resources.
 
-    key_arn: None for the key of S3; keep_policy: who runs this does not decide on the policy, and leaves it as it is.
+    key_arn: None for S3's key; keep_policy: the caller can't decide on the policy, and doesn't change it.
     """
     private = aws.s3.BucketPublicAccessBlock(
         name,

@@ -1,7 +1,7 @@
-"""The identity that builds the platform: one for the aws provider, the `hyperpod` plugin and the tokens of EKS.
+"""The identity that creates the platform: one for the aws provider, the `hyperpod` plugin and EKS tokens.
 
-Explicit providers ignore a stack's `aws:` configuration, and `aws eks get-token` knows nothing of Pulumi. So each
-setting there is passed to all three, or refused. Does not: read the environment, which all three read.
+Explicit providers ignore a stack's `aws:` configuration, and `aws eks get-token` knows nothing about Pulumi. So each
+setting there is passed to all three, or rejected. The environment, which all three read, isn't handled here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pulumi
 
 __all__ = ["Credentials", "configured"]
 
-# Of a role to assume, what `aws eks get-token` can say too, and what makes nobody else of it.
+# Settings of an assumed role that `aws eks get-token` supports too, and that don't change the identity.
 _KNOWN: Final = frozenset({"roleArn", "sessionName", "duration"})
-# What could reach the aws provider alone.
+# Settings that could affect only the aws provider.
 _ONE_ONLY: Final = (
     "accessKey",
     "secretKey",
@@ -46,7 +46,7 @@ class Credentials:
 
 
 def configured() -> Credentials:
-    """Return what the stack's `aws:profile` and `aws:assumeRoles` say; raises pulumi.RunError for what cannot be so."""
+    """Return the stack's `aws:profile` and `aws:assumeRoles`. Raises pulumi.RunError for unsupported values."""
     aws = pulumi.Config("aws")
     unusable = [f"aws:{name}" for name in _ONE_ONLY if aws.get(name)]
     if unusable:

@@ -1,4 +1,4 @@
-"""The EKS cluster that orchestrates HyperPod: made or found, and how programs reach its Kubernetes API."""
+"""The EKS cluster for HyperPod, created or existing, and access to its Kubernetes API."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Eks(Component):
 
     - name, arn: the cluster's.
     - issuer: address of its OIDC provider.
-    - kubeconfig: what kubectl and the Kubernetes provider use, with a token of the AWS CLI.
-    - kubernetes: the provider of everything inside the cluster, once `connect` was called.
-    - kept: ids of what is created and must not be lost, by name in `allowReplace`.
+    - kubeconfig: for kubectl and the Kubernetes provider, with a token from the AWS CLI.
+    - kubernetes: the provider of everything in the cluster, after `connect` was called.
+    - kept: IDs of created resources that must not be lost, by name in `allowReplace`.
     - key_arn: the key that is created with it; None for an existing one.
     - key_usable: what waits until other services can use that key.
     """
@@ -87,10 +87,10 @@ class Eks(Component):
         self.register_outputs({"name": self.name, "arn": self.arn})
 
     def connect(self, after: Sequence[pulumi.Resource]) -> None:
-        """Begin what everything inside the cluster is made and deleted by; after: what that needs to get there."""
+        """Start what creates and deletes everything in the cluster; after: what it needs for access."""
         # Access is effective only seconds after EKS accepted it. Pulumi's plugin asks once, and fails the whole run.
         admitted = self.wait("access", minutes=_ACCESS_MINUTES, opts=self.child(after=[*self._ways, *after]))
-        # What is done through it is done after the way is open, and undone before the way is shut.
+        # Its resources are created after access is open, and deleted before it's closed.
         opts = self.child(after=[*self._ways, *after, admitted])
         self.kubernetes = k8s.Provider(
             "kubernetes", kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=opts
@@ -123,7 +123,7 @@ class Eks(Component):
         """Return the additional security groups of the control plane's interfaces, and the rules that open access.
 
         Source: Amazon EKS user guide, cluster endpoint access. A security group of the control plane must admit port
-        443 from connected networks. The group is a separate one: a deployer may change only groups with this
+        443 from connected networks. The group is a separate one: a deployer can change only groups with this
         environment's tags, and the one that EKS creates has none.
         """
         ranges = dict.fromkeys(self._plan.spec.eks.endpoint.private_from)
@@ -172,8 +172,8 @@ class Eks(Component):
         )
         # Without it EKS creates the cluster, and refuses to upgrade it later.
         uses_key = identity.allow_secrets_key(key.arn)
-        # EKS checks at once whether the role may use the key, and CloudWatch Logs and ECR use it at once. KMS is
-        # eventually consistent (AWS KMS developer guide, "AWS KMS eventual consistency").
+        # EKS checks immediately whether the role may use the key, and CloudWatch Logs and ECR use it immediately. KMS
+        # is eventually consistent (AWS KMS developer guide, "AWS KMS eventual consistency").
         usable = Readiness(
             "key", minutes=_KEY_MINUTES, key_arn=key.arn, opts=self.child(after=[*identity.for_control_plane, uses_key])
         )

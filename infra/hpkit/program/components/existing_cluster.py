@@ -1,4 +1,4 @@
-"""A HyperPod cluster that another stack or tool manages: read, and compared with what the file states of it."""
+"""Reads a HyperPod cluster that another stack or tool manages, and compares it with what the file states."""
 
 from __future__ import annotations
 

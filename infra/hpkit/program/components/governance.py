@@ -1,6 +1,6 @@
 """Task governance: the cluster policy, and one compute quota per team.
 
-Does not: make team namespaces or queues; the service makes them with the quota.
+It doesn't create team namespaces or queues, because the service creates them with the quota.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Governance"]
 
 
 class Governance(Component):
-    """The policy, and the quotas by team, for what must wait until a team's namespace exists."""
+    """The policy, and the quotas by team, for resources that must wait for a team's namespace."""
 
     policy: ClusterSchedulerConfig
     quotas: Mapping[str, ComputeQuota]
@@ -48,7 +48,7 @@ class Governance(Component):
             cluster_arn=cluster_arn,
             scheduler_config=_scheduler_config(policy),
             tags=tags_of(plan),
-            # Of an existing cluster, nothing else tells `hpkit aws destroy` that the file protects the stack.
+            # For an existing cluster, nothing else tells `hpkit aws destroy` that the file protects the stack.
             opts=self.child(after=after, protect=(plan.spec.protect and plan.spec.cluster.existing) or None),
         )
         self.quotas = {
@@ -81,7 +81,7 @@ def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:
 
 
 def _types(quota_resources: Iterable[QuotaResource]) -> list[str] | None:
-    """Return the instance types of some quota resources; None, which registers nothing, where there are none."""
+    """Return the instance types of some quota resources; None, which registers nothing, if there aren't any."""
     return sorted({each.instance_type for each in quota_resources}) or None
 
 

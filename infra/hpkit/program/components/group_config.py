@@ -1,4 +1,4 @@
-"""Sections of a cluster and its groups that a person wrote, as the API takes them: absent where nothing was written."""
+"""Converts sections of a cluster and its groups to the API's format; omitted settings are omitted."""
 
 from typing import cast
 
@@ -48,7 +48,7 @@ _Group = ClusterInstanceGroupSpecification | ClusterRestrictedInstanceGroupSpeci
 
 
 def add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) -> None:
-    """Add which instances an ordinary group has, and what they start from."""
+    """Add an ordinary group's instances, and their image."""
     spec = group.spec
     if spec.instance_type:
         config["instanceType"] = spec.instance_type
@@ -104,7 +104,7 @@ def environment(spec: EnvironmentConfig) -> api.EnvironmentConfig:
 
 
 def shared_environment(spec: RestrictedInstanceGroupsConfig) -> ClusterRestrictedInstanceGroupsConfig:
-    """Return what all restricted groups share as the API takes it."""
+    """Return the shared settings of all restricted groups in the API's format."""
     shared = spec.shared_environment_config
     return {
         "sharedEnvironmentConfig": {

@@ -1,8 +1,8 @@
-"""The guards: what must not be replaced or deleted by accident ends a run at preview, whatever the cause.
+"""The guards: at preview, they block replacements or deletions by accident, regardless of the cause.
 
-Those that compare live ids stand after what they guard: an id that is not known any more belongs to something that
-is replaced. At `up` that is too late for what was replaced before it; there the engine's own protection refuses
-the rest, and the plugin the HyperPod cluster.
+Guards that compare live IDs depend on what they guard: an ID that is no longer known belongs to a replaced resource. At
+`up`, that is too late for what was replaced earlier; the engine's own protection then refuses the rest, and the plugin
+refuses the HyperPod cluster.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from hpkit.program.sdk import ChangeGuard
 
 __all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version"]
 
-# What the last guard keeps, by its names in `allowReplace`. The first one keeps what the cluster depends on.
+# What the last guard keeps, by name in `allowReplace`. The first one keeps what the cluster depends on.
 _LAST = ("cluster", "grafana", "prometheus")
 
 
 def guard_groups(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard the places of instance groups, before a subnet is made that none of them could move to."""
+    """Guard the places of instance groups, before a subnet is created that none of them could move to."""
     return ChangeGuard(
         "keep-groups",
         subject=f"The place of the instance groups of {plan.spec.cluster.name}",
@@ -34,7 +34,7 @@ def guard_groups(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
 
 
 def guard_version(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard the Kubernetes version of an EKS cluster that hpkit makes: one minor version up at a time."""
+    """Guard the Kubernetes version of an EKS cluster that hpkit creates: only one minor version up at a time."""
     existing = plan.spec.eks.existing
     return ChangeGuard(
         "keep-eks",
@@ -45,7 +45,7 @@ def guard_version(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
 
 
 def guard_parts(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard teams, NodePools, add-ons and NAT gateways: what is deleted because the file does not name it any more."""
+    """Guard teams, NodePools, add-ons and NAT gateways, which are deleted if the file no longer contains them."""
     parts = parts_of(plan)
     return ChangeGuard(
         "keep-parts",
@@ -59,7 +59,7 @@ def guard_parts(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
 
 
 def guard_base(plan: Plan, identity: Mapping[str, pulumi.Output[str]], *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard the HyperPod cluster's dependencies; the cluster waits for it, so that one refusal names every loss."""
+    """Guard the HyperPod cluster's dependencies; the cluster waits for it, so that one refusal lists every loss."""
     names = [name for name in plan.spec.allow_replace if name not in _LAST]
     return _guard("keep-base", plan, identity, names, opts=opts)
 
@@ -71,9 +71,11 @@ def guard_cluster(
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> ChangeGuard:
-    """Guard the HyperPod cluster, workspaces and, waiting for everything, all of the stack: protected, nothing goes.
+    """Guard the HyperPod cluster, workspaces and, after everything else, the whole stack.
 
-    The cluster itself is not protected in the engine: one that never came to be could not be replaced then.
+    If protected, nothing is deleted.
+
+    The engine doesn't protect the cluster, because one whose creation failed couldn't be replaced then.
     """
     waiting = pulumi.ResourceOptions(depends_on=list(after), protect=kept(plan, "cluster"))
     names = [name for name in plan.spec.allow_replace if name in _LAST]

@@ -1,4 +1,4 @@
-"""The HyperPod cluster with its instance groups, and the chart of what HyperPod expects on EKS before it."""
+"""The HyperPod cluster with its instance groups, and the dependencies chart that it requires on EKS."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ __all__ = ["Dependencies", "HyperPod", "tags_of"]
 class Dependencies(Component):
     """The dependencies chart: health monitoring agent, device plugins, EFA, training operators, their RBAC.
 
-    Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using Helm". The
-    chart has to be there before a cluster is made through the API, and so is uninstalled after the cluster.
+    Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using Helm". The chart
+    must exist before a cluster is created through the API, so it's uninstalled after the cluster.
     """
 
     release: k8s.helm.v3.Release | None = None
@@ -67,7 +67,8 @@ class Dependencies(Component):
                 chart=chart.chart if chart.chart.startswith("oci://") else context.in_project(chart.chart),
                 version=chart.version,
                 values=chart.values,
-                # HyperPod wants the chart before it makes nodes, and without nodes none of its pods can become ready.
+                # HyperPod requires the chart before it creates nodes, and without nodes none of its pods can become
+                # ready.
                 skip_await=True,
                 opts=self.child(after=after, provider=eks.kubernetes),
             )
@@ -75,11 +76,11 @@ class Dependencies(Component):
 
 
 class HyperPod(Component):
-    """The cluster, with managed Karpenter on where the plan wants it.
+    """The cluster, with managed Karpenter if the plan has it.
 
-    nodes: what waits until the nodes that run the add-ons are Ready; nothing where only Karpenter adds nodes.
-    autoscaled: the resource of each group that Karpenter fills, by name. A NodeClass that names the group waits for it,
-    so it is deleted before the group.
+    nodes: what waits until the nodes that run the add-ons are Ready; empty if only Karpenter adds nodes. autoscaled:
+    the resource of each group that Karpenter fills, by name. A NodeClass with the group waits for it, so it's deleted
+    before the group.
     """
 
     cluster: Cluster
@@ -128,13 +129,15 @@ class HyperPod(Component):
             tags=tags_of(plan),
             opts=self.child(
                 after=[*storage.ready, *identity.for_nodes, *network.connectivity, *after],
-                # The plugin refuses to replace it anyway; protected, one that never came to be could not be either.
+                # The plugin refuses to replace it anyway; if it were protected, one whose creation failed couldn't be
+                # replaced.
                 protect=plan.spec.protect or None,
             ),
         )
         self.nodes = self._nodes(eks)
         alive = pulumi.ResourceOptions(deleted_with=self.cluster)
-        # A cluster goes on naming its role when autoscaling goes: the role must outlive the groups that leave with it.
+        # A cluster keeps its role when autoscaling is turned off, so the role must outlive the groups that are deleted
+        # then.
         before = [self.cluster, *identity.for_nodes]
         self.autoscaled = {
             group: AutoscaledGroup(

@@ -29,9 +29,9 @@ class Identity(Component):
     """Roles of one environment.
 
     - control_plane_role_arn: None for an existing EKS cluster.
-    - node_role_arn: None where every group has its own role.
+    - node_role_arn: None if every group has its own role.
     - karpenter_role_arn: created or given; None without autoscaling.
-    - for_control_plane, for_nodes: policies that must be in force before an EKS or HyperPod cluster is created, and
+    - for_control_plane, for_nodes: policies that must be in effect before an EKS or HyperPod cluster is created, and
       until it is deleted. HyperPod assumes its roles to remove nodes and their network interfaces.
     """
 
@@ -70,7 +70,7 @@ class Identity(Component):
         self.register_outputs({"nodeRoleArn": self.node_role_arn, "karpenterRoleArn": self.karpenter_role_arn})
 
     def allow_secrets_key(self, key_arn: pulumi.Input[str]) -> pulumi.Resource:
-        """Let the control plane's role use the key of the Kubernetes secrets, for as long as for_control_plane."""
+        """Let the control plane's role use the key of the Kubernetes Secrets, as long as for_control_plane."""
         return self._roles.allow(self._control_plane, "control-plane", document(secrets_key_policy, key_arn=key_arn))
 
     def _node_role(self, network: Network, storage: Storage) -> aws.iam.Role:
@@ -102,7 +102,7 @@ class Identity(Component):
         return role
 
     def _karpenter_role(self) -> aws.iam.Role:
-        # The service does not document a source account for this principal: its trust is the service alone.
+        # The service doesn't document a source account for this principal, so the trust is limited only to the service.
         trust = service_trust(self._account, "hyperpod.sagemaker.amazonaws.com", from_account=False)
         role = self._roles.make("karpenter", trust=trust, description="Lets managed Karpenter add and delete nodes")
         policy = json.dumps(karpenter_role_policy(self._account), sort_keys=True)

@@ -44,11 +44,11 @@ _S3_CSI = "aws-mountpoint-s3-csi-driver"
 
 
 class Inference(Component):
-    """Roles of the operator, of the load balancer controller and of KEDA, which its add-on brings.
+    """Roles of the operator, the load balancer controller and KEDA, which its add-on installs.
 
     - values: configuration values, by add-on.
-    - policies: what the add-on's pods may do, by add-on.
-    - rights: what must be in force before an add-on is installed, by add-on.
+    - policies: permissions of the add-on's pods, by add-on.
+    - rights: what must be in effect before an add-on is installed, by add-on.
     """
 
     values: Mapping[str, pulumi.Input[Mapping[str, Any]]]
@@ -114,7 +114,7 @@ class Inference(Component):
     def _make_provider(self, given: str | None) -> pulumi.Output[str]:
         if given is not None:
             return pulumi.Output.from_input(given)
-        # IAM knows the certificate authority of EKS, and needs no thumbprint of it.
+        # IAM knows the certificate authority of EKS, so no thumbprint is needed.
         provider = aws.iam.OpenIdConnectProvider(
             "oidc", url=self._eks.issuer, client_id_lists=["sts.amazonaws.com"], opts=self.child()
         )
@@ -128,7 +128,7 @@ class Inference(Component):
         bucket = aws.s3.Bucket(
             "certificates",
             bucket=name,
-            # The operator makes certificates anew.
+            # The operator creates certificates again.
             force_destroy=not plan.spec.protect,
             opts=self.child(protect=kept(plan, "bucket")),
         )

@@ -1,9 +1,9 @@
-"""Makes Pulumi's SDKs load only the modules of the resources that the program uses. It is imported before them.
+"""Makes Pulumi's SDKs load only the modules of used resources. Import this module before them.
 
-A package such as `pulumi_aws.ec2` loads the two hundred modules of all its resources when the first is named. That
-takes longer than the rest of a run. Here each of PACKAGES loads only the module that a name is in. The SDKs have a
-module for each resource, named after it, and `_inputs` for the arguments of their parts. For any other name, the
-package loads everything, as it would by itself.
+A package such as `pulumi_aws.ec2` loads the two hundred modules of all its resources on first use. That takes longer
+than the rest of a run. Here, each package in PACKAGES loads only the module that defines a name. The SDKs have a module
+for each resource, named after it, and `_inputs` for the arguments of their parts. For any other name, the package loads
+everything, as usual.
 """
 
 import re
@@ -50,7 +50,7 @@ class _Package(ModuleType):
         return getattr(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Keep a module that was loaded under its name, or what it defines by that name: Kubernetes has both."""
+        """Store a loaded module under its name, or what it defines with that name: Kubernetes has both."""
         super().__setattr__(name, vars(value).get(name, value) if isinstance(value, ModuleType) else value)
 
     def _modules(self, name: str) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _loader(package: ModuleType) -> SourceFileLoader:
 
 
 def _put(name: str) -> None:
-    """Put a package where `import` looks first, unless it is loaded already."""
+    """Register a package where `import` looks first, unless it's already loaded."""
     top, *inner = name.split(".")
     spec = find_spec(top)
     if spec is None or not spec.submodule_search_locations or name in sys.modules:

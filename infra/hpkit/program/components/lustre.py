@@ -25,7 +25,7 @@ __all__ = ["TeamVolumes"]
 
 _DRIVER = "fsx.csi.aws.com"
 _ACCESS_MODES = ("ReadWriteMany",)
-# What the smallest file system has. It limits nothing, and what a claim requests can never change, while a file system
+# The size of the smallest file system. It limits nothing, and a claim's request can never change, while a file system
 # can grow.
 _REQUEST = {"storage": "1200Gi"}
 # The whole file system, where no team has rights.
@@ -48,7 +48,7 @@ class TeamVolumes(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        # It tells these volumes from others; hpkit's role lets the driver make no file system.
+        # It distinguishes these volumes; hpkit's role doesn't let the driver create file systems.
         storage_class = k8s.storage.v1.StorageClass(
             STORAGE_CLASS,
             metadata={"name": STORAGE_CLASS},
@@ -59,7 +59,7 @@ class TeamVolumes(Component):
         self._wanted, self._eks, self._file_system = lustre, eks, file_system
         whole = self._claim("root", _ROOT, _ROOT_NAMESPACE, folder="", claim=_ROOT, after=[storage_class])
         for team in teams:
-            # The claim exists without the folder; pods with it start when the Job has made that.
+            # The claim exists without the folder; pods with it start after the Job created the folder.
             CustomResource(
                 f"directory-{team.name}",
                 api_version="batch/v1",
@@ -67,7 +67,7 @@ class TeamVolumes(Component):
                 metadata={
                     "name": f"fsx-directory-{team.name}",
                     "namespace": _ROOT_NAMESPACE,
-                    # A file with Karpenter's groups alone has no node yet.
+                    # A file with only Karpenter's groups has no node yet.
                     "annotations": {"pulumi.com/skipAwait": "true"},
                 },
                 spec=_directory_job(folder_image(plan.spec), team.name),
@@ -82,7 +82,7 @@ class TeamVolumes(Component):
                 team.namespace,
                 folder=f"/{FOLDER}/{team.name}",
                 claim=CLAIM,
-                # The namespace comes with the team's quota.
+                # The team's quota creates the namespace.
                 after=[storage_class, quotas[team.name]],
             )
         self.register_outputs({"claims": [f"{team.namespace}/{CLAIM}" for team in teams]})
@@ -105,7 +105,7 @@ class TeamVolumes(Component):
                 capacity={"storage": f"{self._wanted.storage_capacity_gib}Gi"},
                 storage_class_name=STORAGE_CLASS,
                 persistent_volume_reclaim_policy="Retain",
-                # Locks of files, which training frameworks take, are those of the whole file system.
+                # File locks, which training frameworks use, apply to the whole file system.
                 mount_options=["flock"],
                 claim_ref=k8s.core.v1.ObjectReferenceArgs(
                     api_version="v1", kind="PersistentVolumeClaim", namespace=namespace, name=claim
@@ -130,7 +130,8 @@ class TeamVolumes(Component):
             spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
                 access_modes=list(_ACCESS_MODES),
                 storage_class_name=STORAGE_CLASS,
-                # A volume that is replaced, as for another file system, is held by its claim: that goes before.
+                # A claim holds a volume that is replaced, such as for another file system, so the claim is deleted
+                # first.
                 volume_name=volume.metadata["name"],
                 resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests=_REQUEST),
             ),
@@ -139,10 +140,10 @@ class TeamVolumes(Component):
 
 
 def _directory_job(image: str | None, team: str) -> dict[str, Any]:
-    """Return a Job that makes the folder of a team, again and again without a change.
+    """Return a Job that creates a team's folder, and can be repeated without changes.
 
-    `teams` belongs to the user that squashed root becomes, so that a Job of later makes folders in it too. Nobody but
-    root passes it: the only way to a team's folder is the team's volume.
+    `teams` belongs to the user that squashed root becomes, so that later Jobs can create folders in it. Only root can
+    enter it, so a team's folder is only reachable through the team's volume.
     """
     parent, folder, owner = f"/fsx/{FOLDER}", f"/fsx/{FOLDER}/{team}", f"{SQUASHED}:{SQUASHED}"
     script = (

@@ -30,11 +30,11 @@ class Network(Component):
     - control_plane_subnet_ids: in two zones.
     - node_subnet_ids: by zone.
     - security_group_ids: those of nodes.
-    - connectivity: what nodes, control plane and AWS reach each other by (rules, routes, gateways, endpoints). It is
-      created before anything in the cluster, and deleted after all of it.
-    - ranges: the VPC's address ranges except the first. An EKS cluster may take five hours to recognize one that is
-      added later (Amazon EKS user guide, networking requirements).
-    - kept: id of the VPC, if it is created, by its name in `allowReplace`.
+    - connectivity: what nodes, control plane and AWS need to reach each other (rules, routes, gateways, endpoints).
+      It's created before anything in the cluster, and deleted after all of it.
+    - ranges: the VPC's address ranges except the first. EKS can take five hours to recognize one that is added later
+      (Amazon EKS user guide, networking requirements).
+    - kept: ID of the VPC, if it's created, by its name in `allowReplace`.
     """
 
     vpc_id: pulumi.Output[str]
@@ -187,7 +187,7 @@ class Network(Component):
             opts=self.child(),
         )
         single = self._plan.spec.network.nat_gateways == "Single"
-        # A single gateway stands in a zone that does not depend on where nodes are, so that it never moves.
+        # A single gateway is in a zone that doesn't depend on the nodes' zones, so that it never moves.
         homes = dict.fromkeys(tables, self._context.zones[0]) if single else {zone: zone for zone in tables}
         gateways = {
             home: self._nat(vpc_cidr, home, name="nat" if single else f"nat-{home}", public=public, after=[out])

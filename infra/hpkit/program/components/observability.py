@@ -1,4 +1,4 @@
-"""What is measured: CloudWatch with Kueue metrics, Managed Prometheus with alerts, Managed Grafana with its users.
+"""Metrics: CloudWatch with Kueue metrics, Managed Prometheus with alerts, Managed Grafana with its users.
 
 It also has the EventBridge rules that send events of the cluster to the topic of alerts.
 """
@@ -30,10 +30,10 @@ _HYPERPOD = "amazon-sagemaker-hyperpod-observability"
 
 
 class Observability(Component):
-    """Workspaces of one environment, and what the add-ons must know of them.
+    """Workspaces of one environment, and their data for add-ons.
 
-    values and policies: configuration of the add-ons that send metrics, and what their pods may do, by add-on. kept:
-    ids of what must not be lost, by name in `allowReplace`.
+    values and policies: configuration of the add-ons that send metrics, and permissions of their pods, by add-on. kept:
+    IDs of what must not be lost, by name in `allowReplace`.
     """
 
     workspace: aws.amp.Workspace | None = None
@@ -156,7 +156,7 @@ class Observability(Component):
             permission_type="CUSTOMER_MANAGED",
             data_sources=["PROMETHEUS", "CLOUDWATCH"],
             notification_destinations=["SNS"] if alerts else None,
-            # Up to version 10 a workspace has classic alerting unless it is asked for the other.
+            # Up to version 10, a workspace has classic alerting unless the other kind is requested.
             configuration=json.dumps({"unifiedAlerting": {"enabled": True}}) if alerts else None,
             role_arn=role.arn,
             opts=self.child(protect=kept(self._plan, "grafana")),

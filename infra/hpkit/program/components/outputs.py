@@ -1,4 +1,4 @@
-"""What each team gets, as the stack's outputs say it."""
+"""Each team's resources, as stack outputs."""
 
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict
@@ -13,10 +13,10 @@ __all__ = ["TeamOutputs", "team_table"]
 
 
 class TeamOutputs(TypedDict):
-    """What a team gets: namespace, queue, and amounts in instances, by instance type.
+    """A team's resources: namespace, queue, and amounts in instances, by instance type.
 
-    - priorityClasses: labels of the priority classes that its members may use, the highest first.
-    - elastic: quota on instances that Karpenter may not have started. Only types with elastic quota are listed.
+    - priorityClasses: labels of the priority classes that its members can use, the highest first.
+    - elastic: quota on instances that Karpenter might not have started. Only types with elastic quota are listed.
     - repositories: repository name → URI, for teams with ECR repositories.
     """
 
@@ -30,7 +30,7 @@ class TeamOutputs(TypedDict):
 
 
 def team_table(plan: Plan) -> dict[str, TeamOutputs]:
-    """Return what each team gets, by its name."""
+    """Return each team's resources, by its name."""
     guarantee: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     elastic: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     borrowable: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}

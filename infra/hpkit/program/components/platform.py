@@ -50,10 +50,10 @@ _EBS_CSI, _FSX_CSI = "aws-ebs-csi-driver", "aws-fsx-csi-driver"
 
 
 def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None) -> dict[str, Any]:
-    """Register everything that the plan says, and return the stack's outputs.
+    """Register everything in the plan, and return the stack's outputs.
 
     root: the project's folder, relative to the program's, which is the working directory of the plugins; parent: the
-    parent of all resources, absent: the stack.
+    parent of all resources, by default the stack.
     """
     own = pulumi.ResourceOptions(parent=parent)
     tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
@@ -70,7 +70,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     context, hyperpod_provider = _start_providers(plan, provider, credentials, root, own)
     _check_account(plan, context.account.id)
     _check_caller(plan, context.caller)
-    # What is done to the resources of a component is taken from its options: every component gets these.
+    # A component's options apply to its resources, so every component gets these.
     inherited = pulumi.ResourceOptions(
         providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
     )
@@ -97,7 +97,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     # Nothing of the chart runs before the nodes do, so it is installed next to the add-ons, which take a minute.
     dependencies = Dependencies("dependencies", plan, context, eks=eks, after=reached, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
-    # After the other guard, whose refusal names more: it includes what is deleted with the cluster.
+    # After the other guard, whose refusal lists more: it includes what is deleted with the cluster.
     guards = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
     platform = HyperPod(
         "hyperpod",
@@ -131,7 +131,7 @@ def _on_the_cluster(
     *,
     opts: pulumi.ResourceOptions,
 ) -> Sequence[pulumi.Resource]:
-    """Return what is used of the cluster: autoscaling, governance, each team's access and its claims."""
+    """Return the uses of the cluster: autoscaling, governance, each team's access and its claims."""
     parts: list[pulumi.Resource] = []
     after = [platform.cluster]
     if plan.spec.autoscaling is not None:
@@ -192,7 +192,7 @@ def _govern(
         cluster_arn=cluster_arn,
         after=[
             *([] if kueue is None else [kueue_runs(eks, kueue, opts=opts)]),
-            # Its controller ends the spaces of a team that is deleted, so it goes after the teams.
+            # Its controller deletes the spaces of a deleted team, so it's deleted after the teams.
             *(each for name, each in addons.installed.items() if name == SPACES),
         ],
         opts=opts,
@@ -232,7 +232,9 @@ def _assumed(role: Mapping[str, Any]) -> aws.ProviderAssumeRoleArgs:
 def _start_providers(
     plan: Plan, provider: aws.Provider, credentials: Credentials, root: str, own: pulumi.ResourceOptions
 ) -> tuple[DeployContext, Provider]:
-    """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
+    """Query the account and region from AWS.
+
+    Raises pulumi.RunError if AWS doesn't respond, such as for invalid credentials.
 
     The engine starts one plugin after the other, and this program is idle while it waits for the first one. Loading the
     SDKs takes as long, so it happens then. The second plugin starts while resources are prepared.
@@ -243,8 +245,8 @@ def _start_providers(
         loaded = side.submit(_load_sdks)
         zones = _zones(invoke_options)
     loaded.result()
-    # These are set on the provider. If another resource is replaced, the engine asks for the cluster's Diff with its
-    # old inputs; for another region, it doesn't ask at all.
+    # These are set on the provider. If another resource is replaced, the engine calls the cluster's Diff with its old
+    # inputs; for another region, it doesn't call it at all.
     hyperpod = Provider(
         "hyperpod",
         region=plan.spec.region,
@@ -269,9 +271,9 @@ def _start_providers(
 
 
 def _check_caller(plan: Plan, caller: str) -> None:
-    """Refuse an `up` by who could not finish it; raises pulumi.RunError.
+    """Reject an `up` by a caller who couldn't finish it. Raises pulumi.RunError.
 
-    A role has one access entry in an EKS cluster, and that of a viewer or a team member lets it make nothing.
+    A role has one access entry in an EKS cluster, and a viewer's or a team member's doesn't allow creating anything.
     """
     if pulumi.runtime.is_dry_run() or is_administrator(plan, caller):
         return
@@ -336,7 +338,7 @@ def _has_log_group(plan: Plan, invoke_options: pulumi.InvokeOptions) -> bool:
 
 
 def _load_sdks() -> tuple[type[pulumi.Resource], ...]:
-    """Return the largest of what every platform has: the SDKs load a resource's module when it is first asked for."""
+    """Load the largest modules that every platform needs, because the SDKs load a resource's module on first use."""
     return (
         *(aws.ec2.Vpc, aws.ec2.Subnet, aws.ec2.RouteTable, aws.ec2.SecurityGroup, aws.ec2.VpcEndpoint),
         *(aws.s3.Bucket, aws.s3.BucketLifecycleConfiguration, aws.s3.BucketServerSideEncryptionConfiguration),
@@ -355,7 +357,7 @@ def _node_addons(
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> tuple[Addons, Observability | None]:
-    """Return the add-ons that need nodes, and what they report to."""
+    """Return the add-ons that need nodes, and the targets of their reports."""
     observed = None
     policies = {_EBS_CSI: document(volumes_policy, cluster_arn=platform.cluster.cluster_arn, eks_arn=eks.arn)}
     values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
@@ -417,6 +419,6 @@ def _outputs(plan: Plan, eks: Eks, cluster_arn: pulumi.Input[str], registry: Reg
 
 
 def _with_repositories(teams: dict[str, TeamOutputs], registry: Registry | None) -> dict[str, TeamOutputs]:
-    """Return what each team gets, with the repositories of those that have any."""
+    """Return each team's resources, with the repositories of teams that have any."""
     uris = registry.uris if registry is not None else {}
     return {name: {**row, "repositories": uris[name]} if name in uris else row for name, row in teams.items()}

@@ -1,4 +1,4 @@
-"""The role that pods of a service account take by EKS Pod Identity: made here, or there already."""
+"""The role of a service account's pods through EKS Pod Identity: created here, or existing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MINUTES = 5
 
 
 class PodRoles:
-    """Makes associations, and the roles that they need, as children of a component.
+    """Creates associations, and the roles that they need, as children of a component.
 
-    A pod is given its role when it is created: what runs it has to wait until its association is in force.
+    A pod gets its role when it's created, so what runs it must wait until its association is in effect.
     """
 
     def __init__(self, component: Component, plan: Plan, context: DeployContext, eks: Eks) -> None:
@@ -40,10 +40,10 @@ class PodRoles:
         existing_role: str | None,
         policy: pulumi.Output[str] | None,
     ) -> None:
-        """Make the association of a service account, with its rights.
+        """Create the association of a service account, with its permissions.
 
-        existing_role: None to create one; policy: what it allows in addition to the account's managed
-        policies, None for nothing.
+        existing_role: None to create one; policy: additional permissions besides the account's managed policies, None
+        for nothing.
         """
         role: pulumi.Input[str]
         rights: Sequence[pulumi.Resource]
@@ -60,7 +60,7 @@ class PodRoles:
         )
 
     def in_force(self, name: str) -> Sequence[pulumi.Resource]:
-        """Return what waits until all associations that were made are in force; nothing if there are none."""
+        """Return what waits until all created associations are in effect; empty if there aren't any."""
         if not self._made:
             return []
         associations = {account: each.id for account, each in sorted(self._made.items())}

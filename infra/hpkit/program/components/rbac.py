@@ -1,8 +1,8 @@
-"""What a data scientist may do, in the team's namespace and in the cluster as a whole, and what a viewer may read.
+"""RBAC rules: a data scientist's rights in the team's namespace and in the cluster, and a viewer's.
 
 Sources: the team role of the HyperPod Helm chart (helm_chart/HyperPodHelmChart, team-role-and-bindings), and what it
-leaves out: LocalQueues, HyperPodPyTorchJob, deleting pods. A team reads and writes the ConfigMaps and Secrets of its
-namespace, and never touches queues, quotas or other namespaces.
+lacks: LocalQueues, HyperPodPyTorchJob, deleting pods. A team reads and writes the ConfigMaps and Secrets in its
+namespace, and can't change queues, quotas or other namespaces.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """A rule of Kubernetes RBAC, and what it is for."""
+    """A rule of Kubernetes RBAC, and its purpose."""
 
     api_groups: list[str]
     resources: list[str]
@@ -51,10 +51,10 @@ def team_rules(workloads: Sequence[Workload] = ("training",), *, ingress: bool =
 
 
 def workload_rules(workload: Workload) -> list[PolicyRule]:
-    """Return what one kind of work opens.
+    """Return the rules that one entry of `workloads` adds.
 
     Inference excludes three kinds:
-    - ScaledJob, since KEDA itself would create the Jobs.
+    - ScaledJob, because KEDA itself would create the Jobs.
     - TriggerAuthentication, which can send the tokens of service accounts to any metrics server (KEDA documentation,
       boundServiceAccountToken). For AWS, an administrator's ClusterTriggerAuthentication is enough.
     - StatefulSet: the add-on lets its pods run without a queue.
@@ -96,7 +96,7 @@ def workload_rules(workload: Workload) -> list[PolicyRule]:
 
 
 def _base() -> list[PolicyRule]:
-    """Return what every team has."""
+    """Return the rules that every team has."""
     return [
         PolicyRule([""], ["configmaps"], _WRITE, "Settings and scripts of jobs."),
         PolicyRule([""], ["persistentvolumeclaims"], _WRITE, "Data sets and checkpoints."),
@@ -104,7 +104,7 @@ def _base() -> list[PolicyRule]:
             [""], ["secrets"], _WRITE, "Credentials of registries and trackers. All members of the team can read them."
         ),
         PolicyRule([""], ["services"], _WRITE, "Names by which the processes of a job find each other."),
-        # Users who change a pod could remove Kueue's gate and label. Nothing that a person does requires it.
+        # Users who change a pod could remove Kueue's gate and label. No user needs that.
         PolicyRule(
             [""],
             ["pods"],
@@ -129,7 +129,7 @@ def _base() -> list[PolicyRule]:
 
 
 def cluster_rules(*, spaces: bool = False) -> list[PolicyRule]:
-    """Return the rules of every data scientist's ClusterRole: read only, and nothing that holds a secret.
+    """Return the rules of every data scientist's ClusterRole: read-only, and nothing with secrets.
 
     spaces: whether some team has them. AWS's documents differ on the namespace of the templates that all teams share.
     """
@@ -150,10 +150,10 @@ def cluster_rules(*, spaces: bool = False) -> list[PolicyRule]:
 
 
 def viewer_rules() -> list[PolicyRule]:
-    """Return the rules of the ClusterRole of viewers: read only, and everything except Secrets.
+    """Return the rules of the ClusterRole of viewers: read-only, and everything except Secrets.
 
     A rule can't exclude a resource, so these are listed: what the EKS console shows, and what the program creates.
-    `proxy` and `exec` of nodes and pods aren't: reading those runs commands.
+    `proxy` and `exec` of nodes and pods aren't, because reading those runs commands.
 
     Sources: EKS user guide, "View Kubernetes resources" (eks-console-dashboard-full-access); SageMaker Developer Guide,
     HyperPod task governance (queues, quotas and tasks are objects of Kueue and of the job frameworks).

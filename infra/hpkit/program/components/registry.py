@@ -15,9 +15,9 @@ __all__ = ["Registry"]
 
 
 class Registry(Component):
-    """A repository for each name that a team of the environment has in `registry`.
+    """A repository for each name in the `registry` of the environment's teams.
 
-    uris: team → what the team calls a repository → where its images are pushed to and pulled from.
+    uris: team → the team's name of a repository → the URI to push to and pull from.
     """
 
     uris: Mapping[str, Mapping[str, pulumi.Output[str]]]
@@ -31,14 +31,14 @@ class Registry(Component):
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """Make them; key_arn: None for the key that AWS manages for ECR; after: what waits for another key."""
+        """Create them; key_arn: None for the key that AWS manages for ECR; after: what waits for another key."""
         super().__init__(name, opts=opts)
         uris: dict[str, dict[str, pulumi.Output[str]]] = {}
         for repository in repositories_of(plan):
             created = aws.ecr.Repository(
                 repository.key,
                 name=repository.name,
-                # Who pulls a tag twice gets the same image twice.
+                # Pulling a tag twice returns the same image.
                 image_tag_mutability="IMMUTABLE",
                 image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
                 encryption_configurations=[
@@ -46,7 +46,7 @@ class Registry(Component):
                 ],
                 # ECR itself then refuses to delete one that has images.
                 force_delete=False,
-                # A repository keeps the key that it was made with: another one would replace it, images and all.
+                # A repository keeps its original key: another one would replace it with its images.
                 opts=pulumi.ResourceOptions.merge(
                     self.child(after=after), pulumi.ResourceOptions(ignore_changes=["encryptionConfigurations"])
                 ),

@@ -1,4 +1,4 @@
-"""IAM roles and their rights: made here alone, so that no role is without the environment's permissions boundary."""
+"""IAM roles and their permissions, created only here, so that each role has the environment's permissions boundary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Roles"]
 
 
 class Roles:
-    """Makes roles of one environment, as children of a component. Their tags are the provider's default tags."""
+    """Creates roles of one environment, as children of a component. Their tags are the provider's default tags."""
 
     def __init__(self, component: Component, plan: Plan, account: AwsAccount) -> None:
         self._component, self._plan, self._account = component, plan, account
@@ -30,9 +30,9 @@ class Roles:
         description: str,
         name: str | None = None,
     ) -> aws.iam.Role:
-        """Return a new role; trust: its trust policy, as text where only AWS knows a part of it.
+        """Return a new role; trust: its trust policy, as text if only AWS knows a part of it.
 
-        name: where a service asks for another than the one that hpkit gives to a role of this purpose.
+        name: set if a service requires another name than hpkit's for this purpose.
         """
         return aws.iam.Role(
             purpose,

@@ -1,7 +1,7 @@
-"""Topology-aware and gang scheduling of the task-governance add-on, switched as the plan says and kept so.
+"""Topology-aware and gang scheduling of the task governance add-on, set as in the plan in every run.
 
-Nodes that do not exist yet have no topology: with managed Karpenter the feature must be off, or every workload waits.
-Both are settings in the add-on's own ConfigMap, which an update of the add-on or of the policy may overwrite, and the
+Nodes that don't exist yet have no topology: with managed Karpenter, the feature must be off, or every workload waits.
+Both are settings in the add-on's own ConfigMap, which an update of the add-on or of the policy can overwrite, and the
 console edits. So they are read and set again in every run (SageMaker HyperPod developer guide, topology-aware
 scheduling; using gang scheduling).
 """
@@ -65,11 +65,11 @@ class Scheduling(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        # What the add-on wrote is left behind as it is: the add-on takes it along when it goes.
+        # The add-on's contents are kept: the add-on deletes them when it's deleted.
         inside = pulumi.ResourceOptions(
             parent=self, provider=eks.kubernetes, depends_on=[addon, policy], retain_on_delete=True
         )
-        # The id is known only when the policy is there, so that a first preview does not look for the file.
+        # The ID is known only when the policy exists, so that a first preview doesn't look for the file.
         live = k8s.core.v1.ConfigMap.get(
             "kueue-config", policy.cluster_scheduler_config_arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}"), opts=inside
         )

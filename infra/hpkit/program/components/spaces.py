@@ -1,7 +1,7 @@
-"""SageMaker Spaces: the roles behind its add-on, and the add-on's values.
+"""SageMaker Spaces: the roles for its add-on, and the add-on's values.
 
-The controller's own role is that of the add-on's pods, as for every add-on. The connection of a space by Systems
-Manager and the router of the web UI have roles of their own.
+The controller's own role is that of the add-on's pods, as for every add-on. The Systems Manager connection of a space
+and the router of the web UI have their own roles.
 
 Sources: SageMaker developer guide, "Set up permissions" (roles), "Install SageMaker AI Spaces Add-on" (web UI);
 jupyter-infra/jupyter-k8s-aws, charts/aws-hyperpod, values.yaml (remote access).

@@ -1,4 +1,4 @@
-"""The bucket of lifecycle scripts, with hpkit's own in it; optionally an FSx for Lustre file system.
+"""The bucket of lifecycle scripts, with hpkit's own script; optionally an FSx for Lustre file system.
 
 When a node starts, HyperPod runs the script at `SourceS3Uri`, without a digest or an object version (SageMaker API
 reference, ClusterLifeCycleConfig). So that script is hpkit's, in a bucket that only deployers can write. A script at
@@ -36,10 +36,10 @@ _FOLDER = Path(__file__).parent / "lifecycle"
 class Storage(Component):
     """Lifecycle scripts and file systems.
 
-    bucket_arn is None where no group has a script; lifecycle_uri: folder of hpkit's own script, named after its
-    content, None where nobody runs it. loader_uris: folder of the loader of each script that nodes verify, by its URI
-    and SHA-256. ready: what must be there before a node is. lustre: the file system, if there is one. kept: ids of what
-    must not be lost, by name in `allowReplace`.
+    bucket_arn is None if no group has a script; lifecycle_uri: folder of hpkit's own script, named after its contents,
+    None if no group runs it. loader_uris: folder of the loader of each script that nodes verify, by its URI and
+    SHA-256. ready: what must exist before a node does. lustre: the file system, if one exists. kept: IDs of what must
+    not be lost, by name in `allowReplace`.
     """
 
     bucket_arn: pulumi.Output[str] | None = None
@@ -75,7 +75,7 @@ class Storage(Component):
         bucket = aws.s3.Bucket(
             "lifecycle",
             bucket=bucket_name(self._plan, context.account.id),
-            # Versions of scripts are no reason to keep a bucket that nobody protects.
+            # Old versions of scripts are no reason to keep an unprotected bucket.
             force_destroy=not self._plan.spec.protect,
             opts=self.child(protect=kept(self._plan, "bucket")),
         )
@@ -93,7 +93,7 @@ class Storage(Component):
                 keepers=deployers,
                 sealed=bool(self._plan.spec.deployers),
             ),
-            # Who only looks is no writer, and does not know who was.
+            # A caller with read-only permissions isn't a writer, and doesn't know who was.
             keep_policy=is_viewer(self._plan, context.caller),
         )
         self.ready = (self._script(bucket.id, closed), *self._loaders(bucket.id, closed), *closed)

@@ -1,4 +1,4 @@
-"""Resources without tags of hpkit: what is there keeps the tags that it has."""
+"""Resources without hpkit's tags: existing resources keep their tags."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pulumi
 
 __all__ = ["untagged"]
 
-# Where the tags of a resource stand, by the prefix of its type; tagsAll has the provider's own among them.
+# The position of a resource's tags, by the prefix of its type; tagsAll includes the provider's own.
 _TAGS: Final = {"aws:": ("tags", "tagsAll"), "hyperpod:": ("tags",)}
 
 
 def untagged(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
-    """Take the tags out of what the program says of a resource, and have the engine leave live ones alone."""
+    """Remove the tags from a resource's inputs, and make the engine ignore live ones."""
     kept_tags = next((names for prefix, names in _TAGS.items() if args.type_.startswith(prefix)), ())
     if "tags" not in args.props or not kept_tags:
         return None

@@ -1,7 +1,7 @@
-"""Warm pools: pods that do nothing hold nodes of a NodePool ready, and give way to any other pod.
+"""Warm pools: placeholder pods keep nodes of a NodePool ready, and any other pod preempts them.
 
-The pods have a priority below every default, so the scheduler preempts them at once; pending again, they make Karpenter
-add the next node. Source: Kubernetes documentation, pod priority and preemption (node overprovisioning).
+The pods have a priority below every default, so the scheduler preempts them immediately; pending again, they make
+Karpenter add the next node. Source: Kubernetes documentation, pod priority and preemption (node overprovisioning).
 """
 
 from __future__ import annotations

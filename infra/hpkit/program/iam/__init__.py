@@ -1,1 +1,1 @@
-"""IAM: the documents of the platform's roles, and the least that a deployment needs, with the data they are made of."""
+"""IAM: documents of the platform's roles, and the least privileges of a deployment, with their data."""

@@ -1,4 +1,4 @@
-"""Where a platform lives, as its ARNs say it."""
+"""A platform's partition, region and account, as in its ARNs."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class AwsAccount:
         return f"arn:{self.partition}:iam::{self.id}:role/{name}"
 
     def values(self) -> dict[str, str]:
-        """Return what it fills into the templates of ARNs."""
+        """Return its values for the templates of ARNs."""
         return {"partition": self.partition, "region": self.region, "account": self.id}
 
 

@@ -1,4 +1,4 @@
-"""What each command that looks at, or works on, a running platform must be allowed, at AWS and in Kubernetes."""
+"""The permissions that each command for a running platform needs, in AWS and in Kubernetes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _REVIEW: Final = (
     ("get", "clusterroles.rbac.authorization.k8s.io"),
 )
 
-# Source of the actions: Service Authorization Reference, to which tests/program/iam/test_commands.py holds them.
+# Source of the actions: Service Authorization Reference; tests/program/iam/test_commands.py compares them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
     "job list": CommandRights(_FIND, _PLACES),

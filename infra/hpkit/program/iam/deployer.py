@@ -1,10 +1,10 @@
 """The least privileges for `pulumi up`, `refresh` and `destroy` of a stack, as IAM policies.
 
-Does not: cover the backend of Pulumi's state, nor the Kubernetes API, where the cluster's creator is administrator.
+They cover neither the backend of Pulumi's state nor the Kubernetes API, where the cluster's creator is administrator.
 
-Two stages. Before the first `up` no ARN is known. The policies then allow creating resources with this environment's
-tags. They allow changing resources that have the tags, where nobody can put such tags on an existing resource. With the
-stack's state they also name what IAM can identify only by its ARN.
+Two stages. Before the first `up`, no ARN is known. The policies then allow creating resources with this environment's
+tags. They allow changing resources with the tags, if no one can add such tags to an existing resource. With the stack's
+state, they also name what IAM can identify only by its ARN.
 """
 
 import json
@@ -63,16 +63,16 @@ __all__ = [
     "viewer_policies",
 ]
 
-# Well-formed, so that IAM takes the policy, and nobody's, so that it then allows nothing.
+# Valid, so that IAM accepts the policy, but no one's, so that it allows nothing.
 NO_ACCOUNT: Final = "000000000000"
 # IAM user guide, quotas: characters of a managed policy, white space not counted.
 SIZE_LIMIT: Final = 6144
-# Packages whose resources are made by calls of AWS's APIs, and what of them makes none.
+# Packages whose resources are created by AWS API calls, and their types that make none.
 _CALLING: Final = ("aws:", "hyperpod:")
 _ADDON: Final = "aws:eks/addon:Addon"
-# What lets pods take roles: associations of their own, and those of add-ons.
+# What lets pods use roles: separate associations, and those of add-ons.
 _POD_IDENTITY: Final = frozenset({_ADDON, "aws:eks/podIdentityAssociation:PodIdentityAssociation"})
-# What is changed when teams get other quotas, weights, priorities or members.
+# What changes when teams get other quotas, weights, priorities or members.
 _GOVERNING: Final = frozenset(
     {"aws:eks/accessEntry:AccessEntry", "hyperpod:index:ClusterSchedulerConfig", "hyperpod:index:ComputeQuota"}
 )
@@ -90,12 +90,12 @@ _PASSED: Final = {
     "karpenter": ("hyperpod:index:Cluster", ("hyperpod.sagemaker.amazonaws.com", "sagemaker.amazonaws.com")),
     "nodes": ("hyperpod:index:Cluster", ("sagemaker.amazonaws.com",)),
 }
-# Conditions that look at tags; they hold nothing where hpkit manages no tags.
+# Conditions on tags; they don't apply if hpkit manages no tags.
 _BY_TAGS: Final = ("NEW", "OWN", "UNTAGGED", "EC2_CREATES", "SAGEMAKER_CREATES")
-# The tags that say whose a resource is.
+# The tags that identify a resource's owner.
 _OWNERSHIP: Final = ("hpkit:organization", "hpkit:environment")
 _CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
-# What sets or takes away tags, in the words of each service.
+# Actions that set or remove tags, by service.
 _TAGGING: Final = re.compile(r":(?:(?:Tag|Untag)\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
 _UNTAGGING: Final = re.compile(r":(?:Untag\w+|DeleteTags)$")
 # What changes nothing. `kms:Decrypt` and the like are no reading of a resource's settings.
@@ -124,20 +124,20 @@ def deployer_policies(
     live: Sequence[LiveResource] = (),
     until: str | None = None,
 ) -> tuple[NamedDocument, ...]:
-    """Return the policies to attach, all of them, for deploying the stack; as few as IAM's size limit allows.
+    """Return all policies to attach for deploying the stack; as few as IAM's size limit allows.
 
     - types: the types that the program registers and that make AWS calls.
     - live: the resources of its state, none before the first `up`.
-    - until: if hpkit doesn't manage the environment's tags, the time (ISO 8601, UTC) up to which it may change
-      resources of any name. Without it, it may change only those of `live`.
+    - until: if hpkit doesn't manage the environment's tags, the time (ISO 8601, UTC) up to which it can change
+      resources of any name. Without it, it can change only those in `live`.
     """
     return _named(plan, "deployer", _statements(plan, account, types, live, until))
 
 
 def viewer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> tuple[NamedDocument, ...]:
-    """Return the policies of who previews the stack: what of the deployer's rights only reads, on the same resources.
+    """Return the policies for previewing the stack: the read-only part of the deployer's permissions.
 
-    ReadOnlyAccess would read every bucket, queue and table of the account as well.
+    ReadOnlyAccess would also read every bucket, queue and table in the account.
     """
     return _named(plan, "viewer", _reading(_statements(plan, account, types)))
 
@@ -145,9 +145,9 @@ def viewer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> t
 def governance_policies(
     plan: Plan, account: AwsAccount, types: frozenset[str], *, live: Sequence[LiveResource] = ()
 ) -> tuple[NamedDocument, ...]:
-    """Return the policies of who changes the cluster policy, quotas and members, and only reads the rest of the stack.
+    """Return the policies for changing the cluster policy, quotas and members, and reading the rest of the stack.
 
-    Whatever else an `up` would change, AWS refuses: the engine calls AWS only for what changes.
+    AWS rejects everything else that an `up` would change: the engine calls AWS only for changes.
     """
     writing = []
     for statement in _statements(plan, account, types & _GOVERNING, live):
@@ -159,7 +159,7 @@ def governance_policies(
 
 
 def _reading(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what of some statements only reads."""
+    """Return the read-only part of some statements."""
     reading = []
     for statement in statements:
         actions = [action for action in statement["Action"] if _READING.search(action)]
@@ -177,9 +177,9 @@ def _named(plan: Plan, purpose: str, statements: Sequence[dict[str, Any]]) -> tu
 
 
 def bystander_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
-    """Return what to deny to every other role of the account that may use SageMaker, such as those of Studio.
+    """Return what to deny to every other role in the account that can use SageMaker, such as those of Studio.
 
-    Nothing of it hinders notebooks, jobs and endpoints with other roles than the stack's.
+    It doesn't affect notebooks, jobs and endpoints with other roles than the stack's.
     """
     document = bystander_document(account, roles=_made_role_arns(plan, account))
     return (NamedDocument(f"{plan.stack}-{plan.spec.region}-bystander", document),)
@@ -191,9 +191,9 @@ def policies_text(policies: Iterable[NamedDocument]) -> str:
 
 
 def calling_types(types: Iterable[str]) -> frozenset[str]:
-    """Return those of the types that a program registers that make AWS calls.
+    """Return the types that a program registers that make AWS calls.
 
-    Raises CatalogError for one of AWS whose calls nobody wrote down: the policies would lack them.
+    Raises CatalogError for an AWS type without recorded calls, because the policies would lack them.
     """
     calling = {each for each in types if each.startswith(_CALLING) and each not in _CALLS_NOTHING}
     unknown = sorted(calling - type_calls().keys())
@@ -245,13 +245,14 @@ def _narrowed(
     live: Sequence[LiveResource],
     until: str | None,
 ) -> list[dict[str, Any]]:
-    """Return the statements of one rule; none where it is for named resources, and none of them is known."""
+    """Return the statements of one rule; none if it's for named resources and none of them is known."""
     others = [conditions[name] for name in rule.conditions if name not in ("OWN", "EXACT")]
     matching = [each for each in live if any(fnmatchcase(each.arn, pattern) for pattern in resources)]
     arns = [each.arn for each in matching]
     if "OWN" in rule.conditions and plan.spec.manage_tags:
         statements = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
-        # What `hpkit aws adopt` has imported has no tags of hpkit yet: the next `up` puts them on exactly these.
+        # Resources that `hpkit aws adopt` imported don't have hpkit's tags yet: the next `up` adds them to exactly
+        # these.
         untagged = [each.arn for each in matching if not _is_own(plan, each.tags)]
         adding = [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)]
         if untagged and adding:
@@ -275,7 +276,7 @@ def _narrowed(
 def _tagging_apart(
     plan: Plan, sid: str, actions: list[str], resources: list[str], conditions: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return a statement, and others for its actions on tags, which leave the tags that say whose a resource is."""
+    """Return a statement, and others for its tag actions, which can't change the tags that identify the owner."""
     if not plan.spec.manage_tags:
         return [_statement(sid, actions, resources, conditions)]
     kept = {f"aws:RequestTag/{key}": plan.tags[key] for key in _OWNERSHIP}
@@ -300,7 +301,7 @@ def _is_own(plan: Plan, tags: Mapping[str, str]) -> bool:
 
 
 def _values(plan: Plan, account: AwsAccount) -> Values:
-    """Return what stands in the rules' resources; one that has no value leaves its resource out."""
+    """Return the values in the rules' resources; one without a value omits its resource."""
     storage = plan.spec.storage
     bucket = storage.existing.bucket if storage and storage.existing else bucket_name(plan, account.id)
     certificates = (
@@ -372,7 +373,7 @@ def _conditions(
     tagged = [rule.actions for rule in rules() if rule.conditions == ("NEW",) and rule.service == "ec2"]
     creates = sorted(name.removeprefix("ec2:") for name in frozenset().union(*tagged).intersection(actions))
     if not plan.spec.manage_tags:
-        # Nothing tells this environment's resources from others: their tags are not hpkit's.
+        # Nothing identifies this environment's resources, because their tags aren't hpkit's.
         return {**{name: {} for name in _BY_TAGS}, **others}
     return {
         "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},
@@ -436,7 +437,7 @@ def _service_roles(account: AwsAccount, types: frozenset[str]) -> list[dict[str,
 
 
 def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:
-    """Return what keeps the boundary as it is, whatever else the deployer may do.
+    """Return what prevents changes to the boundary, regardless of the deployer's other permissions.
 
     Source: IAM user guide, permissions boundaries, "Delegating responsibility to others using permissions boundaries".
     """
@@ -450,7 +451,7 @@ def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _made_role_arns(plan: Plan, account: AwsAccount) -> tuple[str, ...]:
-    """Return patterns of the ARNs of the roles that the program makes."""
+    """Return ARN patterns of the roles that the program creates."""
     connected = plan.spec.spaces is not None and plan.spec.spaces.remote_access
     named_roles = [
         *([inference_role_name(plan)] if plan.spec.inference is not None else []),
@@ -461,8 +462,8 @@ def _made_role_arns(plan: Plan, account: AwsAccount) -> tuple[str, ...]:
 
 
 def _role_prefix(plan: Plan) -> str:
-    """Return what the names of all the stack's roles begin with, also of those that are cut to IAM's limit."""
-    # Of an existing cluster, the stack makes members' roles only. Others with such names are another stack's.
+    """Return the prefix of all of the stack's role names, including those that are cut to IAM's limit."""
+    # For an existing cluster, the stack creates only members' roles. Others with such names belong to another stack.
     purposes = ("team-a", "team-b", "team-" + "x" * 64) if plan.spec.cluster.existing else ("a", "b", "x" * 64)
     names = (role_name(plan, purpose) for purpose in purposes)
     return "".join(

@@ -1,4 +1,4 @@
-"""IAM documents of the platform's roles, key and lifecycle bucket; what they say stands in data/documents.yaml."""
+"""IAM documents of the platform's roles, key and lifecycle bucket; their contents are in data/documents.yaml."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -46,7 +46,7 @@ def service_trust(account: AwsAccount, service: str, *, from_account: bool = Tru
 def sagemaker_trust(account: AwsAccount) -> Document:
     """Let SageMaker assume the role, except for jobs that identify themselves to IAM.
 
-    HyperPod is not on the service's list of features that send a source, so that no condition may ask for one.
+    HyperPod isn't on the service's list of features that send a source, so a condition can't require one.
     """
     return _document("sagemaker-trust", account)
 
@@ -64,10 +64,10 @@ def web_identity_trust(
     service_account: str,
     endpoint_account: AwsAccount | None = None,
 ) -> Document:
-    """Let pods of one service account assume the role by the OIDC provider.
+    """Let pods of one service account assume the role through the OIDC provider.
 
-    issuer: address of the provider, with or without `https://`. endpoint_account: the account where SageMaker
-    assumes the role as well, None without.
+    issuer: address of the provider, with or without `https://`. endpoint_account: the account where SageMaker assumes
+    the role as well, None without.
     """
     pods = _document(
         "web-identity-trust",
@@ -81,7 +81,7 @@ def web_identity_trust(
 
 
 def member_trust(account: AwsAccount, ways: Mapping[str, Mapping[str, str | Sequence[str]]]) -> Document:
-    """Let people assume a team's role; ways: `permission-sets`, `principals`, `saml`, `oidc` → what each fills in."""
+    """Let people assume a team's role; ways: `permission-sets`, `principals`, `saml`, `oidc` → the values of each."""
     documents = [_document(f"member-trust-{way}", account, **values) for way, values in ways.items()]
     return {"Version": "2012-10-17", "Statement": [each for document in documents for each in document["Statement"]]}
 
@@ -99,10 +99,10 @@ def instance_role_policy(
     watches_alarms: bool = False,
     pulled: Sequence[str] | None = None,
 ) -> Document:
-    """Return what an instance group's execution role needs on EKS, in addition to its AWS managed policy.
+    """Return an instance group's execution role's EKS permissions, in addition to its AWS managed policy.
 
-    - bucket_arn: where lifecycle scripts are, None without any.
-    - key_arn: what they are encrypted with, None for S3's own key.
+    - bucket_arn: the bucket of lifecycle scripts, None without any.
+    - key_arn: the key that encrypts them, None for S3's own.
     - volume_keys: ARNs or IDs of the KMS keys of nodes' volumes.
     - watches_alarms: alarms roll back updates of the group.
     - pulled: names of the repositories of this account that nodes pull from, None for all.
@@ -127,21 +127,21 @@ def instance_role_policy(
 
 
 def karpenter_role_policy(account: AwsAccount) -> Document:
-    """Return what managed Karpenter needs."""
+    """Return the permissions of managed Karpenter."""
     return _document("karpenter-role", account)
 
 
 def metrics_policy(account: AwsAccount, workspace_arn: str) -> Document:
-    """Return what the observability add-on's collector needs."""
+    """Return the permissions of the observability add-on's collector."""
     return _document("metrics", account, workspace=workspace_arn)
 
 
 def grafana_policy(
     account: AwsAccount, *, eks: str, workspace_arn: str | None, topic_arn: str | None = None
 ) -> Document:
-    """Return what Managed Grafana needs of CloudWatch, and of a workspace of Managed Prometheus, None without one.
+    """Return Managed Grafana's permissions on CloudWatch, and on a Managed Prometheus workspace, if given.
 
-    eks: name of the EKS cluster, whose container logs it reads; topic_arn: the topic that its alert rules notify.
+    eks: name of the EKS cluster, whose container logs it reads; topic_arn: the topic of its alert rules.
     """
     return _document(
         "grafana",
@@ -154,26 +154,26 @@ def grafana_policy(
 
 
 def volumes_policy(cluster_arn: str, eks_arn: str) -> Document:
-    """Return what the EBS CSI driver needs to attach volumes to nodes of a HyperPod cluster."""
+    """Return the permissions that the EBS CSI driver needs to attach volumes to nodes of a HyperPod cluster."""
     return _document("volumes", nodes=cluster_arn, cluster=eks_arn)
 
 
 def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: Sequence[str] = ()) -> Document:
-    """Return what KEDA needs to scale by CloudWatch metrics, those of a workspace (None: of none), and SQS queues."""
+    """Return KEDA's permissions to scale by CloudWatch metrics, a workspace's metrics (None: none), and SQS queues."""
     return _document("keda", workspace=workspace_arn or (), metrics="*" if cloudwatch else (), queues=queues)
 
 
 def bystander_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
-    """Return what to deny to roles that may use SageMaker and don't belong to the platform; roles: the platform's."""
+    """Return what to deny to roles that can use SageMaker and don't belong to the platform; roles: the platform's."""
     return _document("bystander", account, roles=roles)
 
 
 def scientist_policy(
     account: AwsAccount, *, eks: str, tags: Mapping[str, str], repositories: Sequence[str] = ()
 ) -> Document:
-    """Return what a data scientist's role needs at AWS.
+    """Return the AWS permissions of a data scientist's role.
 
-    tags: of the HyperPod cluster, none where it has none; repositories: names of those that the team pushes to.
+    tags: of the HyperPod cluster, empty if it has none; repositories: names of those that the team pushes to.
     """
     document = _document(
         "scientist",
@@ -189,18 +189,18 @@ def scientist_policy(
 
 
 def inference_policy(account: AwsAccount, bucket: str) -> Document:
-    """Return what the inference operator needs of the bucket of its certificates."""
+    """Return the inference operator's permissions on its certificate bucket."""
     return _document("inference", account, certificates=bucket)
 
 
 def models_policy(account: AwsAccount, buckets: Sequence[str]) -> Document:
-    """Return what the S3 CSI driver needs to read models in these buckets."""
+    """Return the S3 CSI driver's permissions to read models in these buckets."""
     arns = [f"arn:{account.partition}:s3:::{bucket}" for bucket in buckets]
     return _document("models", model_buckets=arns, model_objects=[f"{arn}/*" for arn in arns])
 
 
 def load_balancer_policy(account: AwsAccount) -> Document:
-    """Return what the AWS Load Balancer Controller needs."""
+    """Return the permissions of the AWS Load Balancer Controller."""
     return _document("load-balancers", account)
 
 
@@ -210,17 +210,17 @@ def space_trust(account: AwsAccount) -> Document:
 
 
 def space_policy(account: AwsAccount) -> Document:
-    """Return what the agent in a space's pod needs to be reached by Systems Manager."""
+    """Return the permissions of the Systems Manager agent in a space's pod."""
     return _document("space", account)
 
 
 def router_policy(key_arn: str) -> Document:
-    """Return what the router of the web UI needs of the key of its tokens."""
+    """Return the web UI router's permissions on the key of its tokens."""
     return _document("router", key=key_arn)
 
 
 def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str | None, events: bool) -> Document:
-    """Let Managed Prometheus publish to the topic for one workspace alone, and EventBridge if `events` is set.
+    """Let Managed Prometheus publish to the topic for only one workspace, and EventBridge if `events` is set.
 
     workspace_arn: None without Managed Prometheus.
     """
@@ -231,7 +231,7 @@ def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str | No
 
 
 def lustre_policy(file_system_arn: str) -> Document:
-    """Return what the FSx CSI driver needs to mount an existing file system."""
+    """Return the FSx CSI driver's permissions to mount an existing file system."""
     return _document("lustre", file_system=file_system_arn)
 
 
@@ -241,17 +241,17 @@ def key_policy(account: AwsAccount, log_group: str) -> Document:
 
 
 def secrets_key_policy(key_arn: str) -> Document:
-    """Return what the control plane's role needs for the key of the Kubernetes secrets."""
+    """Return the control plane role's permissions on the key of the Kubernetes Secrets."""
     return _document("secrets-key", key=key_arn)
 
 
 def bucket_policy(
     bucket_arn: str, *, owner: str = "Deployers", writers: Sequence[str], keepers: Sequence[str], sealed: bool
 ) -> Document:
-    """Refuse every request to the bucket that does not come over TLS, and every change but by those who may make it.
+    """Reject every request to the bucket without TLS, and every change except by its writers and keepers.
 
-    writers: of objects; owner: what these are called; keepers: of the bucket's settings; both patterns of their ARNs.
-    sealed: the policy itself is the keepers' alone as well.
+    writers: of objects; owner: their name; keepers: of the bucket's settings; both are ARN patterns. sealed: only
+    keepers can change the policy itself.
     """
     return _document(
         "bucket",
@@ -266,5 +266,5 @@ def bucket_policy(
 def _document(name: str, account: AwsAccount | None = None, **values: str | Sequence[str]) -> Document:
     known = {**(account.values() if account else {}), **values}
     statements = [fill(statement, known) for statement in read("documents")[name]]
-    # A trust has no resources at all; a statement that is left with none would be refused by IAM.
+    # Trust policies have no resources at all; IAM would reject a statement that has none left.
     return {"Version": "2012-10-17", "Statement": [each for each in statements if each.get("Resource") != []]}

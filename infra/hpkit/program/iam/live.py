@@ -26,9 +26,9 @@ class LiveResource:
 
 
 def live_resources(exported: Mapping[str, Any], account: AwsAccount) -> tuple[LiveResource, ...]:
-    """Return the resources of an exported state (`pulumi stack export`) that have an ARN, in the order of their ARNs.
+    """Return the resources of an exported state (`pulumi stack export`) that have an ARN, sorted by ARN.
 
-    Raises TypeError or KeyError for what is no exported state.
+    Raises TypeError or KeyError for anything but an exported state.
     """
     by_arn = {}
     for resource in _resources(exported):

@@ -1,4 +1,4 @@
-"""IAM documents of a team's data scientists: what their roles allow, and who can assume the role that hpkit makes."""
+"""IAM documents of a team's data scientists: their permissions, and who can assume the role that hpkit creates."""
 
 from hpkit.config.member_role import MemberRole
 from hpkit.plan.model import Plan, TeamPlan
@@ -8,7 +8,7 @@ from hpkit.program.iam.documents import Document, member_trust, scientist_policy
 
 __all__ = ["policy_of_members", "trust_of_members"]
 
-# What a browser sends to the sign-in page of each partition.
+# The address that a browser posts to on each partition's sign-in page.
 _SIGN_IN = {"aws-cn": "https://signin.amazonaws.cn/saml", "aws-us-gov": "https://signin.amazonaws-us-gov.com/saml"}
 
 
@@ -28,7 +28,7 @@ def policy_of_members(plan: Plan, team: TeamPlan, account: AwsAccount) -> Docume
 def trust_of_members(role: MemberRole, account: AwsAccount) -> Document:
     """Return the trust policy of a team's role: a statement for each key of `memberRole`."""
     folder = f"arn:{account.partition}:iam::{account.id}:role/aws-reserved/sso.amazonaws.com"
-    # Identity Center puts its region between, except in us-east-1.
+    # Identity Center adds its region to the name, except in us-east-1.
     sets = [f"{folder}{way}/AWSReservedSSO_{name}_*" for name in role.permission_sets for way in ("", "/*")]
     parts: dict[str, dict[str, str | list[str]]] = {
         "permission-sets": {"sets": sets} if sets else {},

@@ -1,4 +1,4 @@
-"""How each IAM action of a deployment is narrowed; the rules stand in data/rules.yaml, with their source."""
+"""How each IAM action of a deployment is limited; the rules are in data/rules.yaml, with their source."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +35,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def actions_of_call(call: str) -> list[str]:
-    """Return the IAM actions that an API call (`api:Operation`) needs; none for one that needs no right."""
+    """Return the IAM actions that an API call (`api:Operation`) needs; none if it needs no permission."""
     data = read("rules")
     if call in data["noRightNeeded"]:
         return []

@@ -10,7 +10,7 @@ import yaml
 
 __all__ = ["Values", "fill", "read"]
 
-# What stands for a placeholder: one text, or any number of them where the placeholder is a whole entry of a list.
+# The value of a placeholder: one text, or any number of them if the placeholder is a whole list entry.
 Values = Mapping[str, str | Sequence[str]]
 
 # `${aws:PrincipalAccount}` is IAM's own.
@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")
 
 @cache
 def read(name: str) -> Any:
-    """Return what a file of this package's data holds."""
+    """Return the contents of a file in this package's data."""
     text = (files("hpkit.program.iam") / "data" / f"{name}.yaml").read_text(encoding="utf-8")
     # Written in C, the safe loader reads a thousand lines in a tenth of the time.
     return yaml.load(text, Loader=yaml.CSafeLoader)

@@ -1,4 +1,4 @@
-"""What the program registers for a plan, told by the program itself, without an engine."""
+"""Records what the program registers for a plan, by running it without an engine."""
 
 from hpkit.program.recording.record import PROJECT, Answers, RecordedResource, Recording, record
 from hpkit.program.recording.tree import UNKNOWN_ACCOUNT, Node, tree_of

@@ -1,7 +1,7 @@
-"""What a plan registers, without an engine: the program runs under Pulumi's own mocks, and every request is kept.
+"""Records a plan's resources without an engine: the program runs under Pulumi's own mocks.
 
-Every other module that needs the resources reads a recording, so the program stays the only source. AWS isn't called:
-account and zones are made up unless they are given. So are the ids and ARNs that AWS would assign, the same on every
+Every other module that needs the resources reads a recording, so the program is the only source. AWS isn't called:
+account and zones are invented unless they are given. So are the IDs and ARNs that AWS would assign, the same in every
 run.
 """
 
@@ -31,14 +31,14 @@ _STACK = "pulumi:pulumi:Stack"
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What AWS would return about the place where the platform is built.
+    """AWS's data about the platform's account and region.
 
     - account: its twelve digits.
     - partition: `aws`, `aws-cn`, …
     - zones: names of the region's zones; four by default.
     - eks: an existing EKS cluster, as DescribeCluster returns it.
     - cluster: an existing HyperPod cluster, as the plugin's getCluster returns it; by default as the file states it.
-    - caller: ARN of the caller; by default the first of the file's deployers, or a role that no file names.
+    - caller: ARN of the caller; by default the first of the file's deployers, or a role that is in no file.
     - log_groups: names of existing log groups.
     """
 
@@ -79,10 +79,10 @@ class RecordedResource:
     - after: URNs that it waits for.
     - uses: property → URNs of the resources whose outputs are in it.
     - deleted_with: URN of the resource whose deletion deletes it too.
-    - ignore_changes: inputs that keep what is live.
-    - import_id: id of the existing resource to import, "" for none.
+    - ignore_changes: inputs that keep live values.
+    - import_id: ID of the existing resource to import, "" for none.
     - version: of the plugin, "" for any.
-    - made: outputs that only AWS knows (its id, its ARN), as made up here. Resources that use it hold them too.
+    - made: outputs that only AWS knows (its ID, its ARN), as invented here. Resources that use it contain them too.
     """
 
     urn: str
@@ -124,7 +124,10 @@ class Recording:
         return {each.name: each for each in self.all(kind)}
 
     def one(self, type_token: str, name: str | None = None) -> RecordedResource:
-        """Return the only resource of a type, or the one of that name; raises LookupError for none and for several."""
+        """Return the only resource of a type, or the one with that name.
+
+        Raises LookupError for none and for several.
+        """
         matching = [each for each in self.all(type_token) if name in (None, each.name)]
         if len(matching) != 1:
             raise LookupError(f"{type_token} {name or ''}: {[each.name for each in matching]}")
@@ -136,7 +139,7 @@ class Recording:
         return {(each.type, each.name) for each in self.resources.values()}
 
     def waits(self, later: RecordedResource, earlier: RecordedResource) -> bool:
-        """Return whether one resource is made after another, directly or not; as for its provider."""
+        """Return whether one resource is created after another, directly or not, including through its provider."""
         waiting, seen = [later.urn], set[str]()
         while waiting:
             urn = waiting.pop()
@@ -152,7 +155,7 @@ class Recording:
 def record(
     plan: Plan, answers: Answers | None = None, *, stack: str = "", project: str = PROJECT, root: str = ".."
 ) -> Recording:
-    """Return what a plan registers in a stack, by default the plan's own; raises what the program raises.
+    """Return what a plan registers in a stack, by default the plan's own. Raises the program's errors.
 
     project: the Pulumi project's name; root: its folder, relative to the program's.
     """
@@ -183,7 +186,7 @@ def record(
 
 
 def _existing(name: str, region: str, given: Answers) -> dict[str, Any]:
-    """Return what is known of an existing EKS cluster without calling AWS."""
+    """Return the known facts about an existing EKS cluster without calling AWS."""
     return {"name": name, "arn": f"arn:{given.partition}:eks:{region}:{given.account}:cluster/{name}"}
 
 
@@ -206,7 +209,7 @@ def _stated(plan: Plan, answers: Answers) -> dict[str, Any]:
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """Return this thread's event loop, a new one where asyncio.run() left none: the SDK takes one as given."""
+    """Return this thread's event loop, a new one if asyncio.run() left none, because the SDK requires one."""
     try:
         return asyncio.get_event_loop()
     except RuntimeError:
@@ -220,7 +223,7 @@ def answer_inline() -> None:
 
 
 class _Inline(ThreadPoolExecutor):
-    """Answers at once: requests to a recording wait for nothing, and threads cost a fifth of its time."""
+    """Answers immediately: requests to a recording never wait, and threads take a fifth of its time."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         answer: Future[Any] = Future()
@@ -233,7 +236,7 @@ class _Inline(ThreadPoolExecutor):
 
 @contextmanager
 def _without_places() -> Iterator[None]:
-    """Leave out where in the program each resource was registered: nobody asks, and it is an eighth of a recording."""
+    """Omit the source position of each registration: it isn't used, and takes an eighth of a recording's time."""
     traced = resource._get_stack_trace  # noqa: SLF001 - the SDK has no setting for it
     resource._get_stack_trace = source_pb2.StackTrace  # noqa: SLF001
     try:
@@ -267,7 +270,7 @@ def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
 
 
 def _identity(region: str) -> dict[str, Any]:
-    """Return what EKS says of a cluster's OIDC provider."""
+    """Return EKS's data about a cluster's OIDC provider."""
     return {"oidcs": [{"issuer": f"https://oidc.eks.{region}.amazonaws.com/id/0123456789ABCDEF"}]}
 
 
@@ -277,13 +280,13 @@ def _type_of(urn: str) -> str:
 
 
 class _Engine(mocks.Mocks):
-    """Makes nothing: says what the real engine would say after it made it."""
+    """Creates nothing, and returns what the real engine would return."""
 
     def __init__(self, region: str, answers: Answers) -> None:
         self._region, self._answers = region, answers
 
     def id_of(self, name: str) -> str:
-        """Return the id that a resource is given."""
+        """Return a resource's ID."""
         return f"{name}-id"
 
     def made(self, name: str) -> dict[str, Any]:
@@ -310,7 +313,7 @@ class _Engine(mocks.Mocks):
 
 
 class _Monitor(mocks.MockMonitor):
-    """Keeps every request; the SDK's own monitor keeps only what was answered."""
+    """Keeps every request; the SDK's own monitor keeps only the responses."""
 
     def __init__(self, engine: _Engine) -> None:
         super().__init__(engine)
@@ -326,7 +329,8 @@ class _Monitor(mocks.MockMonitor):
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         """Return the inputs and what AWS would add.
 
-        The SDK's own monitor runs the event loop to answer, and so each registration inside the one before it.
+        The SDK's own monitor runs the event loop for each response, so each registration would run inside the previous
+        one.
         """
         urn = self.make_urn(request.parent, request.type, request.name)
         if request.type == _STACK:

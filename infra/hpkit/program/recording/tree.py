@@ -1,7 +1,7 @@
 """A recording as a tree for people and tools: components, their resources, and details of some.
 
-The program determines which resources exist, and under which component. The tables here add the details. A type without
-an entry is shown like any other, only without details.
+The program determines which resources exist, and in which component. The tables here add the details. A type without an
+entry is shown like any other, without details.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,11 +16,11 @@ from hpkit.program.recording.record import RecordedResource, Recording
 
 __all__ = ["UNKNOWN_ACCOUNT", "Node", "tree_of"]
 
-# Only AWS knows it; as long as an account's number, since long names are cut to what the number leaves.
+# Only AWS knows it; it's as long as an account ID, because long names are cut to leave room for it.
 UNKNOWN_ACCOUNT: Final = "<account-id>"
 _COMPONENT: Final = "hpkit:index:"
 _PROVIDER: Final = "pulumi:providers:"
-# The order in which a platform is explained; a component that is not among these comes last.
+# The order in which a platform is explained; other components come last.
 _COMPONENTS: Final = (
     "network",
     "storage",
@@ -114,7 +114,7 @@ def _name(resource: RecordedResource) -> str:
     return str(next((name for name in (*names, tagged) if isinstance(name, str) and name), resource.name))
 
 
-# What the API calls these says less than the name in the program, or is another resource's name.
+# The API's name for these means less than the name in the program, or is another resource's name.
 _NAMED_BY_PROGRAM: Final = frozenset(
     {
         "aws:ec2/subnet:Subnet",
@@ -140,7 +140,7 @@ def _said(key: str, words: str = "{}") -> Callable[[Mapping[str, Any], Plan], st
 
 
 def _nothing(inputs: Mapping[str, Any], plan: Plan) -> str:
-    """Say nothing of what its name says all of."""
+    """Return nothing, for a type whose name contains everything."""
     del inputs, plan
     return ""
 
