@@ -42,8 +42,8 @@ class PodRoles:
     ) -> None:
         """Create the association of a service account, with its permissions.
 
-        existing_role: None to create one; policy: additional permissions besides the account's managed policies, None
-        for nothing.
+        existing_role: None to create one; policy: permissions in addition to the account's managed policies, None for
+        nothing.
         """
         role: pulumi.Input[str]
         rights: Sequence[pulumi.Resource]
