@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import re
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,6 +46,26 @@ def unpacked(data: bytes, plan: Plan) -> Released:
 def losses(before, after) -> list[str]:
     """Return what an upgrade would replace or delete, by action, type and name."""
     return [f"{step.action} {step.type} {step.name}" for step in steps_of(before, after) if step.lost]
+
+
+def actions_required(changelog: str, release: str) -> set[str]:
+    """Return what the sections "Actions required" of the versions after a release name, as `ACTION TYPE NAME`."""
+    newer, heading, _ = changelog.partition(f"\n## {release}\n")
+    assert heading, f"CHANGELOG.md has no heading `## {release}`"
+    sections = (section.partition("\n##")[0] for section in newer.split("\n### Actions required\n")[1:])
+    return {words for section in sections for words in re.findall(r"`((?:replace|delete) \S+ \S+)`", section)}
+
+
+def unnamed_losses(folder: Path, changelog: str) -> dict[str, list[str]]:
+    """Return what this program would replace or delete of each release's stacks, though no changelog names it."""
+    found = {}
+    for file in sorted(folder.glob("*/*.json.xz")):
+        now = recorded(file.name.partition(".")[0])
+        named = actions_required(changelog, file.parent.name)
+        lost = [loss for loss in losses(unpacked(file.read_bytes(), now.plan), now) if loss not in named]
+        if lost:
+            found[f"{file.parent.name}/{file.name}"] = lost
+    return found
 
 
 if __name__ == "__main__":

@@ -6,24 +6,36 @@ from pathlib import Path
 import pytest
 
 from tests.program.recorder import recorded
-from tests.program.released import FOLDER, Released, losses, packed, unpacked
+from tests.program.released import FOLDER, Released, losses, packed, unnamed_losses, unpacked
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(FOLDER.glob("*/*.json.xz"))
 VPC = "aws:ec2/vpc:Vpc"
 
 
-def actions_required():
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    return "".join(section.partition("\n###")[0] for section in text.split("### Actions required")[1:])
-
-
 def test_the_states_of_all_releases_go_on_with_this_program():
-    named = actions_required()
-    for file in FILES:
-        now = recorded(file.name.partition(".")[0])
-        lost = [loss for loss in losses(unpacked(file.read_bytes(), now.plan), now) if loss not in named]
-        assert lost == [], file
+    assert unnamed_losses(FOLDER, (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")) == {}
+
+
+@pytest.mark.parametrize(
+    ("changelog", "reported"),
+    [
+        ("## Unreleased\n\n### Actions required\n\n- `delete VPC gone`: …\n\n## 0.9.0\n", False),
+        ("## 1.0.0\n\n### Actions required\n\n- `delete VPC gone`: …\n\n### Added\n\n## 0.9.0\n", False),
+        ("## 1.0.0\n\n### Actions required\n\nNone.\n\n### Added\n\n`delete VPC gone`\n\n## 0.9.0\n", True),
+        ("## 1.0.0\n\n### Actions required\n\n- `delete VPC gone-a`: …\n\n## 0.9.0\n", True),
+        ("## 1.0.0\n\n## 0.9.0\n\n### Actions required\n\n- `delete VPC gone`: …\n", True),
+    ],
+    ids=["not released yet", "released", "another section", "another resource", "of the release itself"],
+)
+def test_a_loss_is_accepted_only_if_a_later_version_names_it(changelog, reported, tmp_path):
+    now = recorded("handson-dev")
+    (urn,) = (urn for urn, resource in now.resources.items() if resource.type == VPC)
+    gone = replace(now.resources[urn], urn="gone", name="gone")
+    (tmp_path / "0.9.0").mkdir()
+    released = Released(now.plan, {**now.resources, "gone": gone})
+    (tmp_path / "0.9.0" / "handson-dev.json.xz").write_bytes(packed(released))
+    lost = unnamed_losses(tmp_path, f"# Changelog\n\n{changelog}".replace("VPC", VPC))
+    assert lost == ({"0.9.0/handson-dev.json.xz": [f"delete {VPC} gone"]} if reported else {})
 
 
 def test_what_a_release_keeps_is_the_whole_recording():

@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_EXAMPLE = "handson-dev"
 # What Pulumi is asked to print is printed.
 _PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
 
 
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
-    stack = stack_option(f"Stack. Default: the project's only stack, or {_EXAMPLE}")
+    stack = stack_option("Stack. Default: the project's only stack")
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
     return stack(where(wait_option(extra(function))))
 
@@ -52,7 +51,7 @@ def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str,
     from hpkit_local.cloud import Instance
 
     folder = root_of(root)
-    chosen, why = (stack, _source()) if stack else _default(folder)
+    chosen, why = (stack, _source()) if stack else (_only_stack(folder), "the project's only stack")
     if why:
         to_stderr(f"stack {chosen}: {why}")
     return chosen, Instance.of_stack(chosen, root=folder) if name is None else Instance.named(name, root=folder), folder
@@ -63,13 +62,11 @@ def _source() -> str:
     return f"from {STACK_VARIABLE}" if source is click.core.ParameterSource.ENVIRONMENT else ""
 
 
-def _default(root: Path) -> tuple[str, str]:
+def _only_stack(root: Path) -> str:
     stacks = stack_names(root)
-    if len(stacks) == 1:
-        return stacks[0], "the project's only stack"
-    if _EXAMPLE in stacks:
-        return _EXAMPLE, "the default; to choose another, use --stack"
-    raise SelectionError(f"name the stack with --stack; the project has {', '.join(stacks) or 'none'}")
+    if len(stacks) != 1:
+        raise SelectionError(f"name the stack with --stack; the project has {', '.join(stacks) or 'none'}")
+    return stacks[0]
 
 
 def _caller(stack: str, root: Path) -> tuple[str, str | None]:

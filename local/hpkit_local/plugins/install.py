@@ -102,7 +102,8 @@ def _sdk_version(package: str) -> str:
     try:
         return version(f"pulumi_{package}")
     except PackageNotFoundError:
-        raise ToolError(f"the Python package pulumi-{package} isn't installed. Install it: make install") from None
+        name = f"pulumi-{package}"
+        raise ToolError(f"the Python package {name} isn't installed; run `pip install {name}`") from None
 
 
 def _launcher(package: str) -> str:
