@@ -1,7 +1,9 @@
 """`hpkit.Platform` in a program of a user's own, and the surface that such a program may use."""
 
 import re
+from contextlib import nullcontext
 from importlib import resources
+from types import SimpleNamespace
 
 import pulumi
 import pytest
@@ -11,6 +13,7 @@ import hpkit
 import hpkit.hyperpod
 import hpkit.program.run
 from hpkit.plan.derive import derive
+from hpkit.program.components import given
 from hpkit.program.recording import record
 from hpkit.program.recording.record import Answers, _Engine, _Monitor, answer_inline
 from tests.program.cloud import ROOT
@@ -23,9 +26,14 @@ def stack(request):
     return request.param
 
 
+def program_of(page):
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    return program
+
+
 @pytest.fixture
-def registered(stack, monkeypatch):
-    """Return what the page's program registers in a stack, by URN, and its outputs."""
+def run(stack, monkeypatch):
+    """Return what runs a program in a stack, and returns what it registers, by URN, and the platform's outputs."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr(hpkit.program.run, "missing_charts", lambda _: ())
@@ -33,18 +41,26 @@ def registered(stack, monkeypatch):
     monitor = _Monitor(engine)
     answer_inline()
     mocks.set_mocks(engine, project="acme", stack=stack, preview=False, monitor=monitor)
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    names = {}
 
-    @pulumi.runtime.test
-    def run():
-        exec(program, names)  # noqa: S102 - the page's own
-        platform = names["platform"]
-        found = pulumi.Output.all(platform.cluster_arn, platform.eks_cluster_name, platform.teams)
-        return found.apply(lambda outputs: names.update(outputs=outputs))
+    def run(program):
+        names = {}
 
-    run()
-    return monitor.requests, names["outputs"]
+        @pulumi.runtime.test
+        def test():
+            exec(program, names)  # noqa: S102 - the page's own
+            platform = names["platform"]
+            found = pulumi.Output.all(platform.cluster_arn, platform.eks_cluster_name, platform.teams)
+            return found.apply(lambda outputs: names.update(outputs=outputs))
+
+        test()
+        return monitor.requests, names["outputs"]
+
+    return run
+
+
+@pytest.fixture
+def registered(run):
+    return run(program_of(PAGE))
 
 
 def test_a_platform_has_the_resources_of_its_stack_below_it(stack, registered):
@@ -72,6 +88,43 @@ def test_a_platform_of_another_environment_is_refused(monkeypatch, stack):
         pulumi.RunError, match=r"handson-dev is for dev of handson, but hpkit\.Platform gets prod of topo"
     ):
         hpkit.Platform("other", organization="topology", environment="prod")
+
+
+@pytest.mark.parametrize("stack", ["handson-dev"])
+def test_a_platform_uses_the_aws_provider_and_the_options_that_it_gets(stack, run):
+    provider = 'aws.Provider("ours", region="us-west-2")'
+    options = f"opts=pulumi.ResourceOptions(protect=True, providers=[{provider}])"
+    program = program_of(PAGE).replace("environment=environment)", f"environment=environment, {options})")
+    requests, _ = run(program)
+    plan = derive(hpkit.program.run.load_stack(stack).parsed.organization, "dev")
+    below = {urn: each for urn, each in requests.items() if "Platform$" in urn and each.custom}
+    ours = {urn for urn, each in below.items() if "::ours::" in each.provider}
+    assert ours == {urn for urn, each in below.items() if each.type.startswith("aws:")}
+    (vpc,) = (urn for urn in ours if urn.endswith("::vpc"))
+    assert dict(below[vpc].object["tags"]).items() >= plan.tags.items()
+    assert below[vpc].protect
+
+
+@pytest.mark.parametrize(
+    ("caller", "zones", "passed", "said"),
+    [
+        ("arn:aws:sts::123456789012:assumed-role/Admin/other-session", ["a"], "aws", None),
+        ("arn:aws:sts::123456789012:assumed-role/Other/session", ["a"], "aws", "stack's configuration leads to"),
+        ("arn:aws:sts::210987654321:assumed-role/Admin/session", ["a"], "aws", "stack's configuration leads to"),
+        ("arn:aws:sts::123456789012:assumed-role/Admin/session", ["b"], "aws", "Set its region to us-west-2"),
+        ("arn:aws:sts::123456789012:assumed-role/Admin/session", ["a"], "hyperpod", "holds the stack's guards"),
+    ],
+)
+def test_a_provider_that_disagrees_with_the_stack_is_refused(monkeypatch, caller, zones, passed, said):
+    monkeypatch.setattr(given.aws, "get_caller_identity", lambda **_: SimpleNamespace(arn=caller))
+    provider = object.__new__(pulumi.ProviderResource)
+    provider._type, provider.package = "aws", "aws"
+    parent = SimpleNamespace(get_provider=lambda member: provider if member.startswith(f"{passed}:") else None)
+    plan = SimpleNamespace(stack="acme-dev", spec=SimpleNamespace(region="us-west-2"))
+    own = "arn:aws:iam::123456789012:role/Admin"
+    context = nullcontext() if said is None else pytest.raises(pulumi.RunError, match=said)
+    with context:
+        assert given.given_provider(parent, plan, own, ["a"], lambda _: zones) is provider
 
 
 def test_type_checkers_of_a_users_program_read_the_types():

@@ -24,6 +24,7 @@ from hpkit.program.components.base import DeployContext, document
 from hpkit.program.components.credentials import Credentials, configured
 from hpkit.program.components.eks import Eks
 from hpkit.program.components.existing_cluster import existing_cluster
+from hpkit.program.components.given import given_provider, tagged
 from hpkit.program.components.governance import Governance
 from hpkit.program.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
 from hpkit.program.components.hyperpod import Dependencies, HyperPod
@@ -70,9 +71,12 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     context, hyperpod_provider = _start_providers(plan, provider, credentials, root, own)
     _check_account(plan, context.account.id)
     _check_caller(plan, context.caller)
+    given = given_provider(parent, plan, context.caller, context.zones, _zones)
+    of_tags = [tagged(plan.tags)] if given else None
     # A component's options apply to its resources, so every component gets these.
     inherited = pulumi.ResourceOptions(
-        providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
+        providers=[given or provider, hyperpod_provider],
+        transformations=of_tags if plan.spec.manage_tags else [untagged],
     )
     opts = pulumi.ResourceOptions.merge(own, inherited)
     if plan.spec.cluster.existing:
