@@ -37,7 +37,7 @@ def given_provider(
     if principal_of(other) != principal_of(caller):
         raise pulumi.RunError(
             f"the aws provider in the options of hpkit.Platform is {other}, but the stack's configuration leads to "
-            f"{caller}, which the hyperpod plugin and Kubernetes use. Give both the same credentials: set aws:profile "
+            f"{caller}, which HyperPod and Kubernetes use. Give both the same credentials: set aws:profile "
             f"or aws:assumeRoles of {plan.stack}"
         )
     if zones_of(asked) != list(zones):
