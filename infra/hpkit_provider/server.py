@@ -92,7 +92,7 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def Configure(self, request: Any, context: Any) -> Any:
-        """Take the settings; the client is made at the first call."""
+        """Read the settings; the client is created at the first call."""
         settings = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
         settings.update({key: str(value) for key, value in from_struct(request.args).items() if not is_unknown(value)})
         self.clients = _clients(settings)
@@ -125,7 +125,7 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:
-        """Create, or say what would be."""
+        """Create, or preview the creation."""
         handler, inputs = self._handler(request.urn), from_struct(request.properties)
         if request.preview:
             self._warn_at_preview(handler, request, {}, inputs)
@@ -163,7 +163,7 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def Update(self, request: Any, context: Any) -> Any:
-        """Update, or say what would be."""
+        """Update, or preview the update."""
         handler, state, new = self._handler(request.urn), from_struct(request.olds), from_struct(request.news)
         if request.preview:
             self._warn_at_preview(handler, request, _old_inputs(handler, request, state), new)

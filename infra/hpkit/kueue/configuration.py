@@ -1,4 +1,4 @@
-"""Kueue's own configuration file, read, and edited where it must be; the rest stays as it is, comments too.
+"""Reads Kueue's own configuration file, and edits it where necessary; everything else, with comments, stays.
 
 Source of gang scheduling: Kueue 0.19.2, Configuration API v1beta1 and v1beta2. v1beta1 has `waitForPodsReady.enable`.
 In v1beta2 the section alone enables it. Since 0.19, so does its absence, unless a feature gate disables it.
@@ -30,17 +30,20 @@ _TIMEOUT_V1BETA2: Final = 1800.0
 
 
 def configured(text: str, plan: Plan) -> str:
-    """Return Kueue's configuration as a plan wants it; the same text if it's so already. ValueError: not a YAML map."""
+    """Return Kueue's configuration for a plan; the same text if nothing changes.
+
+    Raises ValueError if it isn't a YAML map.
+    """
     if plan.gang_scheduling is not None:
         text = with_gang_scheduling(text, wait_for_pods_ready_of(plan), _kueue_of(plan))
     return with_feature_gates(text, gates_of(plan))
 
 
 def gates_of(plan: Plan) -> dict[str, bool]:
-    """Return Kueue's feature gates that switch topology-aware scheduling as the plan says; none where it does not."""
+    """Return Kueue's feature gates for the plan's topology-aware scheduling; none if the plan doesn't manage it."""
     if not plan.manages_topology:
         return {}
-    # Its Kueue schedules by no topology, and refuses gates that it does not know.
+    # This Kueue doesn't support topologies, and rejects unknown gates.
     if is_older(_addon_version(plan), _governance().minimum or ""):
         return {}
     return dict.fromkeys(topology_gates(_kueue_of(plan)), plan.topology_aware_scheduling)

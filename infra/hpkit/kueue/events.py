@@ -1,4 +1,4 @@
-"""What Kueue decides about workloads, as the simulator and a real Kueue report it."""
+"""Kueue's decisions about workloads, as the simulator and a real Kueue report them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class Pending:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one cycle, or of all until nothing changed. flapping: who would be evicted again and again."""
+    """The result of one cycle, or of all until nothing changed.
+
+    flapping: workloads that would be evicted repeatedly.
+    """
 
     admitted: list[Admitted] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
@@ -47,10 +50,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to a workload, and when.
+    """An event of a workload, with its time.
 
     kind: Submitted, Admitted, Preempted, TimedOut, Deactivated or Finished. TimedOut: its pods weren't ready in time;
-    Deactivated: and it isn't retried. detail: why it was preempted; by: for whom. pod_sets: what an admitted one got.
+    Deactivated: and it isn't retried. detail: why it was preempted; by: for whom. pod_sets: the assignment of an
+    admitted one.
     """
 
     time: float

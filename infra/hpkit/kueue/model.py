@@ -38,7 +38,7 @@ Fungibility = Literal["MayStopSearch", "TryNextFlavor"]
 
 
 def per_unit(resource: str) -> int:
-    """Return how many of the model's units are one of Kubernetes': CPUs are counted in millicores."""
+    """Return how many of the model's units equal one Kubernetes unit: CPUs are counted in millicores."""
     return 1000 if resource == "cpu" else 1
 
 
@@ -61,7 +61,7 @@ class FlavorQuotas:
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """Resources that come from one flavor together, and the flavors in the order in which they are tried."""
+    """Resources that are assigned together from one flavor, and the flavors in the order in which they are tried."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
@@ -69,7 +69,7 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True)
 class BorrowWithinCohort:
-    """Lets a workload that will borrow evict others' workloads; classic preemption alone looks at it."""
+    """Lets a workload that will borrow evict others' workloads; used only by classic preemption."""
 
     policy: Literal["Never", "LowerPriority"] = "LowerPriority"
     max_priority_threshold: int | None = None
@@ -86,7 +86,7 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class FlavorFungibility:
-    """Whether the next flavor is tried before one borrows or preempts in this one."""
+    """Whether the next flavor is tried before borrowing or preempting in this one."""
 
     when_can_borrow: Fungibility = "MayStopSearch"
     when_can_preempt: Fungibility = "TryNextFlavor"
@@ -105,7 +105,7 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A team's queue; one that is not `active` admits nothing more (Kueue's stopPolicy Hold)."""
+    """A team's queue; if it isn't `active`, it admits nothing more (Kueue's stopPolicy Hold)."""
 
     name: str
     cohort: str | None = None
@@ -143,7 +143,7 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class PodSetAssignment:
-    """What a pod set got: of each resource the flavor and the amount; `domains` are (leaf of the topology, pods)."""
+    """A pod set's assignment: flavor and amount of each resource; `domains` are (leaf of the topology, pods)."""
 
     name: str
     count: int
@@ -154,7 +154,7 @@ class PodSetAssignment:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """When and with what a workload was admitted; `evicted`: its eviction is under way and it still holds quota."""
+    """Time and assignment of a workload's admission; `evicted`: it's being evicted, and still holds its quota."""
 
     admitted: float
     pod_sets: tuple[PodSetAssignment, ...]
@@ -166,8 +166,8 @@ class Workload:
     """A task: its pod sets are admitted together or not at all.
 
     created: when it entered its queue, in seconds. run: how long it runs once its pods are ready, None for ever.
-    admission: what it holds, if it runs already. start: how long its pods take to become ready, each time it is
-    admitted. Names are unique; they stand for the object's UID where Kueue breaks a tie.
+    admission: the quota that it holds, if it already runs. start: how long its pods take to become ready after each
+    admission. Names are unique; they replace the object's UID where Kueue breaks a tie.
     """
 
     name: str
@@ -182,7 +182,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a topology, with what it has for pods; one that is not ready counts for nothing."""
+    """A node of a topology, with its resources for pods; one that isn't ready is ignored."""
 
     name: str
     labels: Mapping[str, str]

@@ -1,6 +1,6 @@
-"""A plan as the simulator's model: the queues that task governance makes of it.
+"""Converts a plan to the simulator's model: the queues that task governance creates for it.
 
-How the service maps its settings is documented in part only (SageMaker developer guide, "Policies" and "Compute
+The service's mapping of settings is only partly documented (SageMaker developer guide, "Policies" and "Compute
 allocation"). Three things aren't documented:
 - A lender reclaims regardless of the borrower's priority.
 - DontLend holds everything back.
@@ -34,9 +34,9 @@ _DEFAULT_BORROW_LIMIT = 50
 
 
 def model_of(plan: Plan) -> Model:
-    """Return the queues of a plan's teams, and that of idle capacity where the policy shares it.
+    """Return the queues of a plan's teams, and the queue of idle capacity if the policy shares it.
 
-    CatalogError for an instance type whose vCPUs, memory or accelerators the catalogue does not know.
+    Raises CatalogError for an instance type whose vCPUs, memory or accelerators aren't in the catalog.
     """
     policy = plan.policy
     strategies = fair_sharing_of(plan)
@@ -124,9 +124,9 @@ def _amounts(resources: tuple[QuotaResource, ...]) -> dict[str, Amounts]:
 
 
 def amounts_of(resource: QuotaResource) -> Amounts:
-    """Return what a part of an instance type holds of each resource, in the simulator's base units.
+    """Return the amount of each resource in a part of an instance type, in the simulator's base units.
 
-    CatalogError for an instance type whose vCPUs, memory or accelerators the catalogue does not know.
+    Raises CatalogError for an instance type whose vCPUs, memory or accelerators aren't in the catalog.
     """
     if resource.count is not None:
         return amounts_of_instances(resource.instance_type, resource.count)
@@ -142,12 +142,12 @@ def amounts_of(resource: QuotaResource) -> Amounts:
 
 
 def _stored(amount: Fraction | int | None) -> Fraction:
-    """Return an amount as the service keeps it: with two decimals."""
+    """Return an amount as the service stores it, with two decimals."""
     return Fraction(str(round(float(amount or 0), 2)))
 
 
 def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
-    """Return the queue that lends what no team reserved, of the instances that always stand."""
+    """Return the queue that lends unreserved, permanent instances."""
     flavors = []
     for instance_type, capacity in plan.capacity.items():
         if not capacity.guaranteed:

@@ -13,7 +13,7 @@ __all__ = ["Simulator", "simulator"]
 
 
 class Simulator(Protocol):
-    """What hpkit needs of the simulator; `hpkit_whatif.admission.Simulator` documents each method."""
+    """The simulator's interface for hpkit; `hpkit_whatif.admission.Simulator` documents each method."""
 
     def run_cycle(self) -> Outcome:
         """Run one cycle."""
@@ -25,7 +25,7 @@ class Simulator(Protocol):
         """Run the clock until nothing is left to happen."""
 
     def running(self) -> dict[str, tuple[PodSetAssignment, ...]]:
-        """Return what runs, and with what."""
+        """Return the running workloads with their assignments."""
 
 
 def simulator(model: Model, workloads: Iterable[Workload], *, now: float = 0.0) -> Simulator:

@@ -26,7 +26,7 @@ from hpkit_provider.engine.task import Task
 
 __all__ = ["ClientSettings", "Document", "SageMakerApi", "is_loopback", "operation_name", "settings_from"]
 
-Document = dict[str, Any]  # what an operation takes or answers, in API form
+Document = dict[str, Any]  # an operation's input or output, in the API's format
 
 _CONNECTIONS = 64
 _TRANSIENT_TRIES = 12  # for 40 seconds or so
@@ -39,7 +39,7 @@ _REPEATABLE = ("describe_", "list_", "delete_", "add_tags")
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """Where to send calls, and as whom."""
+    """The target and the credentials of calls."""
 
     region: str | None = None
     endpoint: str | None = None
@@ -50,7 +50,7 @@ class ClientSettings:
 
 
 def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> ClientSettings:
-    """Read the provider's configuration; what it leaves out is taken from the stack's `aws:` values (PULUMI_CONFIG)."""
+    """Read the provider's configuration; missing values come from the stack's `aws:` values (PULUMI_CONFIG)."""
     try:
         stack = json.loads(environment.get("PULUMI_CONFIG") or "{}")
     except ValueError:
@@ -66,7 +66,7 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
         region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
         endpoint=endpoint,
         account_id=config.get("accountId"),
-        # A local cloud answers for every service; AWS's own endpoint of SageMaker for that one alone.
+        # A local cloud serves every service; AWS's own endpoint of SageMaker serves only that one.
         sts_endpoint=sts_endpoint or (endpoint if endpoint and is_loopback(endpoint) else None),
         profile=config.get("profile") or aws.get("profile"),
         assume_role_arn=config.get("assumeRoleArn") or _first(aws, "assumeRoles", "roleArn"),
@@ -125,7 +125,7 @@ class SageMakerApi:
             return self._clients[service]
 
     def eks_token(self, cluster: str) -> str:
-        """Return a new token for the API server of an EKS cluster, as `aws eks get-token` makes it.
+        """Return a new token for the API server of an EKS cluster, as `aws eks get-token` creates it.
 
         Source: aws-iam-authenticator, "API Authorization from Outside a Cluster".
         """
@@ -155,7 +155,7 @@ class SageMakerApi:
             service,
             endpoint_url=self._endpoint(service),
             config=Config(
-                # Retries are hpkit's own, so that they can be cancelled, counted and shown.
+                # Retries are hpkit's own, so that they can be canceled, counted and shown.
                 retries={"total_max_attempts": 1},
                 max_pool_connections=_CONNECTIONS,
                 user_agent_extra=f"hyperpod-plugin/{VERSION}",
@@ -194,9 +194,9 @@ class SageMakerApi:
         return answer
 
     def raw(self, task: Task, operation: str, /, **params: Any) -> Document:
-        """Call once, throttles waited out; any other failure comes as botocore raised it.
+        """Call once, with retries when throttled; any other failure is botocore's exception.
 
-        operation: of SageMaker, or with the name of another service before it: `kms.describe_key`.
+        operation: of SageMaker, or with another service's name before it: `kms.describe_key`.
         """
         delays = task.delays(_FIRST_DELAY, _MAX_DELAY)
         transient_failures, most = 0, _BEST_EFFORT_TRIES if task.best_effort else _TRANSIENT_TRIES
@@ -242,7 +242,7 @@ class SageMakerApi:
 
 
 def operation_name(operation: str) -> str:
-    """Return what the API calls an operation: `create_cluster` is CreateCluster."""
+    """Return the API's name of an operation: `create_cluster` is CreateCluster."""
     return "".join(part.capitalize() for part in operation.rpartition(".")[2].split("_"))
 
 

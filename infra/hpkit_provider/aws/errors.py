@@ -33,7 +33,8 @@ _CODES: Final[Mapping[ErrorKind, frozenset[str]]] = {
     "transient": frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"}),
 }
 _SERVER_ERROR: Final = 500
-# What SageMaker says with ValidationException alone; of a missing thing: "Could not find …", "… does not exist".
+# Errors for which SageMaker always uses ValidationException; for missing things: "Could not find …", "… does not
+# exist".
 _TEXTS: Final[Mapping[ErrorKind, re.Pattern[str]]] = {
     "not found": re.compile(r"^(could not find|cluster \S+ (does not exist|not found))", re.IGNORECASE),
     "role": re.compile(r"(cannot|can't|unable to|could not) assume", re.IGNORECASE),
@@ -48,7 +49,7 @@ _SETTINGS: Final = "hyperpod:region, hyperpod:endpoint, hyperpod:profile"
 
 
 def classify(error: Exception) -> ErrorKind:
-    """Say what kind of failure a call met."""
+    """Classify the failure of a call."""
     if isinstance(error, (EndpointConnectionError, HTTPClientError)):
         return "transient"
     if not isinstance(error, ClientError):

@@ -1,4 +1,4 @@
-"""What the plugin asks the Kubernetes API of an EKS cluster, with a token of the caller."""
+"""The plugin's calls to the Kubernetes API of an EKS cluster, with a token of the caller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_MESSAGE = 300
 
 
 class Unanswered(Exception):  # noqa: N818 - not an error by itself: the caller asks again
-    """The API server gave no answer, or refused; its text says why."""
+    """The API server didn't respond, or rejected the call; the text states why."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class EksApi:
     authority: str
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return what the API server answers; raises Unanswered if it doesn't."""
+        """Return the API server's response. Raises Unanswered if it doesn't respond."""
         url = f"{self.endpoint.rstrip('/')}{path}"
         if urlsplit(url).scheme != "https":
             raise RefusedError(f"endpoint {self.endpoint!r} isn't an https address. What to do: use the cluster's.")

@@ -1,4 +1,4 @@
-"""Statuses of what SageMaker has, classified once."""
+"""Classifies the statuses of SageMaker's objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FAILED: Final = frozenset(
 
 
 def classify_status(status: str | None) -> StatusKind:
-    """Classify a status, None being that of what is not there; one that is unknown to hpkit counts as modifying."""
+    """Classify a status, None for a missing object; unknown ones count as modifying."""
     if status is None or status == "Deleted":
         return "deleted"
     if status in _READY:

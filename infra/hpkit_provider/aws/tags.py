@@ -11,13 +11,13 @@ Tags = list[dict[str, str]]
 
 
 def live_tags(api: SageMakerApi, task: Task, arn: str) -> Tags:
-    """Return the tags of a resource, without those that AWS sets itself."""
+    """Return a resource's tags, without those that AWS sets itself."""
     tags = api.pages(task, "list_tags", member="Tags", ResourceArn=arn)
     return [{"key": tag["Key"], "value": tag["Value"]} for tag in tags if not tag["Key"].startswith("aws:")]
 
 
 def set_tags(api: SageMakerApi, task: Task, arn: str, *, old: Tags, new: Tags) -> None:
-    """Send what changed; tags that others put there stay."""
+    """Send changed tags; tags that others added stay."""
     before = {tag["key"]: tag["value"] for tag in old}
     after = {tag["key"]: tag["value"] for tag in new}
     changed = [{"Key": key, "Value": value} for key, value in after.items() if before.get(key) != value]

@@ -1,1 +1,1 @@
-"""What any Pulumi plugin in Python needs: the server, tasks, waiting, errors; it knows nothing of HyperPod."""
+"""Parts that any Pulumi plugin in Python needs: server, tasks, waiting, errors; nothing about HyperPod."""

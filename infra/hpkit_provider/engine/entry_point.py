@@ -1,4 +1,4 @@
-"""How the process of a plugin begins: every resource waits for it, so nothing is done that could be left out."""
+"""The start of a plugin's process, which every resource waits for, so it does only what is necessary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def begin(module: str, servicer: str) -> int:
 
 
 def _load_as_folder(name: str) -> None:
-    """Let modules of a package be imported without the package itself; it may be one that is not installed."""
+    """Let a package's modules be imported without importing the package, which might not be installed."""
     top, *inner = name.split(".")
     root = list(sys.modules[top].__path__) if inner else (found := find_spec(top)) and found.submodule_search_locations
     if root:

@@ -27,7 +27,7 @@ class PluginError(Exception):
 
 
 class RefusedError(PluginError):
-    """AWS refused a call and will go on refusing it."""
+    """AWS rejected a call permanently."""
 
 
 class CancelledError(PluginError):

@@ -1,8 +1,8 @@
-"""The side of a plugin that the engine sees: a gRPC server on loopback, logs, cancellation, clear errors.
+"""The plugin's connection to the engine: a gRPC server on loopback, logs, cancellation, clear errors.
 
 The servicer builds on the SDK's protocol stubs. The SDK's ready-made server turns every exception into its text with a
-Python stack, and can't keep what a failed creation made. This one does both. Every call has a separate thread, so that
-a slow call delays no other.
+Python stack, and can't keep what a failed creation created. This one does both. Every call has a separate thread, so
+that a slow call delays no other.
 """
 
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
@@ -50,7 +50,7 @@ class _Status(grpc.Status):  # type: ignore[misc] # grpc ships no types
 
 
 def readable(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn every error into one the engine shows as it stands; a fault of the plugin says so, without a stack."""
+    """Turn every error into one that the engine displays unchanged; a bug in the plugin is reported without a stack."""
 
     @wraps(method)
     def wrapper(self: PluginServicer, request: Any, context: grpc.ServicerContext) -> Any:
@@ -127,14 +127,14 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
 
     @readable
     def Attach(self, request: Any, context: Any) -> Any:
-        """Take the address of the engine, when the plugin ran before it."""
+        """Take the engine's address, if the plugin started before it."""
         self._attach(request.address)
         self.cancelled.clear()
         return empty_pb2.Empty()
 
     @readable
     def DiffConfig(self, request: Any, context: Any) -> Any:
-        """Say which settings differ: the engine goes on with the old ones of a provider without a difference."""
+        """Report which settings differ: without a difference, the engine keeps using a provider's old ones."""
         old, new = old_settings(request), from_struct(request.news)
         changed = sorted(
             name for name in old.keys() | new.keys() if not is_unknown(new.get(name)) and old.get(name) != new.get(name)
@@ -143,7 +143,7 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=some, diffs=changed)
 
     def Cancel(self, request: Any, context: Any) -> Any:
-        """End every wait; what runs elsewhere goes on there and stays in state."""
+        """Cancel every wait; operations in AWS continue and stay in state."""
         self.cancelled.set()
         return empty_pb2.Empty()
 
@@ -158,19 +158,19 @@ def serve(servicer: PluginServicer, *, port: int = 0) -> tuple[grpc.Server, int]
 
 
 def announce(port: int) -> None:
-    """Tell the engine where the plugin listens: the first line it reads."""
+    """Print the plugin's port, the first line that the engine reads."""
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
 
 
 def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
-    """Serve until the engine ends the process; `servicer` is given the engine's address, if any is known."""
-    # An engine that is killed asks for nothing: a process that has lost its parent has no engine any more.
+    """Serve until the engine ends the process; `servicer` gets the engine's address, if it's known."""
+    # A killed engine sends nothing: a process that has lost its parent has no engine any more.
     engine = os.getppid()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     stop = threading.Event()
-    # The engine ends a plugin by SIGINT, and waits five seconds for one that ignores it. A person's Ctrl-C does not
-    # come here: the engine answers it with Cancel.
+    # The engine ends a plugin with SIGINT, and waits five seconds for one that ignores it. A user's Ctrl-C doesn't
+    # arrive here: the engine calls Cancel.
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda *_: stop.set())
     plugin = servicer(addresses[0] if addresses else "")

@@ -1,4 +1,4 @@
-"""What a plugin answers to Check and Diff, property by property."""
+"""A plugin's results of Check and Diff, by property."""
 
 from __future__ import annotations
 

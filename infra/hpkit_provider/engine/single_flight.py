@@ -1,4 +1,4 @@
-"""Single flight: of many threads that need the same answer one asks, and all others take part in what it gets."""
+"""Single flight: if many threads need the same result, one makes the call, and all others share it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """What came back, and when it was asked for."""
+    """A result, and the time of its call."""
 
     value: T
     started: float
@@ -30,7 +30,7 @@ class SingleFlight(Generic[T]):
         self._in_flight = False
 
     def get(self, fetch: Callable[[], T], *, not_before: float) -> Answer[T]:
-        """Return an answer to a call that was made at `not_before` or later."""
+        """Return the result of a call that was made at `not_before` or later."""
         with self._condition:
             while True:
                 if self._answer is not None and self._answer.started >= not_before:

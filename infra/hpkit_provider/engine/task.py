@@ -17,12 +17,12 @@ _GROWTH = 1.7
 
 
 def silent(severity: str, message: str, ephemeral: bool, urn: str) -> None:
-    """Log to nobody."""
+    """Discard log messages."""
 
 
 @dataclass
 class Task:
-    """What every step of an operation needs to know; if `best_effort`, no answer is better than a late one."""
+    """The context of every step of an operation; if `best_effort`, no result is better than a late one."""
 
     urn: str
     seconds: float
@@ -39,11 +39,11 @@ class Task:
         return self.started + self.seconds - time.monotonic()
 
     def mark_changed(self) -> None:
-        """Take note that something was just changed: what was seen before is out of date."""
+        """Record that something was just changed: earlier results are outdated."""
         self.changed = time.monotonic()
 
     def max_age(self, age: float) -> float:
-        """Return how old an answer may be, so that it still shows the last change."""
+        """Return the maximum age of a result that still includes the last change."""
         return max(0.0, min(age, time.monotonic() - self.changed))
 
     def progress(self, text: str) -> None:
@@ -53,7 +53,7 @@ class Task:
             self.log("info", text, True, self.urn)
 
     def warn(self, text: str) -> None:
-        """Tell something that stays on the screen."""
+        """Show a permanent message."""
         self.log("warning", text, False, self.urn)
 
     def pause(self, seconds: float) -> None:
@@ -69,7 +69,7 @@ class Task:
             )
 
     def delays(self, first: float, maximum: float) -> Iterator[float]:
-        """Yield growing delays with jitter, so that many operations do not knock at once."""
+        """Yield growing delays with jitter, so that many operations don't call at the same time."""
         delay = first
         while True:
             yield delay * random.uniform(0.6, 1.2)  # noqa: S311 - jitter, not a secret

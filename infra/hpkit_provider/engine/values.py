@@ -20,7 +20,7 @@ _UNKNOWN_TEXT: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 def is_unknown(value: object) -> bool:
-    """Whether a value is not known yet (preview)."""
+    """Return whether a value isn't known yet (preview)."""
     return value is UNKNOWN
 
 

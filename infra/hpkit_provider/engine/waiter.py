@@ -24,10 +24,10 @@ def wait(
     max_seconds: float,
     fraction: float,
 ) -> T:
-    """Poll until it is settled; `max_seconds` is the longest pause between two polls.
+    """Poll until it's settled; `max_seconds` is the longest pause between two polls.
 
-    A pause is a fraction of the time waited so far: what takes seconds and what takes minutes is seen equally soon
-    after. A small fraction suits a resource of which there is one; hundreds polled at once would be throttled with it.
+    A pause is a fraction of the time waited so far, so that short and long changes are noticed equally soon after. A
+    small fraction suits a single resource; hundreds of resources polled at once would be throttled with it.
     """
     started = time.monotonic()
     while True:

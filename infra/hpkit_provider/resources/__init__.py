@@ -1,1 +1,1 @@
-"""What is done for each resource: create, read, update, delete."""
+"""Create, read, update and delete for each resource."""

@@ -28,7 +28,7 @@ class AutoscaledGroupHandler(Handler):
     seconds: ClassVar[float] = 2 * 3600.0  # nodes are drained first, and several groups may be waiting
 
     def create(self, task: Task, inputs: Props) -> ResourceState:
-        """Make sure that the cluster has it."""
+        """Check that the cluster has it."""
         arn, group = inputs["clusterArn"], inputs["instanceGroupName"]
         document = LiveCluster(self.api, task, arn).describe()
         if document is None or group not in _groups(document):
@@ -54,12 +54,12 @@ class AutoscaledGroupHandler(Handler):
         return ResourceState(resource_id, found, found)
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Take note of the inputs; any that differ make it another group, and come as a replacement."""
+        """Record the inputs; different ones make it another group, and are a replacement."""
         del task, old, state
         return ResourceState(resource_id, new, new)
 
     def delete(self, task: Task, resource_id: str) -> None:
-        """Delete the group, unless the program has it still and only Karpenter has let go of it."""
+        """Delete the group, unless the program still has it and it was only removed from Karpenter."""
         arn, group = _parts(resource_id)
         live = LiveCluster(self.api, task, arn)
         document = live.describe()
@@ -75,7 +75,7 @@ class AutoscaledGroupHandler(Handler):
             self._remove(live, group)
 
     def _remove(self, live: LiveCluster, group: str) -> None:
-        """Delete it, and in the same call all others that wait for their turn: the API makes one change at a time."""
+        """Delete it, together with all other groups that wait, because the API makes one change at a time."""
         for tries, delay in enumerate(live.task.delays(0.2, 20.0)):
             document = live.settle()
             if document is None or group not in _groups(document):
@@ -86,7 +86,7 @@ class AutoscaledGroupHandler(Handler):
             except RefusedError:
                 document = live.describe()
                 if document is None or group not in _groups(document):
-                    return  # somebody else was faster
+                    return  # another thread was faster
                 raise
             if not is_sent:
                 live.task.pause(delay)

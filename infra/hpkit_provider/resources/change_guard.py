@@ -1,8 +1,8 @@
-"""ChangeGuard: refuses, already at preview, a change that would replace or delete resources that must not be lost.
+"""ChangeGuard: rejects, at preview, a change that would replace or delete resources that must not be lost.
 
-It creates nothing. The program gives it the live IDs of what it guards. An ID that is missing, different, or not known
-any more belongs to a resource that would be lost, whatever the cause. Unless the name of that resource is allowed, the
-run ends there.
+It creates nothing. The program gives it the live IDs of what it guards. An ID that is missing, different, or no longer
+known belongs to a resource that would be lost, regardless of the cause. Unless that resource's name is allowed, the run
+stops.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ChangeGuardHandler(StateOnlyHandler):
         return super().diff(old, new, state)
 
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
-        """Say loudly what an allowed change costs, and which allowance nothing needs."""
+        """Warn about what an allowed change costs, and about unused allowances."""
         del state
         lost = _lost(old, new)
         warnings = []
@@ -76,7 +76,10 @@ class ChangeGuardHandler(StateOnlyHandler):
 
 
 def _lost(old: Props, new: Props) -> dict[str, str]:
-    """Return what goes, by name: what it was and is; no ids are compared where none are given, or none is known yet."""
+    """Return what is lost, by name: previous and new value.
+
+    IDs aren't compared if none are given, or none is known yet.
+    """
     before, after = dict(old.get("parts", {})), dict(new.get("parts", {}))
     ids = old.get("identity"), new.get("identity")
     if isinstance(ids[0], dict) and isinstance(ids[1], dict):
@@ -87,7 +90,7 @@ def _lost(old: Props, new: Props) -> dict[str, str]:
 
 
 def _moved(old: Props, new: Props) -> list[str]:
-    """List the settings that differ; one that comes, goes, or is not known yet is no change."""
+    """List the settings that differ; an added, removed or unknown one isn't a change."""
     return [
         f"{name}: {old[name]} becomes {new[name]}"
         for name in sorted(old.keys() & new.keys())
@@ -104,7 +107,7 @@ def _fate(after: dict[str, Any], name: str) -> str:
 def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
     nested, allowed = list(old.get("nested", [])), _allowed_names(new.get("allowReplace"))
     first = min((nested.index(name) for name in lost if name in nested), default=len(nested))
-    # Resources nested in a lost one are lost with it, though they may come later in the program.
+    # Resources inside a lost one are lost with it, although they can be later in the program.
     going = [*nested[first:], *sorted(set(lost) - set(nested))]
     words = old.get("contents", {})
     needed = [*going, *sorted(allowed - set(going))]
@@ -121,7 +124,7 @@ def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
 
 
 def _is_part(name: str) -> bool:
-    """Return whether a name is that of a part, `teams/nlp`: the engine does not protect those."""
+    """Return whether a name is that of a part, `teams/nlp`, which the engine doesn't protect."""
     return "/" in name
 
 
@@ -158,7 +161,7 @@ def _allowed_names(value: Any) -> set[str]:
 
 
 def _skipped(old: str | None, new: str | None) -> str:
-    """Say what is wrong with a step between minor versions: EKS goes up one at a time, and never down."""
+    """Return the problem of a step between minor versions: EKS upgrades one at a time, and never downgrades."""
     if old is None or new is None or is_unknown(new):
         return ""
     before, after = (tuple(int(part) for part in version.split(".")) for version in (old, new))

@@ -1,4 +1,4 @@
-"""ClusterSchedulerConfig: the one policy of a cluster."""
+"""ClusterSchedulerConfig: the only policy of a cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
         return self.describe(task, arn)
 
     def find(self, task: Task, inputs: Props) -> Document | None:
-        """Return the policy of the cluster; one of another name is in the way."""
+        """Return the cluster's policy; one with another name is a conflict."""
         for entry in self.api.pages(
             task,
             "list_cluster_scheduler_configs",

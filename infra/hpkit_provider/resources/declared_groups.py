@@ -1,8 +1,8 @@
-"""What one run of the engine knows of clusters' instance groups: those the program declares, those to be deleted.
+"""What one run of the engine knows about clusters' instance groups: declared ones, and those to be deleted.
 
 The engine deletes after it has updated, and a deletion learns nothing about the program. The engine compares the
-cluster in every run, and the cluster then records here which groups the program has. The deletion of a group asks here
-first.
+cluster in every run, and the cluster then records here which groups the program has. The deletion of a group checks
+this first.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class DeclaredGroups:
         self._cluster_locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def declare(self, arn: str, group_names: Iterable[str]) -> None:
-        """Take note of all groups that the program has in a cluster."""
+        """Record all groups that the program has in a cluster."""
         with self._lock:
             self._declared[arn] = frozenset(group_names)
 
     def declared(self, arn: str) -> frozenset[str] | None:
-        """Return the groups that the program has in a cluster; None when this run did not look at the cluster."""
+        """Return the groups that the program has in a cluster; None if this run didn't compare the cluster."""
         with self._lock:
             return self._declared.get(arn)
 
@@ -46,7 +46,7 @@ class DeclaredGroups:
 
     @contextmanager
     def exclusive(self, task: Task, arn: str, name: str) -> Iterator[None]:
-        """Hold the cluster's lock to delete a group; its holder may also delete all groups that wait for it."""
+        """Lock the cluster to delete a group; its holder can also delete all groups that wait for it."""
         with self._lock:
             self._deleting[arn].add(name)
             lock = self._cluster_locks[arn]

@@ -1,4 +1,4 @@
-"""What every resource handler does: what the server calls, and the diff they share."""
+"""The interface of every resource handler: what the server calls, and the shared diff."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_UPDATES: Final = 40
 
 @dataclass
 class Clients:
-    """What the handlers work with: the API, and what all resources of a run share."""
+    """The handlers' context: the API, and what all resources of a run share."""
 
     api: SageMakerApi
     ledger: QuotaLedger
@@ -43,7 +43,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class ResourceDiff:
-    """What a diff found."""
+    """The result of a diff."""
 
     changes: list[PropertyChange] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ class ResourceDiff:
 
 @dataclass(frozen=True)
 class ResourceState:
-    """A resource as it is live: what the engine keeps of it."""
+    """A live resource: what the engine keeps of it."""
 
     resource_id: str
     state: Props
@@ -63,12 +63,12 @@ class ResourceState:
 
 
 def forced_replacement(output: str) -> PropertyChange:
-    """Return a replacement that no input asks for: by this output, the service can only delete it and make it anew."""
+    """Return a replacement that no input causes: because of this output, the service can only recreate it."""
     return PropertyChange(output, "update", replaces=True)
 
 
 class Handler(ABC):
-    """One resource: everything the engine can ask for."""
+    """One resource: everything that the engine can request."""
 
     name: ClassVar[str]
     seconds: ClassVar[float]
@@ -79,7 +79,7 @@ class Handler(ABC):
 
     @property
     def table(self) -> ResourceTable:
-        """What is written down about the resource."""
+        """The resource's definition."""
         return RESOURCES[self.name]
 
     @property
@@ -93,12 +93,12 @@ class Handler(ABC):
         return ResourceDiff(list(changes(self.spec, old, new)))
 
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
-        """Return what the user must know of a comparison, even if nothing changes."""
+        """Return notes about a comparison for the user, even if nothing changes."""
         del old, new, state
         return []
 
     def preview_warnings(self, task: Task, old: Props, new: Props) -> list[str]:
-        """Return what the change itself would run into; most resources have nothing to say."""
+        """Return problems that the change itself would have; empty for most resources."""
         del task, old, new
         return []
 
@@ -112,7 +112,7 @@ class Handler(ABC):
 
     @abstractmethod
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Bring what is live to the new inputs."""
+        """Change the live resource to the new inputs."""
 
     @abstractmethod
     def delete(self, task: Task, resource_id: str) -> None:

@@ -25,7 +25,7 @@ _FAILED: Final = "Failure"
 
 @dataclass(frozen=True)
 class _Instance:
-    """An instance of a group: what HyperPod says of it, and why no pod can run on its node; "" if pods can."""
+    """An instance of a group: HyperPod's data, and why its node can't run pods; "" if it can."""
 
     id: str
     group: str
@@ -59,7 +59,7 @@ class JoinedNodes:
     _wanted: dict[str, int] = field(default_factory=dict)
 
     def lacking(self) -> str:
-        """Return the groups with nodes that pods can't run on yet, "" if there are none.
+        """Return the groups with nodes that can't run pods yet, or "".
 
         A node that HyperPod reports as failed isn't waited for, as long as its group has others. Nor is an instance
         that doesn't exist yet: the cluster waited for it, and HyperPod keeps requesting it.

@@ -1,7 +1,7 @@
-"""Whose a thing of that name is: taken over, or cleared away, only when it has every tag that the program gives it.
+"""Ownership of an existing object with the same name: it's this program's only with every tag that the program sets.
 
-Creations take no client token, so what a killed run made is found by its name. A name says nothing of who made it; the
-tags that went out with the creation do. Without tags nothing does, and nothing is taken over.
+Creations have no client token, so what a killed run created is found by its name. A name doesn't tell who created it;
+the tags that were sent with the creation do. Without tags, nothing does, and nothing is taken over.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["require_own"]
 
 
 def require_own(api: SageMakerApi, task: Task, document: Document, inputs: Props, *, name: str) -> None:
-    """Refuse what somebody else made; name: of the resource, as in `ComputeQuota`.
+    """Reject an object that someone else created; name: of the resource, such as `ComputeQuota`.
 
     Raises RefusedError with the command that imports it.
     """

@@ -1,8 +1,8 @@
-"""Readiness: waits until something that AWS makes effective late can be used. It creates nothing.
+"""Readiness: waits until something that AWS applies with a delay can be used. It creates nothing.
 
-What AWS accepts isn't effective at once: EKS access entries and Pod Identity associations are eventually consistent, a
-KMS key and the rights on it as well, and a HyperPod node joins Kubernetes minutes after its cluster is InService. What
-depends on such a resource waits for it here, with its own time limit.
+What AWS accepts isn't in effect immediately: EKS access entries and Pod Identity associations are eventually
+consistent, and so are KMS keys and permissions on them. A HyperPod node joins Kubernetes minutes after its cluster is
+InService. What depends on such a resource waits for it here, with its own time limit.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _ANY_PATH: Final = "/api/v1/nodes?limit=1"
 class _Check:
     """Something to wait for.
 
-    - lacking: returns what is still missing, "" once it's there.
-    - remedy: what to do if it never is.
-    - settles: whether one answer isn't enough, since other servers of AWS may not know of it yet.
+    - lacking: returns what is still missing, or "".
+    - remedy: what to do if it never appears.
+    - settles: whether one response isn't enough, because other servers of AWS might not know it yet.
     - late: called when the time is up; returns whether the run can continue without it.
     """
 
@@ -69,7 +69,7 @@ class ReadinessHandler(StateOnlyHandler):
         return super().create(task, inputs)
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Wait for what the inputs now name; not for nodes of added groups, as long as others stay."""
+        """Wait for what the inputs now contain; not for nodes of added groups, as long as others stay."""
         staying = [group for group in new.get("instanceGroups", []) if group in old.get("instanceGroups", [])]
         self._wait(task, {**new, "instanceGroups": staying} if staying else new)
         return super().update(task, resource_id, old=old, new=new, state=state)
@@ -110,7 +110,7 @@ def _await(task: Task, check: _Check, *, minutes: float) -> None:
 
 
 def _settle_seconds() -> float:
-    """Return how long an answer must stay; a local cloud has one server, and its own times."""
+    """Return how long a response must stay the same; a local cloud has one server, and its own times."""
     return float(os.environ.get(_SETTLE_VARIABLE) or _SETTLE_SECONDS)
 
 

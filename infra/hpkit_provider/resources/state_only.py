@@ -1,4 +1,4 @@
-"""What resources that exist only in the state have in common. An import's ID is the JSON text of the inputs."""
+"""The common part of resources that exist only in the state. An import's ID is the JSON text of the inputs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ __all__ = ["StateOnlyHandler", "imported_inputs"]
 
 
 class StateOnlyHandler(Handler):
-    """A resource that AWS doesn't know. `example` is the inputs that messages show."""
+    """A resource that AWS doesn't know. `example` contains the inputs that messages show."""
 
     example: ClassVar[Props]
 
     def create(self, task: Task, inputs: Props) -> ResourceState:
-        """Take note of the inputs."""
+        """Record the inputs."""
         return ResourceState(_logical_name(task), inputs, inputs)
 
     def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
-        """Return what was noted: there is nothing else. At import the ID is the JSON text of the inputs."""
+        """Return what was recorded, because nothing else exists. At import, the ID is the JSON text of the inputs."""
         if state or inputs:
             return ResourceState(resource_id, state or inputs, inputs or state)
         given = imported_inputs(self.name, resource_id, example=self.example)
         return ResourceState(_logical_name(task), given, given)
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Take note of the new inputs."""
+        """Record the new inputs."""
         del task, old, state
         return ResourceState(resource_id, new, new)
 

@@ -1,8 +1,8 @@
-"""What resources with versions (quotas and cluster policies) have in common: statuses, and one way to converge.
+"""The common part of resources with versions (quotas and cluster policies): statuses, and convergence.
 
-Neither creation takes a client token, so every creation looks for the name first. It takes over what a killed run of
-this stack created, and leaves alone what others created. Statuses and remedies: SageMaker developer guide,
-"Troubleshoot task governance".
+Neither creation has a client token, so every creation looks for the name first. It takes over what a killed run of this
+stack created, and doesn't change what others created. Statuses and remedies: SageMaker developer guide, "Troubleshoot
+task governance".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _RETRIED: Final = frozenset({"conflict", "transient", "role"})
 
 
 class VersionedHandler(Handler):
-    """Create, read, update and delete of an object with versions; subclasses say what it is called."""
+    """Create, read, update and delete of an object with versions; subclasses define its names."""
 
     seconds: ClassVar[float] = 1200.0
     operation: ClassVar[str]  # what the operations are called: compute_quota
@@ -65,12 +65,12 @@ class VersionedHandler(Handler):
 
     @contextmanager
     def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
-        """Hold whatever a change needs while it runs."""
+        """Hold what a change needs while it runs."""
         del task, inputs, live
         yield
 
     def next_step(self, inputs: Props, live: Document) -> Props:
-        """Return what to send now on the way to `inputs`."""
+        """Return the next request on the way to `inputs`."""
         del live
         return inputs
 
@@ -144,7 +144,7 @@ class VersionedHandler(Handler):
                 self._settle(task, live[f"{self.name}Arn"], inputs)
                 live = self.find(task, inputs)
             if live is not None and tries == 0:
-                # What is there at a later look is what this run sent, with an answer that was lost.
+                # What a later poll finds was sent by this run, and the response was lost.
                 require_own(self.api, task, live, inputs, name=self.name)
             if live is not None and live["Status"] in _UNRECOVERABLE | _DELETING:
                 self.delete(task, live[f"{self.name}Arn"])
@@ -159,18 +159,18 @@ class VersionedHandler(Handler):
                     self._keeping_state(task, arn, inputs, partial(self._settle, task, arn, inputs))
                     return arn, True
             except (ClientError, BotoCoreError) as error:
-                # Somebody else's change, a fresh role, or an answer that was lost: look by name again, then go on.
+                # Another change, a new role, or a lost response: look by name again, then continue.
                 if classify(error) not in _RETRIED or tries == CONFLICT_RETRIES:
                     raise refused(f"Create{self.name}", error) from None
             task.pause(next(delays))
         raise AssertionError  # pragma: no cover - the loop ends by return or raise
 
     def _stated(self, old: Props, new: Props) -> bool:
-        """Whether the program states something new; what it no longer states must go back to the default."""
+        """Return whether the program sets something new; removed settings must return to the default."""
         return any(change.path.partition("[")[0] != "tags" for change in changes(self.spec, old, new))
 
     def _converge(self, task: Task, arn: str, inputs: Props, *, just_sent: bool, stated: bool = False) -> ResourceState:
-        """Update until the live object is what the inputs say; at least once if they are newly `stated`."""
+        """Update until the live object equals the inputs; at least once if they are newly `stated`."""
         delays = task.delays(0.2, _MAX_POLL_SECONDS)
         tries = 0
         for _ in range(MAX_UPDATES):
@@ -201,7 +201,7 @@ class VersionedHandler(Handler):
         )
 
     def _update_once(self, task: Task, arn: str, inputs: Props, live: Document) -> bool:
-        """Send one update against the version that was seen last, and see it through; say if it was sent."""
+        """Send one update against the last seen version, and wait until it's done; return whether it was sent."""
         if classify_status(live["Status"]) == "modifying":
             return False
         inputs = self.next_step(inputs, live)
@@ -227,7 +227,7 @@ class VersionedHandler(Handler):
         return live
 
     def _settle(self, task: Task, arn: str, inputs: Props) -> Document | None:
-        """Wait until no change runs; a failed object comes back in full, with its reason."""
+        """Wait until no change runs; a failed object is returned in full, with its reason."""
         seen = wait(
             task,
             lambda: self.poll(task, arn, inputs),
@@ -241,7 +241,7 @@ class VersionedHandler(Handler):
         return seen
 
     def _keeping_state(self, task: Task, arn: str, inputs: Props, work: Callable[[], T]) -> T:
-        """Run; whatever ends it early leaves the true state with the engine."""
+        """Run; if it ends early, the engine keeps the real state."""
         try:
             return work()
         except InitFailedError:
@@ -249,7 +249,7 @@ class VersionedHandler(Handler):
         except PluginError as error:
             state = {**inputs, f"{_lower(self.name)}Arn": arn, "status": "Unknown"}
             try:
-                # The time is up or the run is cancelled: one last call needs a separate time limit.
+                # The time is up or the run is canceled: one last call needs a separate time limit.
                 last = self.describe(Task(task.urn, 20.0, threading.Event(), task.log), arn)
             except PluginError:
                 last = None

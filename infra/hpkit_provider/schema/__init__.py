@@ -1,1 +1,1 @@
-"""What the resources are, as data: fields, checks, comparison, and the package schema made of them."""
+"""The resources as data: fields, checks, comparison, and the package schema."""

@@ -1,4 +1,4 @@
-"""Check: what the API model says of a property, all failures at once, each with its path."""
+"""Check: the API model's constraints on properties, with all failures and their paths."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _timestamp(value: str, path: str) -> Iterator[CheckFailure]:
 
 
 def _linear(pattern: str) -> str:
-    # The same language: as the model nests them, Python needs exponentially long to refuse a long name.
+    # The same language: with the model's nesting, Python needs exponential time to reject a long name.
     return pattern.replace("([-a-z0-9]*[a-z0-9]){0,39}?", "([-a-z0-9]*[a-z0-9])?")
 
 

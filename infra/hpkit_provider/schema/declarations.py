@@ -1,6 +1,6 @@
-"""The resources of the package, each with what the service's own model does not say of it.
+"""The package's resources, with facts that the service's own model doesn't contain.
 
-Sources: SageMaker API reference, UpdateCluster and the other Update operations (what they lack cannot change). Tables
+Sources: SageMaker API reference, UpdateCluster and the other Update operations (what they lack can't change). Tables
 below without a source are from that reference.
 """
 
@@ -39,7 +39,7 @@ _KIT_OWN = (
         text="Names of groups with instances that a change may delete.",
     ),
 )
-# What the program states for policies; SageMaker has no such properties.
+# Inputs for policies; SageMaker has no such properties.
 _STATED_OF_QUOTA = (
     Field(
         "elasticInstanceTypes",
@@ -173,14 +173,14 @@ _READINESS = (
 
 
 def _default(value: object, *, watched: bool = False) -> Behavior:
-    """Return the behavior of a property that goes back to its default only if a request sends that."""
+    """Return the behavior of a property that returns to its default only if a request sends that."""
     return Behavior(default=value, reset_to=value, watched=watched)
 
 
 # Refused on a group that exists; source: API reference, UpdateCluster, "continuous provisioning".
 _FROZEN: Final = Behavior(frozen=True)
-# The API reference names no default (ClusterInstanceGroupSpecification), and its examples state 1 for types that have
-# two. What a group has that was created without it is unknown until the service reports it.
+# The API reference states no default (ClusterInstanceGroupSpecification), and its examples set 1 for types that have
+# two. The value of a group that was created without it is unknown until the service reports it.
 _THREADS: Final = Behavior(frozen=True, undisclosed=True)
 # The API has no empty value for these.
 _STICKY: Final = Behavior(sticky=True)

@@ -1,4 +1,4 @@
-"""What differs between two sets of inputs of a HyperPod resource, by the facts of its fields."""
+"""Compares two sets of inputs of a HyperPod resource, by the facts of its fields."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["changes", "same", "says_nothing"]
 
 
 def changes(spec: Field, old: Any, new: Any) -> list[PropertyChange]:
-    """Return what differs; nothing for a mere change of order where order means nothing."""
+    """Return the differences; a different order is none if order has no meaning."""
     return property_changes(differences(spec.facts, *_compared(spec, old, new)))
 
 
 def same(spec: Field, old: Any, new: Any) -> bool:
-    """Whether two values mean the same."""
+    """Return whether two values mean the same."""
     return not any(differences(spec.facts, *_compared(spec, old, new)))
 
 
 def _compared(spec: Field, *sides: Any) -> list[Any]:
-    """Return both sides without the properties that are kept in the state only: the service never returns them."""
+    """Return both sides without properties that are only kept in the state, because the service never returns them."""
     silent = {member.name for member in spec.members if member.silent}
     return [
         {name: value for name, value in side.items() if name not in silent}
@@ -33,5 +33,8 @@ def _compared(spec: Field, *sides: Any) -> list[Any]:
 
 
 def says_nothing(spec: Field, value: Any) -> bool:
-    """Leaving a property out is the same as an empty list, map or text, and as what the service takes by itself."""
+    """Return the value without empty lists, maps and texts, and without the service's defaults.
+
+    They equal an omitted one.
+    """
     return same(spec, None, value)

@@ -1,4 +1,4 @@
-"""What is written down of a property and of a resource: where it is, what it may hold, whether it can change."""
+"""The definition of a property and of a resource: its path, its allowed values, whether it can change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Behavior", "Field", "ResourceTable"]
 
 @dataclass(frozen=True, kw_only=True)
 class Behavior:
-    """What the service does with a property, as far as its API model does not say it."""
+    """The service's behavior with a property, as far as its API model doesn't define it."""
 
     default: Any = None  # what the service takes where a request leaves the property out
     reset_to: Any = None  # what is sent when it is not stated any more: the API keeps what is left out
@@ -27,7 +27,7 @@ class Behavior:
 
 @dataclass(frozen=True)
 class Field(Behavior):
-    """One property: where it is, what it may hold, whether it can change."""
+    """One property: its path, its allowed values, whether it can change."""
 
     name: str
     api: str
@@ -50,7 +50,7 @@ class Field(Behavior):
 
     @cached_property
     def facts(self) -> TypeFacts:
-        """What decides whether two values of it differ, and whether that takes a new resource."""
+        """The facts that decide whether two values differ, and whether that replaces the resource."""
         fields = list(_fields(self, ""))
         return TypeFacts(
             immutable=frozenset(path for path, each in fields if each.immutable),
@@ -75,7 +75,7 @@ class Field(Behavior):
 
 @dataclass(frozen=True)
 class ResourceTable:
-    """One resource: the operation its inputs come from (none: extra holds all), and what the model does not say."""
+    """One resource: the operation that its inputs come from (none: extra has all), and facts outside the model."""
 
     name: str
     operation: str

@@ -1,7 +1,7 @@
-"""The field table: every property of every resource, read off the service's own API model.
+"""The field table: every property of every resource, read from the service's own API model.
 
-What the model does not say (what cannot change, what the service takes by itself) is written down once, in the
-declarations. Check, diff, refresh, requests and the package schema are all driven by this table.
+Facts that aren't in the model (immutable properties, the service's defaults) are in the declarations. Check, diff,
+refresh, requests and the package schema all use this table.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _members(resource: ResourceTable, shape: Any, path: str) -> Iterable[Field]:
 
 def _item(resource: ResourceTable, shape: Any, path: str) -> Field | None:
     if shape.type_name == "list":
-        # The item of a list shares its path: `instanceGroups.kubernetesConfig`, whatever the index.
+        # A list's items share its path: `instanceGroups.kubernetesConfig`, for any index.
         item = _field(resource, shape.member, "", path=path)
         return replace(item, immutable=False, identity="", required=False, **vars(_ORDINARY))
     if shape.type_name == "map":
@@ -110,13 +110,13 @@ def _first_sentence(documentation: str) -> str:
 
 
 def to_api(spec: Field, inputs: Props) -> dict[str, Any]:
-    """Turn the properties of an object into what the API takes."""
+    """Convert the properties of an object to the API's format."""
     known = spec.by_name
     return {known[name].api: value_to_api(known[name], item) for name, item in inputs.items() if known[name].api}
 
 
 def value_to_api(spec: Field, value: Any) -> Any:
-    """Turn a property value into what the API takes."""
+    """Convert a property value to the API's format."""
     if spec.kind == "object":
         return to_api(spec, value)
     if spec.kind == "list" and spec.item:

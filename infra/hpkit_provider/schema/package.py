@@ -80,7 +80,7 @@ def _type(member: Field, types: dict[str, Any]) -> dict[str, Any]:
     if member.kind == "object":
         token = f"hyperpod:index:{member.shape}"
         if token not in types:
-            types[token] = {}  # taken before its members are read, so that a shape may hold itself
+            types[token] = {}  # reserved before its members are read, because a shape can contain itself
             types[token] = {
                 "type": "object",
                 "description": member.text,

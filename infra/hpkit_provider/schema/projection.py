@@ -1,7 +1,7 @@
 """Live values in the form of the program's inputs, which refresh and import return.
 
-A property that the program states is compared with its live value. A property that the program leaves to the service is
-no difference, whatever the service filled in. The few exceptions are declared as watched.
+A property that the program sets is compared with its live value. A property that the program leaves to the service is
+no difference, regardless of the service's value. The few exceptions are declared as watched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["project"]
 
 
 def project(spec: Field, declared: Any, live: Any) -> Any:
-    """Return the live value, as the program states it wherever that means the same."""
+    """Return the live value, in the program's form if both mean the same."""
     if declared is None:
         return _imported(spec, live)
     if spec.kind == "object" and isinstance(declared, dict):
@@ -42,14 +42,14 @@ def _object(spec: Field, declared: dict[str, Any], live: dict[str, Any]) -> dict
 
 
 def _left_alone(spec: Field, live: Any) -> bool:
-    """Whether a live value is what the service has where nobody stated any."""
+    """Return whether a live value is the service's default."""
     if isinstance(live, dict):
         return all(item in ("", [], {}) for item in live.values())
     return bool(live == (spec.reset_to if spec.default is None else spec.default))
 
 
 def _named(spec: Field, declared: list[Any], live: list[Any]) -> list[Any]:
-    """Keep the program's order; entries it does not know come last."""
+    """Keep the program's order; unknown entries come last."""
     item, key = spec.item or spec, spec.identity
     found = {entry[key]: entry for entry in live}
     known = [entry[key] for entry in declared]
@@ -70,7 +70,7 @@ def _imported(spec: Field, live: Any) -> Any:
 
 
 def _is_empty(member: Field, value: Any) -> bool:
-    """Nothing is said by an empty value, unless its mere presence says something (`spot: {}`)."""
+    """Return whether an empty value has no meaning; for some, mere presence has one (`spot: {}`)."""
     if value in ("", []):
         return True
     if member.kind == "object":

@@ -30,7 +30,8 @@ SETTINGS: Final = {
 }
 # Never a difference by themselves: they only appear in messages.
 _MESSAGE_TEXTS: Final = frozenset({"contents"})
-# What says where everything is: the setting, what the organization file calls it, and what another value would do.
+# Settings that determine the location of everything: the setting, its name in the organization file, and the effect of
+# another value.
 _PLACES: Final = (
     ("accountId", "account", "leave everything in {} without a stack, while it keeps costing money"),
     ("region", "region", "REPLACE everything in {}"),
@@ -38,7 +39,7 @@ _PLACES: Final = (
 
 
 def allows_replacement(settings: Props) -> bool:
-    """Return whether settings let a change replace clusters."""
+    """Return whether settings allow a change to replace clusters."""
     return str(settings.get("allowReplace", "")).lower() == "true"
 
 
@@ -63,6 +64,6 @@ def changed_settings(old: Props, new: Props) -> list[str]:
 
 
 def _moves(name: str, old: Props, new: Props) -> bool:
-    """Return whether a setting that says where everything is becomes another; one that was not given says nothing."""
+    """Return whether a setting that determines the location changes; an unset one doesn't count."""
     before, after = old.get(name), new.get(name)
     return before is not None and after is not None and not is_unknown(after) and before != after

@@ -1,4 +1,4 @@
-"""What a request sends for properties that are not stated: the API keeps what a call leaves out."""
+"""Values that a request sends for unset properties, because the API keeps omitted ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["with_resets"]
 
 
 def with_resets(spec: Field, inputs: Props) -> Props:
-    """Write out what the inputs leave to the service, so that it goes back to the service's default."""
+    """Write defaults explicitly for unset inputs, so that the service resets them."""
     full = dict(inputs)
     for member in spec.members:
         if member.name not in full and member.reset_to is not None:

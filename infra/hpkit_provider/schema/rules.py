@@ -1,7 +1,7 @@
-"""Rules of the service that concern several fields at once.
+"""The service's rules about several fields.
 
-Sources: API reference of CreateCluster, UpdateCluster and CreateComputeQuota; SageMaker developer guide,
-"Continuous provisioning", "Custom labels and taints", "Task governance: compute allocation".
+Sources: API reference of CreateCluster, UpdateCluster and CreateComputeQuota; SageMaker developer guide, "Continuous
+provisioning", "Custom labels and taints", "Task governance: compute allocation".
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MEASURES: Final = ("accelerators", "vCpu", "memoryInGiB", "acceleratorPartition
 
 
 def _both(*lists: object) -> list[Any]:
-    """Return the known entries of lists whose names are of one cluster."""
+    """Return the known entries of lists whose names share a cluster."""
     return [item for entries in lists for item in _known_entries(entries)]
 
 
 def _known_entries(value: object) -> list[Any]:
-    """Return the known entries of a list that may not be known itself."""
+    """Return the known entries of a list that might not be known itself."""
     return [item for item in value if not is_unknown(item)] if isinstance(value, list) else []
 
 

@@ -1,1 +1,1 @@
-"""Who may do what on a running platform: access entries of EKS and bindings of Kubernetes, and the stack file's."""
+"""Access on a running platform: EKS access entries and Kubernetes bindings, compared with the stack file."""

@@ -12,7 +12,7 @@ __all__ = ["as_html"]
 
 
 def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> str:
-    """Return the page: a row for each principal, a column for each place, and where the stack file says otherwise."""
+    """Return the page: a row per principal, a column per place, and differences from the stack file."""
     cells = [
         [
             row.principal,

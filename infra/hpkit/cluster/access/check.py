@@ -1,7 +1,7 @@
-"""Whether a principal may do one thing: by access policies of its entry, and by a SubjectAccessReview of its groups.
+"""Checks whether a principal may do one thing: by its access policies, and by a SubjectAccessReview of its groups.
 
 EKS authorizes by access policies in addition to RBAC. A review of another principal doesn't include them, so they are
-evaluated by the ClusterRoles that they resemble. Source: EKS user guide, "Review access policy permissions".
+evaluated with the most similar ClusterRoles. Source: EKS user guide, "Review access policy permissions".
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether it is allowed, by what, and access policies of which nobody here knows what they allow."""
+    """Whether it's allowed and by what, and access policies whose permissions aren't known here."""
 
     allowed: bool
     reasons: tuple[str, ...]
@@ -86,7 +86,7 @@ def _resources(group: str, served: Mapping[str, Any]) -> Iterable[Resource]:
 
 
 def find_resource(resources: Sequence[Resource], text: str) -> Resource:
-    """Return the resource that is meant by `jobs`, `job`, `jobs.batch`, `po` or `pods/exec`; raises SelectionError."""
+    """Return the resource for `jobs`, `job`, `jobs.batch`, `po` or `pods/exec`. Raises SelectionError."""
     whole, _, subresource = text.partition("/")
     name, _, group = whole.partition(".")
     matching = [
@@ -105,7 +105,7 @@ def find_resource(resources: Sequence[Resource], text: str) -> Resource:
 
 
 def check(api: Kubernetes, entry: Entry, verb: str, resource: Resource, namespace: str | None) -> Answer:
-    """Return whether an entry's principal may do a verb on a resource; namespace None asks about all of them.
+    """Return whether an entry's principal may use a verb on a resource; namespace None asks about all of them.
 
     Raises SelectionError for an unknown verb.
     """
@@ -136,12 +136,12 @@ def _by_policy(api: Kubernetes, policy: Policy, verb: str, resource: Resource, n
 
 
 def _is_within(policy: Policy, namespace: str | None) -> bool:
-    """Say whether a namespace is one of a policy's, which may have wildcards (EKS user guide, access policies)."""
+    """Return whether a namespace is one of a policy's, which can have wildcards (EKS user guide, access policies)."""
     return namespace is not None and any(fnmatchcase(namespace, each) for each in policy.namespaces)
 
 
 def allows(rule: Mapping[str, Any], verb: str, resource: Resource) -> bool:
-    """Say whether a rule of RBAC allows a request; one for single objects by name does not allow it for all."""
+    """Return whether an RBAC rule allows a request; a rule for named objects doesn't allow it for all."""
     part = f"/{resource.subresource}" if resource.subresource else ""
     names = {"*", f"{resource.name}{part}", *((f"*{part}",) if part else ())}
     return (
@@ -165,5 +165,5 @@ def _review(api: Kubernetes, entry: Entry, verb: str, resource: Resource, namesp
 
 
 def _in_words(reason: str) -> str:
-    """Return what the API server says of what allows it, without its own prefix."""
+    """Return the API server's reason for allowing it, without its prefix."""
     return reason.removeprefix("RBAC: allowed by ").replace('"', "")

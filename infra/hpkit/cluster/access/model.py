@@ -38,18 +38,18 @@ __all__ = [
     "without_entry",
 ]
 
-# The column of what holds in the whole cluster.
+# The column for cluster-wide roles.
 CLUSTER: Final = "cluster"
-# An entry of nodes or of a service is made by that, and is nobody's.
+# Entries of nodes or services are created by these, and don't belong to people.
 _OF_PEOPLE: Final = "STANDARD"
-# Groups of Kubernetes itself and of EKS; nobody can name such in an access entry (EKS user guide, access entries).
+# Groups of Kubernetes and EKS, which access entries can't contain (EKS user guide, access entries).
 _OF_SYSTEM: Final = ("system:", "eks:")
 _POLICY_ROLES: Final = {ADMINISTRATOR_POLICY: "administrator"}
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An access policy that is associated with an entry; namespaces are none where it holds in the whole cluster."""
+    """An access policy that is associated with an entry; namespaces are empty if it applies to the whole cluster."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An access entry: an IAM principal, the user and groups that it is to Kubernetes, and its access policies.
+    """An access entry: an IAM principal, its user and groups in Kubernetes, and its access policies.
 
-    of_creator: EKS made it, together with the cluster, for who made the cluster.
+    of_creator: EKS created it together with the cluster, for the cluster's creator.
     """
 
     principal: str
@@ -105,10 +105,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one principal may do: place (CLUSTER, or a namespace) → roles.
+    """A principal's roles: place (CLUSTER, or a namespace) → roles.
 
-    file: what the stack file calls it; of_creator: it does not, but made the cluster, and so was let in by EKS.
-    unread: bindings couldn't be read, so that it may have more roles.
+    file: its role in the stack file; of_creator: it has none, but created the cluster, so EKS gave it access. unread:
+    bindings couldn't be read, so it might have more roles.
     """
 
     principal: str
@@ -118,13 +118,13 @@ class Row:
     unread: bool = False
 
     def cell(self, place: str) -> str:
-        """Return the roles in a place, in words; `?` if there may be more."""
+        """Return the roles in a place as text; `?` if there might be more."""
         roles = dict.fromkeys(grant.role for grant in self.grants.get(place, ()))
         return ", ".join([*roles, "?"] if self.unread else roles)
 
 
 def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
-    """Return a row for each principal with an entry for people, and for each that the stack file names; by name."""
+    """Return a row for each principal with an entry for people, and for each in the stack file, by name."""
     rows = {}
     for entry in access.entries:
         if entry.type == _OF_PEOPLE:
@@ -157,7 +157,7 @@ def _named(plan: Plan) -> Iterator[str]:
 
 
 def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
-    """Return what the stack file calls a principal: administrator, viewer, member of a team."""
+    """Return a principal's role in the stack file: administrator, viewer, member of a team."""
     principal_key = principal_of(principal)
     eks = plan.spec.eks
     roles = [
@@ -172,12 +172,12 @@ def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
 
 
 def called(row: Row) -> str:
-    """Return what a principal is to the stack file, in words: its roles there, that it made the cluster, or `no`."""
+    """Return a principal's roles in the stack file as text, that it created the cluster, or `no`."""
     return "; ".join(row.file) or ("no: created the cluster" if row.of_creator else "no")
 
 
 def differences(access: Access, plan: Plan) -> tuple[str, ...]:
-    """Return where the entries and bindings are not as the stack file says, as sentences."""
+    """Return differences between the entries and bindings and the stack file, as sentences."""
     return (*_of_entries(access.entries, plan), *_of_bindings(access.bindings, plan))
 
 
@@ -250,9 +250,9 @@ def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
 
 
 def find_entry(access: Access, principal: str) -> Entry | None:
-    """Return the entry of a principal: by ARN, be it a role's or a session's, or by the name at its end; None without.
+    """Return a principal's entry: by the ARN of a role or session, or by the name at its end; None without one.
 
-    Raises SelectionError where there is more than one of that name.
+    Raises SelectionError if several have that name.
     """
     arn = principal.startswith("arn:")
     matching = [
@@ -268,8 +268,8 @@ def find_entry(access: Access, principal: str) -> Entry | None:
 
 
 def without_entry(access: Access, principal: str) -> str:
-    """Return what is so of a principal that has no entry, and who else may be meant."""
-    # What all ARNs begin with makes none of them likely.
+    """Return a text about a principal without an entry, with similar ones."""
+    # The common beginning of all ARNs must not count as similarity.
     known = {_short(entry.principal): entry.principal for entry in access.entries}
     name = near(_short(principal), known)
     likely = known[name] if name and principal.startswith("arn:") else name

@@ -1,1 +1,1 @@
-"""What a team runs: manifests with the right queue, priority, topology and resources, and what is wrong with others."""
+"""Writes job manifests with the right queue, priority, topology and resources, and checks existing ones."""

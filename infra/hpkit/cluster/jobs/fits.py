@@ -1,4 +1,4 @@
-"""Whether a job can ever run for a team: its pods fit an instance, and the simulator of an idle platform admits it."""
+"""Checks whether a job can ever run: its pods fit an instance, and the simulator of an idle platform admits it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ _GIB: Final = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """quota: it fits what is the team's own; borrowing: only with what others lend; never: not at all.
+    """quota: it fits the team's own quota; borrowing: only with borrowed quota; never: not at all.
 
-    unknown: the simulator is not installed.
-
-    words say it with the amounts. most: how many pods of the largest set fit, where not all do.
+    unknown: the simulator isn't installed. words: a text with the amounts. most: how many pods of the largest set fit,
+    if not all do.
     """
 
     kind: Literal["quota", "borrowing", "never", "unknown"]
@@ -36,9 +35,9 @@ class Fit:
 
 
 def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
-    """Return whether pods of a team would be admitted if nothing else ran.
+    """Return whether a team's pods would be admitted if nothing else ran.
 
-    Raises CatalogError where the catalog does not know what an instance type of the plan has.
+    Raises CatalogError if an instance type in the plan isn't in the catalog.
     """
     model = model_of(plan)
     provided = {name: _for_pods(each) for name, each in instances_of(plan).items()}
@@ -72,7 +71,7 @@ Key = tuple[str, str]
 
 
 def _admitted(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> dict[Key, int] | None:
-    """Return what the pods would use, None where they are not admitted."""
+    """Return the pods' usage, None if they aren't admitted."""
     outcome = simulator(model, [Workload("asked", team.cluster_queue, tuple(pod_sets))]).run_cycle()
     if not outcome.admitted:
         return None
@@ -118,7 +117,7 @@ def _flavors(model: Model, team: TeamPlan, pods: PodSet) -> list[str]:
 
 
 def _for_pods(instance_type: InstanceType) -> dict[str, int]:
-    """Return what an instance has for pods, of what the catalog knows."""
+    """Return an instance's resources for pods, as far as the catalog knows them."""
     amounts = {EFA: instance_type.efa_interfaces}
     if instance_type.accelerator_resource:
         amounts[instance_type.accelerator_resource] = instance_type.accelerators
@@ -132,7 +131,7 @@ def _for_pods(instance_type: InstanceType) -> dict[str, int]:
 
 
 def _too_small(instance: Mapping[str, int], pods: PodSet) -> str | None:
-    """Return the first resource of which a pod asks for more than an instance has; None where it fits."""
+    """Return the first resource of which a pod requests more than an instance has; None if it fits."""
     return next((name for name, asked in pods.per_pod.items() if asked > instance.get(name, asked)), None)
 
 
@@ -157,13 +156,13 @@ def _nominal(model: Model, team: TeamPlan) -> dict[Key, int]:
 
 
 def _scarce(usage: Mapping[Key, int]) -> list[Key]:
-    """Return what people count: accelerators where there are any, else CPUs."""
+    """Return the main resource: accelerators if there are any, otherwise CPUs."""
     first = [key for key in usage if key[1] not in ("cpu", "memory", EFA)]
     return first or [key for key in usage if key[1] == "cpu"]
 
 
 def _borrowed(over: Mapping[Key, int], instances: Mapping[str, Mapping[str, int]]) -> str:
-    """Return what is beyond a quota in instances of each type, or in amounts where the catalog doesn't know a type."""
+    """Return what exceeds a quota, in instances of each type, or in amounts for types that aren't in the catalog."""
     parts = []
     for flavor in dict.fromkeys(flavor for flavor, _ in over):
         amounts = {name: amount for (other, name), amount in over.items() if other == flavor}

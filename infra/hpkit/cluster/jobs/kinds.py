@@ -1,9 +1,9 @@
-"""The kinds of jobs that task governance queues, and where each holds its pods.
+"""The kinds of jobs that task governance queues, and the position of their pods.
 
 Sources:
 - The kinds' own APIs: batch/v1, kubeflow.org/v1, jobset.x-k8s.io/v1alpha2, ray.io/v1, apps/v1,
   leaderworkerset.x-k8s.io/v1, workload.codeflare.dev/v1beta2, sagemaker.amazonaws.com/v1.
-- How many pods Kueue counts: its pkg/controller/jobs, version 0.19.2.
+- The number of pods that Kueue counts: its pkg/controller/jobs, version 0.19.2.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _GUARDED: Final = ("Pod", "Deployment", "StatefulSet", "Job", "RayCluster")
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A number of equal pods of a job; path leads to their template in the document.
+    """A number of identical pods of a job; path is their template's position in the document.
 
-    labelled: everything except the document that must name the queue for these pods to be created. alone: whether Kueue
-    admits them one by one.
+    labelled: everything except the document that must have the queue label for these pods to be created. alone: whether
+    Kueue admits them one by one.
     """
 
     path: Path
@@ -58,9 +58,9 @@ class PodTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is queued in a document: itself, an item of a List, or the Jobs of a CronJob; path leads to it.
+    """A queued part of a document: the document, an item of a List, or the Jobs of a CronJob; path is its position.
 
-    namespaced: to what says the namespace, which for a CronJob's Jobs is the CronJob.
+    namespaced: the position of its namespace, which for a CronJob's Jobs is the CronJob.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class Unit:
 
 
 def units(document: Mapping[str, Any]) -> Iterator[Unit]:
-    """Return what of a document Kueue queues; nothing of kinds that it does not."""
+    """Return the parts of a document that Kueue queues; empty for other kinds."""
     kind = document.get("kind")
     if kind == "List":
         for number, each in enumerate(mappings(document.get("items"))):
@@ -86,7 +86,7 @@ def units(document: Mapping[str, Any]) -> Iterator[Unit]:
 
 
 def templates(unit: Unit) -> Iterator[PodTemplate]:
-    """Return the pod templates of what is queued; nothing of what has none, or is not yet complete."""
+    """Return the pod templates of a queued part; empty if it has none or is incomplete."""
     if unit.kind == "Pod":
         yield PodTemplate((), 1, unit.content)
         return
@@ -160,7 +160,7 @@ def _wrapped(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
 
 
 def _hyperpod(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
-    # The add-on's policy leaves out what belongs to a HyperPodPyTorchJob.
+    # The add-on's policy excludes objects of a HyperPodPyTorchJob.
     for number, replica_spec in enumerate(mappings(spec.get("replicaSpecs"))):
         if isinstance(replica_spec.get("template"), Mapping):
             path: Path = ("spec", "replicaSpecs", number, "template")
@@ -181,24 +181,24 @@ _READERS: Final = {
 
 
 def _made(path: Path, count: int, template: Any, *above: Path) -> Iterator[PodTemplate]:
-    """Return pods that a controller makes of a template as it stands: it has to name the queue."""
+    """Return pods that a controller creates from an unchanged template, which must have the queue label."""
     if isinstance(template, Mapping):
         yield PodTemplate(path, count, template, (*above, path))
 
 
 def _at_once(job: Mapping[str, Any]) -> int:
-    """Return how many pods of a Job Kueue counts: those that run side by side, and no more than complete it."""
+    """Return how many pods of a Job Kueue counts: those that run in parallel, at most its completions."""
     side_by_side = _whole(job.get("parallelism", 1))
     return min(side_by_side, _whole(job.get("completions"), side_by_side))
 
 
 def mapping(value: Any) -> Mapping[Any, Any]:
-    """Return a mapping of a document that a person wrote; an empty one where something else stands there."""
+    """Return a mapping in a user's document; an empty one if there is another value."""
     return value if isinstance(value, Mapping) else {}
 
 
 def mappings(value: Any) -> list[Mapping[Any, Any]]:
-    """Return the mappings of a list of a document that a person wrote; what else stands in it counts as empty ones."""
+    """Return the mappings in a list of a user's document; other values count as empty ones."""
     return [mapping(each) for each in value] if isinstance(value, list) else []
 
 

@@ -1,4 +1,4 @@
-"""What admission policies and the LimitRange of the teams' namespaces refuse in a job."""
+"""Checks what admission policies and the LimitRange of the teams' namespaces reject in a job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SCHEDULING = ("spec", "runPolicy", "schedulingPolicy", "priorityClass")
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """What is wrong with a job, where in its document, and what corrects it."""
+    """A problem of a job, its position in the document, and its fix."""
 
     path: Path
     message: str
@@ -38,14 +38,17 @@ class Breach:
 
 
 def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
-    """Yield what is wrong with a job itself: notes of Kueue, and a PriorityClass in its scheduling policy."""
+    """Yield the problems of a job itself.
+
+    Kueue's labels and annotations, and a PriorityClass in its scheduling policy.
+    """
     is_pod = unit.kind == "Pod"
     allowed = (*WORK_KEYS, *GROUP_KEYS) if is_pod else WORK_KEYS
     places = {(): unit.content, **{pods.path: pods.template for pods in templates}}
     for place, document in places.items():
         for field in _METADATA:
             for key in mapping(mapping(document.get("metadata")).get(field)):
-                # Another check knows what is misspelt of a topology.
+                # Another check reports misspelled topology keys.
                 if is_kueue_key(str(key)) and key not in allowed and "/podset-" not in str(key):
                     yield Breach(
                         (*place, "metadata", field, str(key)),
@@ -72,7 +75,7 @@ def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]
 
 
 def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> Iterator[Breach]:
-    """Yield what is wrong with the pods of a job."""
+    """Yield the problems of a job's pods."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
     seconds = spec.get("terminationGracePeriodSeconds")
     if isinstance(seconds, int) and seconds > limits.grace_seconds:
@@ -96,7 +99,7 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
     yield from _affinity(spec, path, team)
     yield from _tolerations(spec, path, limits)
     yield from _volumes(spec, path, limits)
-    # The API server completes what it gets as a pod, also from a Deployment, before Kueue counts it.
+    # The API server completes every pod, also of a Deployment, before Kueue counts it.
     yield from _containers(spec, path, team, limits, completed=pods.alone or not pods.path)
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with manifests that people have: queue, priority, topology, and what they ask for.
+"""Checks existing manifests: queue, priority, topology, and requests.
 
-Does not: judge what the API server judges, such as unknown fields.
+It doesn't check what the API server checks, such as unknown fields.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class JobFinding:
-    """What is wrong with a manifest, where, and what puts it right. edit: does it in the file, where it can."""
+    """A problem of a manifest, its position, and its fix. edit: fixes it in the file, if possible."""
 
     file: str
     line: int
@@ -84,9 +84,9 @@ def read_manifests(file: str, text: str) -> Manifest:
 
 
 def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]]:
-    """Return a file with each problem fixed that has one answer, and the problems; other lines stay as they are.
+    """Return a file with each problem fixed that has one solution, and the problems; other lines don't change.
 
-    A fix may reveal more problems, so the file is checked again until nothing more can be fixed.
+    A fix can reveal more problems, so the file is checked again until nothing more can be fixed.
     """
     done: list[JobFinding] = []
     while True:
@@ -101,7 +101,7 @@ def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]
 
 
 def _edited(manifest: Manifest, edit: Edit) -> Manifest | None:
-    """Return the file with one edit made; None where that would change more than what it says."""
+    """Return the file with one edit applied; None if that would change more than intended."""
     number, text, data = edit.document, manifest.text, manifest.documents[edit.document]
     try:
         if edit.moved_from is not None:
@@ -124,7 +124,7 @@ def _without(data: Any, path: Path) -> Any:
 
 
 def lint(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
-    """Return what is wrong with the jobs of a file for a stack; documents of other kinds are passed over."""
+    """Return the problems of the jobs in a file for a stack; other kinds are skipped."""
     for number, document in enumerate(manifest.documents):
         if isinstance(document, Mapping):
             for unit in units(document):
@@ -132,7 +132,7 @@ def lint(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
 
 
 class _Job:
-    """What of a document Kueue queues."""
+    """The part of a document that Kueue queues."""
 
     def __init__(self, manifest: Manifest, number: int, document: Any, unit: Unit, plan: Plan) -> None:
         self._file, self._layout = manifest.file, manifest.layouts[number]
@@ -174,7 +174,7 @@ class _Job:
         return Edit(self._number, (*above, *path), value, None if moved_from is None else (*above, *moved_from))
 
     def _team(self) -> tuple[TeamPlan | None, JobFinding | None]:
-        """Return the team of the namespace, else of the queue, and what is wrong with the namespace."""
+        """Return the team of the namespace, or else of the queue, and the problem of the namespace."""
         owner: Any = self._document
         for step in self._unit.namespaced:
             owner = owner[step]
@@ -194,7 +194,7 @@ class _Job:
                 edit=None if team is None else Edit(self._number, (*path, "namespace"), team.namespace),
             )
         if team is None:
-            # What all namespaces begin with makes none of them likely.
+            # The common beginning of all namespaces must not count as similarity.
             names = {each.name: each for each in self._plan.teams}
             team_name = near(str(namespace).removeprefix(NAMESPACE_PREFIX), names)
             likely = names.get(team_name) if team_name else None
@@ -214,7 +214,7 @@ class _Job:
         return mapping(mapping(_mapping_in(self._unit.content, path).get("metadata")).get("labels")).get(name)
 
     def _kind(self, team: TeamPlan) -> Iterator[JobFinding]:
-        """Say if members of the team can't create objects of the kind."""
+        """Report if members of the team can't create objects of the kind."""
         needed = WORKLOADS.get(self._unit.kind)
         if not team.spec.members or needed is None or needed in team.spec.workloads:
             return
@@ -378,8 +378,8 @@ class _Job:
             kinds = [find_instance_type(name) for name in types_of(template.template, self._plan)]
             able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
             if not selected:
-                # Without its own choice, the pod can run where its resources are. If several types have them, the type
-                # isn't known.
+                # Without its own node selector, the pod can run where its resources are. If several types have them,
+                # the type isn't known.
                 quota = None if team is None else {part.instance_type for part in team.quota_resources}
                 able = [
                     instance_type
@@ -415,9 +415,9 @@ class _Job:
             )
 
     def _pod_security(self) -> Iterator[JobFinding]:
-        """Say what the level of the team's namespace refuses: the job is let in, and none of its pods is.
+        """Report what the namespace's Pod Security level rejects: the job is accepted, but none of its pods is.
 
-        Of the baseline's controls those that manifests of training trip over.
+        It checks the baseline controls that training manifests often violate.
         """
         refuses = f"which Pod Security rejects in a team's namespace (level {POD_SECURITY_LEVEL})"
         for each in self._templates:
@@ -445,7 +445,7 @@ class _Job:
                         )
 
     def _team_limits(self, team: TeamPlan) -> Iterator[JobFinding]:
-        """Say what the admission policies of the team's namespace refuse."""
+        """Report what the admission policies of the team's namespace reject."""
         limits = pod_limits(self._plan)
         broken = [*breaches(self._unit, self._templates)]
         broken += [breach for pods in self._templates for breach in breaches_of_pods(pods, team, limits)]

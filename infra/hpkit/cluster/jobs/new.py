@@ -51,10 +51,10 @@ def manifest(
     topology: tuple[str, str] | None,
     image: str,
 ) -> Document:
-    """Return a job of count pods, each with all that an instance of the type gives to pods.
+    """Return a job with count pods, each with all resources of an instance that pods can use.
 
     priority: a priority class of the cluster policy, without `-priority`. topology: required or preferred, and a label
-    of NETWORK_LAYERS. SelectionError for what the stack does not have.
+    of NETWORK_LAYERS. Raises SelectionError for what the stack doesn't have.
     """
     _require_type(plan, instance_type)
     if workload_of(kind) not in team.spec.workloads:
@@ -78,7 +78,7 @@ def manifest(
         "resources": resources,
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    # All that the level `restricted` asks for, except runAsNonRoot: most training images run as root.
+    # Everything that the level `restricted` requires, except runAsNonRoot, because most training images run as root.
     pod: Document = {
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
@@ -97,7 +97,7 @@ def _job(head: Document, template: Document, count: int) -> Document:
 
 
 def _pytorch_job(head: Document, template: Document, count: int) -> Document:
-    # Without a Master the operator says to no pod where the first one is, nor how many there are (1.7.0, envvar.go).
+    # Without a Master, the operator doesn't tell pods the address of the first one or their number (1.7.0, envvar.go).
     replicas = {"Master": 1, **({"Worker": count - 1} if count > 1 else {})}
     if count > 1 and "annotations" in template["metadata"]:
         # Else each of the two would be placed by itself (Kueue, Topology Aware Scheduling, "PodSet groups").
@@ -173,7 +173,7 @@ _NAMES: Final = {name.lower(): name for name in WORKLOADS if name.lower() in _BU
 
 
 def workload_of(kind: str) -> Workload:
-    """Return the entry of a team's `workloads` that a kind of `hpkit job new` needs."""
+    """Return the entry of a team's `workloads` that a kind of `hpkit job new` requires."""
     return WORKLOADS[_NAMES[kind]]
 
 
@@ -184,10 +184,10 @@ def verdict(plan: Plan, team: TeamPlan, document: Mapping[str, Any]) -> Fit:
 
 
 def resources_of(instance_type: str) -> Document:
-    """Return requests and limits of a pod that has an instance to itself.
+    """Return requests and limits of a pod that uses a whole instance.
 
-    All accelerators and EFA interfaces, and of CPUs and memory what the kubelet leaves, less a part for DaemonSets.
-    SelectionError where the catalog does not know what the type has.
+    These are all accelerators and EFA interfaces, and the CPUs and memory that the kubelet leaves, less a part for
+    DaemonSets. Raises SelectionError if the type isn't in the catalog.
     """
     details = find_instance_type(instance_type)
     if details is None or details.vcpu is None or details.memory_gib is None:
@@ -216,7 +216,7 @@ def _devices(details: InstanceType) -> dict[str, int]:
 def _require_type(plan: Plan, instance_type: str) -> None:
     types = list(plan.capacity)
     if instance_type not in types:
-        # An existing type is meant as it is: one that is spelt like it has other accelerators, or none.
+        # An existing type is meant as written: one with a similar name has other accelerators, or none.
         meant = hint("" if find_instance_type(instance_type) else instance_type, types)
         raise SelectionError(f"{plan.stack} has no instances of {instance_type}; {meant}")
 

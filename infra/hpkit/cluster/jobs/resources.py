@@ -1,4 +1,4 @@
-"""What the pods of a job ask for, in the simulator's units, and to which instance types they may go."""
+"""The requests of a job's pods in the simulator's units, and the instance types that they can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEYS: Final = (INSTANCE_TYPE_KEY,)
 
 
 def pod_sets_of(templates: Sequence[PodTemplate], plan: Plan) -> tuple[PodSet, ...]:
-    """Return the pod sets of a job; pods that choose among instance types take the flavors of these alone."""
+    """Return the pod sets of a job; pods that select instance types get only their flavors."""
     sets = []
     for number, template in enumerate(templates):
         types = types_of(template.template, plan)
@@ -39,7 +39,7 @@ def types_of(template: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
 
 
 def requests_of(template: Mapping[str, Any]) -> dict[str, int]:
-    """Return what one pod asks for: millicores, bytes, pieces; an amount that is none counts for nothing."""
+    """Return a pod's requests: millicores, bytes, units; invalid amounts are ignored."""
     return pod_requests(_spec(template), _units)
 
 

@@ -1,1 +1,1 @@
-"""A running platform as it is now: read from SageMaker, EKS and the Kubernetes API, and told in words."""
+"""The current state of a running platform, read from SageMaker, EKS and the Kubernetes API, and its display."""

@@ -1,6 +1,6 @@
-"""The network of a platform as a drawing: boxes of network nodes within each other, a square for each node.
+"""Draws a platform's network: nested boxes for network nodes, a square for each node.
 
-The drawing is as wide as a phone, so that it needs no scaling there, and as high as it needs to be.
+The drawing is as wide as a phone, so that it needs no scaling there, and as high as necessary.
 """
 
 from __future__ import annotations

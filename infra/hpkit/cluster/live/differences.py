@@ -1,4 +1,4 @@
-"""What runs and is not as the stack file says it, as sentences."""
+"""Differences between running resources and the stack file, as sentences."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _lending(
 
 
 def _sentence(team: str, quota_name: str, flavor: str, resources: Mapping[str, _Amounts]) -> str:
-    """Return what differs, by the resource that people count in; the others of an instance are named."""
+    """Return the differences, in the main resource; other resources of an instance are named."""
     main = main_resource(resources)
     name = main if main in resources else next(iter(resources))
     live, planned = resources[name]

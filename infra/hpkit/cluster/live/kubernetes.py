@@ -31,7 +31,7 @@ class Kubernetes:
         return self._call("GET", path, query=query, accept=accept)
 
     def find(self, path: str) -> Any | None:
-        """Return what is at a path, None where the API server has nothing there."""
+        """Return the object at a path, or None."""
         try:
             return self.get(path)
         except ApiException as error:
@@ -87,7 +87,7 @@ class Kubernetes:
 
 
 def message_of(error: ApiException) -> str:
-    """Return what the API server says of a refusal, with its causes, such as a budget that is in the way."""
+    """Return the API server's reason of a rejection, with its causes, such as a blocking budget."""
     try:
         status = json.loads(error.body or "{}")
     except ValueError:

@@ -1,6 +1,6 @@
-"""What was read of a running platform, in the words of the APIs that said it.
+"""The data of a running platform, with the names of the APIs that it comes from.
 
-Amounts are in the units of Kubernetes: CPUs, bytes, pieces. Times are aware datetimes.
+Amounts are in Kubernetes' units: CPUs, bytes, numbers. Times are aware datetimes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TaskState = Literal["running", "starting", "pending", "stopped", "succeeded", "f
 
 
 def team_of(namespace: str) -> str:
-    """Return the team that the service made a namespace for, the namespace itself where it did not."""
+    """Return the team for which the service created a namespace, otherwise the namespace."""
     return namespace.removeprefix(NAMESPACE_PREFIX)
 
 
@@ -57,9 +57,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """An instance, as ListClusterNodes has it; message says why it is in its status, where the service does.
+    """An instance, as in ListClusterNodes; message explains its status, if the service does.
 
-    release: of the AMI that it runs; release_status: how that compares with what is offered (ImageVersionStatus).
+    release: of its AMI; release_status: its comparison with offered ones (ImageVersionStatus).
     """
 
     instance_id: str
@@ -83,7 +83,7 @@ class ClusterEvent:
 
 @dataclass(frozen=True, slots=True)
 class AddonHealth:
-    """An EKS add-on: its version, status, and what EKS says is wrong with it."""
+    """An EKS add-on: its version, its status, and its problems reported by EKS."""
 
     name: str
     version: str
@@ -105,12 +105,12 @@ class SchedulerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What AWS returns: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
+    """AWS's data: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
 
     - policy: None if the cluster has none.
     - continuous: whether nodes are provisioned one by one.
     - kubernetes: the version of the EKS cluster.
-    - unread: which of policy and `addons` weren't read, and so may exist.
+    - unread: whether policy or `addons` weren't read, and so might exist.
     """
 
     name: str
@@ -139,7 +139,7 @@ class Quota:
 
     @property
     def lendable(self) -> Decimal:
-        """Return how much of the nominal quota others may use while it is idle."""
+        """Return how much of the idle nominal quota others can use."""
         return self.nominal if self.lending_limit is None else min(self.nominal, self.lending_limit)
 
 
@@ -161,7 +161,7 @@ class Queue:
 
     @property
     def team(self) -> str | None:
-        """Return the team whose queue the service made, None for any other queue."""
+        """Return the team whose queue the service created, None for any other queue."""
         if not self.name.startswith(NAMESPACE_PREFIX) or not self.name.endswith(CLUSTER_QUEUE_SUFFIX):
             return None
         return team_of(self.namespace)
@@ -193,9 +193,9 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class TopologyAsked:
-    """How close to each other pods must be. level: the label of the nodes that they share, None where it is any.
+    """How close to each other pods must be. level: the label of the nodes that they share, None for any.
 
-    more: what else the request names, such as slices; mode is None where it names nothing but that.
+    more: other parts of the request, such as slices; mode is None if it has only those.
     """
 
     mode: Literal["required", "preferred", "unconstrained"] | None
@@ -205,7 +205,10 @@ class TopologyAsked:
 
 @dataclass(frozen=True, slots=True)
 class TaskPods:
-    """Equal pods of a task. requests: of one; spec: of their template; topology: what they ask of it, if anything."""
+    """Identical pods of a task.
+
+    requests: of one pod; spec: of their template; topology: their topology request, if any.
+    """
 
     name: str
     count: int
@@ -216,12 +219,11 @@ class TaskPods:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A Workload: what Kueue admits or not. owner is what a person made: its kind and name.
+    """A Workload: Kueue's object for a task. owner is the user's object: its kind and name.
 
-    queue: of the ClusterQueue, empty where none serves its LocalQueue. requests: of all its pods, by resource. usage:
-    what it was given last, by (flavor, resource). conditions by type. pod_sets: its pods, by what they ask for.
-    longest: the seconds that it runs at most, None where nothing says so. retry_at: when Kueue queues it again after an
-    eviction.
+    queue: the ClusterQueue, empty if none serves its LocalQueue. requests: of all its pods, by resource. usage: what it
+    was assigned last, by (flavor, resource). conditions by type. pod_sets: its pods, by requests. longest: its maximum
+    run time in seconds, None if it isn't set. retry_at: when Kueue queues it again after an eviction.
     """
 
     name: str
@@ -245,7 +247,7 @@ class Task:
 
     @property
     def holds(self) -> Mapping[tuple[str, str], Decimal]:
-        """Return what it holds now: a finished one keeps its admission, and holds nothing."""
+        """Return its current usage; a finished one keeps its admission, but uses nothing."""
         return {} if self._is("Finished") else self.usage
 
     @property
@@ -255,7 +257,7 @@ class Task:
 
     @property
     def state(self) -> TaskState:
-        """Return where it stands, by Kueue's conditions."""
+        """Return its state, from Kueue's conditions."""
         if self._is("Finished"):
             return "failed" if self.conditions["Finished"].reason == "Failed" else "succeeded"
         if not self.active:
@@ -285,9 +287,9 @@ class KubernetesNode:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that has not ended; task is the name of its Workload, where Kueue admitted it.
+    """A pod that hasn't ended; task is the name of its Workload, if Kueue admitted it.
 
-    owner: the kind of the controller that made it, empty where none did. unplaced: why the scheduler finds no node.
+    owner: the kind of the controller that created it, empty if none did. unplaced: why the scheduler finds no node.
     """
 
     name: str
@@ -333,5 +335,5 @@ class Observed:
     kueue_configuration: str = ""
 
     def sees(self, namespace: str, kind: str = "workloads") -> bool:
-        """Return whether all of a kind in a namespace was read: what was not is not known to be absent."""
+        """Return whether all objects of a kind in a namespace were read; unread ones aren't known to be missing."""
         return kind not in self.unread and (self.namespaces is None or namespace in self.namespaces)

@@ -1,4 +1,4 @@
-"""A page that needs nothing else: no script, no font, no request; readable from 320 pixels up, and in print."""
+"""A self-contained page without scripts, fonts or requests; readable from 320 pixels up, and in print."""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ __all__ = [
 
 Amounts = dict[str, Decimal]
 Key = TypeVar("Key", bound=Hashable)
-# How long a pod of the local cloud runs; elsewhere nobody reads it.
+# How long a pod of the local cloud runs; ignored elsewhere.
 _LOCAL_RUN = "hpkit.local/run"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-# Of a PodSetTopologyRequest: how close all pods must be, and what it says of parts of them.
+# Keys of a PodSetTopologyRequest: how close all pods must be, and its other parts.
 _LEVELS: Final = ("required", "preferred")
 _SLICES: Final = ("podSetSliceRequiredTopology", "podSetSliceSize", "podsetSliceRequiredTopologyConstraints")
 _GROUP: Final = "podSetGroupName"
@@ -66,7 +66,7 @@ def platform_of(
     kubernetes: str = "",
     unread: frozenset[str] = frozenset(),
 ) -> Platform:
-    """Return what AWS says, from the responses of DescribeCluster, ListClusterNodes and the others."""
+    """Return AWS's data, from the responses of DescribeCluster, ListClusterNodes and the others."""
     groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
     return Platform(
         name=cluster["ClusterName"],
@@ -134,7 +134,7 @@ def _addon(addon: Mapping[str, Any]) -> AddonHealth:
 
 
 def queue_of(document: Mapping[str, Any]) -> Queue:
-    """Return a ClusterQueue with its quotas and what is used of them."""
+    """Return a ClusterQueue with its quotas and their usage."""
     spec, status = document.get("spec") or {}, document.get("status") or {}
     used = {
         (flavor["name"], resource["name"]): resource
@@ -157,7 +157,7 @@ def queue_of(document: Mapping[str, Any]) -> Queue:
     preemption = spec.get("preemption") or {}
     return Queue(
         name=document["metadata"]["name"],
-        # v1beta1 says `cohort`.
+        # v1beta1 has `cohort`.
         cohort=spec.get("cohortName") or spec.get("cohort"),
         weight=_quantity((spec.get("fairSharing") or {}).get("weight", 1)),
         active=active is not None and active.status,
@@ -203,7 +203,7 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         local_queue=local_queue,
         queue=admission.get("clusterQueue") or queues.get((metadata["namespace"], local_queue), ""),
         priority=spec.get("priority") or 0,
-        # v1beta1 says `priorityClassName`.
+        # v1beta1 has `priorityClassName`.
         priority_class=(spec.get("priorityClassRef") or {}).get("name") or spec.get("priorityClassName"),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         pods=sum(each["count"] for each in spec["podSets"]),
@@ -218,7 +218,7 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
 
 
 def _pods(pod_set: Mapping[str, Any], status: Mapping[str, Any]) -> TaskPods:
-    """Return pods with what one asks for: as Kueue counted them, else by their template."""
+    """Return pods with the requests of one: as Kueue counted them, otherwise by their template."""
     template, name, count = pod_set["template"], pod_set.get("name") or "main", pod_set["count"]
     counted = next((each for each in status.get("resourceRequests") or () if each.get("name") == name), None)
     requests = (
@@ -230,7 +230,7 @@ def _pods(pod_set: Mapping[str, Any], status: Mapping[str, Any]) -> TaskPods:
 
 
 def topology_asked(request: Mapping[str, Any]) -> TopologyAsked | None:
-    """Return what a PodSetTopologyRequest asks; None for one that has but labels, which Kueue itself writes into it.
+    """Return a PodSetTopologyRequest's contents; None for one with only labels, which Kueue itself writes.
 
     Source: Kueue 0.19, PodSetTopologyRequest in workload_types.go, and IsExplicitlyRequestingTAS.
     """
@@ -275,7 +275,7 @@ def flavor_of(document: Mapping[str, Any]) -> Flavor:
 
 
 def _requests(pod_sets: Iterable[Mapping[str, Any]], status: Mapping[str, Any]) -> Amounts:
-    """Return what all pods ask for: as Kueue counted it, else by their templates."""
+    """Return the requests of all pods: as Kueue counted them, otherwise by their templates."""
     assigned = (status.get("admission") or {}).get("podSetAssignments") or ()
     counted = [each.get("resources") for each in status.get("resourceRequests") or ()] or [
         each.get("resourceUsage") for each in assigned

@@ -1,6 +1,6 @@
-"""Reads a running platform: SageMaker, EKS and the Kubernetes API, side by side. Changes nothing.
+"""Reads a running platform in parallel: SageMaker, EKS and the Kubernetes API. Changes nothing.
 
-A call that is refused or fails does not mean absence: it is kept as unknown, with the service's message.
+A rejected or failed call doesn't mean that something is missing: it's kept as unknown, with the service's message.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ AwsPart = Literal["nodes", "policy", "addons", "events"]
 AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 
 _EVENTS: Final = 20
-# The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
+# The maximum page size of ListClusterNodes (API reference); the default is ten.
 _NODES: Final = 100
-# From the API server's cache, at most a moment old, and all at once (Kubernetes documentation, "API concepts",
-# semantics of resourceVersion). A list from etcd takes twice as long. Pods and workloads may be too many for that.
+# From the API server's cache, at most a moment old, and in one response (Kubernetes documentation, "API concepts",
+# semantics of resourceVersion). A list from etcd takes twice as long. Pods and workloads can be too many for that.
 _FROM_CACHE: Final = ("resourceVersion", "0")
-# Finished pods hold nothing.
+# Finished pods use nothing.
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
 
 
 _QUOTAS: Final = ("clusterqueues", "workloadpriorityclasses", "resourceflavors")
-# Kinds that a team's members may list in the namespace of their team alone.
+# Kinds that a team's members can list only in their team's namespace.
 _NAMESPACED: Final = ("pods", "localqueues", "workloads")
 _KUEUE_CONFIGURATION: Final = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 _KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools")
@@ -56,13 +56,13 @@ def read(
 ) -> Observed:
     """Return the current state of a platform; cluster is the HyperPod cluster's name.
 
-    - aws: what SageMaker and EKS are asked about in addition to the two clusters; if empty, the result has no platform.
-    - inside: whether the Kubernetes API is asked.
+    - aws: what is read from SageMaker and EKS in addition to the two clusters; if empty, the result has no platform.
+    - inside: whether the Kubernetes API is read.
     - quotas: whether queues, flavors and priority classes are listed, too, not only nodes and their pods.
-    - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members may not.
-    - namespaces: where pods and tasks are read when the caller may not list them everywhere.
+    - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members can't.
+    - namespaces: where pods and tasks are read if the caller can't list them everywhere.
 
-    Raises ToolError when the cluster or its EKS cluster cannot be described: all else depends on them.
+    Raises ToolError if the cluster or its EKS cluster can't be described, because everything else depends on them.
     """
     clusters = find(session, cluster)
     described, eks = clusters.hyperpod, clusters.eks
@@ -105,7 +105,7 @@ def find(session: Session, cluster: str) -> Clusters:
 
 
 def ask(session: Session, call: ApiCall) -> Any:
-    """Return the answer to a call that must succeed; raises ToolError, with what to do, where it does not."""
+    """Return the result of a required call. Raises ToolError, with a fix, if it failed."""
     response = Responses(call_all(session, [call], on_progress=lambda *_: None)).of(call)
     if isinstance(response, FailedCall) and response.is_absence:
         name = next(iter(call.params.values()))
@@ -189,7 +189,7 @@ def _latest_events(session: Session, call: ApiCall, unknown: list[str]) -> list[
 
 
 class _Answers:
-    """The answers to calls that were made together; each failure is noted once."""
+    """The results of simultaneous calls; each failure is noted once."""
 
     def __init__(self, session: Session, calls: list[ApiCall], unknown: list[str]) -> None:
         self._made = {call.key for call in calls}
@@ -201,7 +201,7 @@ class _Answers:
         ]
 
     def one(self, call: ApiCall) -> Any:
-        """Return the answer to a call, None where it failed or was not made."""
+        """Return the result of a call, None if it failed or wasn't made."""
         found = self._responses.of(call) if call.key in self._made else None
         return None if isinstance(found, FailedCall) else found
 
@@ -239,7 +239,7 @@ def objects_of(
     settings: bool = False,
     namespaces: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
+    """Return the Observed fields from an API server; kinds that can't be listed are in unknown."""
     objects = _Objects(api, unknown, namespaces)
     kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
     return {**kueue, **objects.read(quotas=quotas, pools=settings)}
@@ -257,7 +257,7 @@ class _Objects:
         self._read_in: dict[str, set[str]] = {}
 
     def read(self, *, quotas: bool, pools: bool = False) -> dict[str, Any]:
-        """Return the fields of Observed that the Kubernetes API says."""
+        """Return the Observed fields from the Kubernetes API."""
         kueue = self._api.version_of("kueue.x-k8s.io")
         karpenter = self._api.version_of("karpenter.sh") if pools else None
         requests: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {

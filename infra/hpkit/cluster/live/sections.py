@@ -16,9 +16,9 @@ __all__ = ["Section", "groups_section", "limit_words", "pools_section", "teams_s
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page: lines, then a drawing (SVG), then a table with its heads.
+    """A part of a page: lines, then a drawing (SVG), then a table with its header.
 
-    numbers: which columns are figures. grave: somebody must act on it.
+    numbers: which columns are figures. grave: whether it requires action.
     """
 
     title: str
@@ -62,7 +62,7 @@ def limit_words(pool: NodePool) -> Iterable[str]:
 
 
 def teams_section(status: Status) -> Section:
-    """Return what each team has of each instance type."""
+    """Return each team's quota and usage of each instance type."""
     rows = [
         (
             team.team if share is team.shares[0] else "",

@@ -1,6 +1,6 @@
-"""The state of a platform as a page: groups, teams, tasks that wait, add-ons, and what differs from the stack file.
+"""The state of a platform as a page: groups, teams, waiting tasks, add-ons, and differences from the stack file.
 
-Does not: ask anybody. What the page says is computed from what was read, and from the plan of the stack.
+It makes no calls: the page is computed from what was read, and from the stack's plan.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
-# Of ClusterInstanceStatus in SageMaker's API: those that do not end by themselves.
+# Values of SageMaker's ClusterInstanceStatus that don't end by themselves.
 _FAILING = ("Failure", "NotFound")
 _SHOWN = 5
 _LENDERS = 3
@@ -35,7 +35,7 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """An instance group: what is wanted, what runs, and what does not, each with the reason that the service gives."""
+    """An instance group: the target, running instances, and others, each with the service's reason."""
 
     group: Group
     running: int
@@ -45,11 +45,11 @@ class GroupStatus:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A team's part of one flavor, in pieces of its main resource.
+    """A team's part of one flavor, in units of its main resource.
 
-    lent: how much of its quota others hold now, at least and at most: Kueue counts what each borrows, not from whom.
-    lenders: teams whose idle quota covers what this one borrowed, those with most of it first; of many the first ones,
-    and how many more.
+    lent: how much of its quota others use now, minimum and maximum, because Kueue counts what each borrows, not from
+    whom. lenders: teams whose idle quota covers what this one borrowed, those with the most first; if there are many,
+    the first ones and the number of others.
     """
 
     flavor: str
@@ -73,14 +73,14 @@ class Share:
 
     @property
     def lent_words(self) -> str:
-        """Return what is lent: one number where it is certain, else the least and the most."""
+        """Return what is lent: one number if it's certain, otherwise minimum and maximum."""
         least, most = self.lent
         return amount(most) if least == most else f"{amount(least)} to {amount(most)}"
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
-    """A task that waits: why, in words, for how long, and in whose namespace."""
+    """A waiting task: reason as text, duration, and namespace."""
 
     kind: str
     name: str
@@ -92,9 +92,9 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class TeamStatus:
-    """A team: its shares, and its tasks by state. problem: why its queue admits nothing, empty where it does.
+    """A team: its shares, and its tasks by state. problem: why its queue admits nothing, or "".
 
-    seen: whether its tasks could be read; where not, none of them is here, and that says nothing.
+    seen: whether its tasks could be read; if not, an empty list means nothing.
     """
 
     team: str
@@ -106,20 +106,20 @@ class TeamStatus:
 
     @property
     def runs_words(self) -> str:
-        """Return how many tasks run, as far as that is known."""
+        """Return how many tasks run, as far as known."""
         return str(self.running) if self.seen else "?"
 
     @property
     def waits_words(self) -> str:
-        """Return how many tasks wait, as far as that is known."""
+        """Return how many tasks wait, as far as known."""
         return str(len(self.waiting)) if self.seen else "?"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The whole page; problems are the sentences that somebody must act on, worst first.
+    """The whole page; problems are sentences that require action, worst first.
 
-    unserved: tasks that wait, and no team's queue admits: their LocalQueue is not there, or leads to another queue.
+    unserved: waiting tasks that no team's queue admits: their LocalQueue doesn't exist, or belongs to another queue.
     """
 
     observed: Observed
@@ -140,7 +140,7 @@ def status_of(observed: Observed) -> Status:
 
 
 def main_resource(names: Iterable[str]) -> str:
-    """Return the resource that people count in: an accelerator, a partition of one, else CPUs."""
+    """Return the main resource: an accelerator, a partition of one, or else CPUs."""
     present = set(names)
     for name in _ACCELERATORS:
         if name in present:
@@ -149,7 +149,7 @@ def main_resource(names: Iterable[str]) -> str:
 
 
 def policy_words(platform: Platform) -> str:
-    """Return what the cluster policy is, in a line."""
+    """Return the cluster policy on one line."""
     policy = platform.policy
     if policy is None:
         return "not read" if "policy" in platform.unread else "none"
@@ -239,7 +239,7 @@ Key = tuple[str | None, str, str]
 
 
 def _idle_and_borrowed(queues: Iterable[Queue]) -> tuple[dict[Key, dict[str, Decimal]], dict[Key, Decimal]]:
-    """Return for each (cohort, flavor, resource) what each queue's quota leaves to others, and what all borrow."""
+    """Return, for each (cohort, flavor, resource), what each queue's quota leaves to others, and what all borrow."""
     idle: defaultdict[Key, dict[str, Decimal]] = defaultdict(dict)
     borrowed: defaultdict[Key, Decimal] = defaultdict(Decimal)
     for queue in queues:

@@ -21,9 +21,9 @@ _NO_LAYER = "(no network layer)"
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A node: how many pieces of its main resource it has, and how many are in use.
+    """A node: the number of units of its main resource, and how many are in use.
 
-    used: None where pods of some namespaces could not be read. tasks: team/name of what runs on it → its pods there.
+    used: None if pods in some namespaces couldn't be read. tasks: team/name of running tasks → their pods on it.
     """
 
     node: KubernetesNode
@@ -34,14 +34,14 @@ class Leaf:
 
     @property
     def use_words(self) -> str:
-        """Return how many pieces of the main resource are in use, and of how many."""
+        """Return the units in use and the total of the main resource."""
         used = "?" if self.used is None else amount(self.used)
         return f"{used} of {amount(self.allocatable)} {self.resource.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Nodes that share a network node; level counts from 1, the widest. Below the last level stand leaves."""
+    """Nodes that share a network node; level counts from 1, the widest. Leaves are below the last level."""
 
     name: str
     level: int
@@ -57,9 +57,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a task's pods sit. shared: the nearest network node that holds all of them, None where none does.
+    """The places of a task's pods. shared: the nearest network node of all of them, None if there isn't one.
 
-    level: of that network node, 4 where one node holds all, 0 where nothing is shared.
+    level: of that network node, 4 if one node has all of them, 0 if nothing is shared.
     """
 
     task: str
@@ -110,7 +110,7 @@ def _branches(leaves: Sequence[Leaf], depth: int) -> tuple[Branch, ...]:
 
 
 def placements(observed: Observed) -> tuple[Placement, ...]:
-    """Return where each task's pods sit, those that are furthest apart first."""
+    """Return the places of each task's pods, those that are furthest apart first."""
     nodes = {node.name: node for node in observed.nodes}
     by_task: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for pod in observed.pods:

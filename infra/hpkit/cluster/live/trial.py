@@ -1,6 +1,6 @@
-"""A running platform on the simulator of Kueue's admission: what if this one ended, or that one asked for less.
+"""Simulates a running platform with changes: without one task, or with fewer pods of another.
 
-Does not: place pods. Whether nodes are near enough to each other, or free of taints, is not tried.
+It doesn't place pods: distances between nodes and taints are ignored.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ __all__ = ["Trial"]
 
 
 class Trial:
-    """The queues and tasks of a cohort as the simulator takes them up, again for each question about one task.
+    """The queues and tasks of a cohort for the simulator, created again for each question about a task.
 
-    running: what holds quota, by rank, the lowest first; tasks that could not be read are one of each queue, which has
-    no name.
+    running: tasks that hold quota, lowest rank first; tasks that couldn't be read are one unnamed task per queue.
     """
 
     def __init__(self, observed: Observed, task: Task, queue: Queue, fair_sharing: tuple[Strategy, ...] | None) -> None:
@@ -59,7 +58,7 @@ class Trial:
         ]
 
     def never(self) -> str | None:
-        """Return why a task is not admitted even if nothing else ran; None where it would be."""
+        """Return why a task isn't admitted even if nothing else ran; None if it would be."""
         if self._is_admitted(self._asked, (), ()):
             return None
         covered = {resource for _, resource in self._queue.quotas}
@@ -78,7 +77,7 @@ class Trial:
         return "the quota and borrow limit of its queue are too small for it"
 
     def runs(self, task: Task, *, without: str = "") -> bool:
-        """Return whether a task would run now, after all that wait before it, if one task less ran."""
+        """Return whether a task would run now, after all tasks that wait before it, without one running task."""
         return self._is_admitted(task, [each for uid, each in self._running.items() if uid != without], self._waiting)
 
     def preempts(self, task: Task) -> list[str] | None:
@@ -107,9 +106,9 @@ class Trial:
         return low + rest if low else 0
 
     def starts(self, now: float) -> float | None:
-        """Return when a task starts if each runs as long as it may and nothing more comes.
+        """Return when a task starts if each one runs for its maximum time and no more are submitted.
 
-        None where that hangs on tasks of which nothing says how long they run.
+        None if that depends on tasks without a maximum.
         """
         start_times: list[float] = []
 
@@ -148,9 +147,10 @@ class Trial:
         )
 
     def _flavors(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
-        """Return those that also place pods as these ask (flavorassigner, checkPodSetAndFlavorMatchForTAS).
+        """Return the flavors that can also place pods with these topology requests.
 
-        Where all flavors of a queue have a topology, pods that ask for none are placed too.
+        Source: flavorassigner, checkPodSetAndFlavorMatchForTAS. If all flavors of a queue have a topology, pods without
+        a topology request are placed too.
         """
         details, flavors = self._observed.flavors, self._selected(pods, queue)
         if all(name in details and details[name].topology for name, _ in queue.quotas):
@@ -160,7 +160,7 @@ class Trial:
 
 
 def _unread(observed: Observed, queues: Iterable[Queue], holding: Iterable[Task]) -> Iterable[Task]:
-    """Return one task for all of a queue that hold quota and could not be read: Kueue says how much of it is used."""
+    """Return one task for all unread tasks of a queue that hold quota: Kueue reports their total usage."""
     seen: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
     for each in holding:
         for (flavor, resource), used in each.holds.items():
@@ -218,9 +218,9 @@ def _units(resource: str, value: Decimal) -> int:
 
 
 def _admitted(task: Task, queue: Queue) -> Workload:
-    """Return what runs as one pod for each flavor that it holds, since only what it holds counts.
+    """Return a running task as one pod per flavor that it uses, because only its usage counts.
 
-    What its queue no longer has quota of is left out: nobody waits for it.
+    Usage without quota in its queue is omitted, because no task waits for it.
     """
     by_flavor: dict[str, dict[str, int]] = {}
     for (flavor, resource), value in task.holds.items():

@@ -1,4 +1,4 @@
-"""Why a task waits, in words: Kueue's conditions, read."""
+"""Explains as text why a task waits, from Kueue's conditions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ _WHY_DEACTIVATED: Final = {
     "MaximumExecutionTimeExceeded": "it ran longer than its label kueue.x-k8s.io/max-exec-time-seconds allows",
     "AdmissionCheck": "an admission check rejected it",
 }
-# What the message says of each; the reason goes when the task is admitted again (workload.go, "Previously: ").
+# Texts for the reasons in messages; the reason is removed when the task is admitted again (workload.go, "Previously:
+# ").
 _PREEMPTED_BY_MESSAGE: Final = {
     "due to reclamation within the cohort while borrowing": "InCohortReclaimWhileBorrowing",
     "due to reclamation within the cohort": "InCohortReclamation",
@@ -86,7 +87,7 @@ def sized(value: Decimal, resource: str) -> str:
 
 
 def _number(text: str) -> Decimal:
-    """Return a quantity of a message of Kueue's, which has each in the unit that makes it shortest: 1536Gi, 2Ti."""
+    """Return a quantity in a Kueue message, which uses the shortest unit: 1536Gi, 2Ti."""
     value = Fraction(quantity(text))
     return Decimal(value.numerator) / value.denominator
 
@@ -101,7 +102,7 @@ def waiting_reason(task: Task, queue: Queue | None, now: datetime) -> str:
 
 
 def message_words(task: Task, now: datetime) -> str:
-    """Return why a task waits by its own conditions alone."""
+    """Return why a task waits, from its own conditions only."""
     reserved = task.conditions.get("QuotaReserved")
     if reserved is not None and reserved.status:
         return "it has quota, and is waiting for its nodes to start or its pods to be placed"
@@ -114,7 +115,7 @@ def message_words(task: Task, now: datetime) -> str:
 
 
 def _undecided(task: Task, now: datetime) -> str:
-    """Return what is known of a task about which Kueue says nothing: it decides within seconds, while it runs."""
+    """Return a text about a task without a message from Kueue, which decides within seconds while it runs."""
     waits = now - task.created
     if waits < _FIRST_DECISION:
         return "Kueue hasn't evaluated it yet"
@@ -125,7 +126,7 @@ def _undecided(task: Task, now: datetime) -> str:
 
 
 def _quota_words(message: str) -> str:
-    """Return what a message says of each flavor that was tried: where it can never fit, what comes free is no help."""
+    """Return the message's reason per flavor; if a request never fits, freed quota doesn't help."""
     never: dict[str, list[str]] = {}
     for match in _TOO_LARGE.finditer(message):
         asked = _number(match["before"]) + _number(match["request"])
@@ -148,7 +149,7 @@ def _quota_words(message: str) -> str:
 
 
 def _topology_words(message: str) -> str:
-    """Return what a message says of pods that have to be close together."""
+    """Return the message's reason about pods that must be close together."""
     crowded = _CROWDED.search(message)
     if crowded:
         return (
@@ -178,13 +179,13 @@ def _last_preemption(task: Task) -> tuple[str, str] | None:
 
 
 def preemption(task: Task) -> str:
-    """Return why a task was last preempted, in words; empty where it was not."""
+    """Return why a task was last preempted as text, or ""."""
     found = _last_preemption(task)
     return "" if found is None else f"it was preempted, because {_WHY_PREEMPTED.get(*found)}"
 
 
 def eviction(task: Task) -> str:
-    """Return why a pending task was last evicted, in words; empty if it wasn't, or was preempted.
+    """Return why a pending task was last evicted as text; empty if it wasn't, or was preempted.
 
     Source: Kueue 0.19, reasons of WorkloadEvicted in workload_types.go, and reconcileNotReadyTimeout.
     """

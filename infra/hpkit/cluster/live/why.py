@@ -1,4 +1,4 @@
-"""Why a task waits, what would let it run now, and when it could run, tried on the simulator of Kueue's admission."""
+"""Explains why a task waits, what would let it run now, and when it could run, using the simulator."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Strategies = tuple[Strategy, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A task's state in words.
+    """A task's state as text.
 
-    preempted_by: the task for which it was last preempted, with its team. holders: who holds quota of the kinds that
-    it needs: team, flavor, pieces. remedies: what would let it run now, each tried on the simulator; without any,
-    outlook says why. runs_at: when it could run, as far as can be said; when says it, or why it cannot be said.
+    preempted_by: the task for which it was last preempted, with its team. holders: teams that hold the quota that it
+    needs: team, flavor, amount. remedies: changes that would let it run now, each simulated; without any, outlook
+    explains why. runs_at: when it could run, if known; when: that as text, or why it isn't known.
     """
 
     task: Task
@@ -53,7 +53,7 @@ class Explanation:
 
 
 def find_task(observed: Observed, name: str, team: str | None) -> Task:
-    """Return the task that a person means: by the name of its job or its Workload, the newest where several match.
+    """Return the task with the name of a job or a Workload, the newest if several match.
 
     Raises SelectionError if no task or tasks of several teams match, and ToolError if tasks could not be read.
     """
@@ -90,7 +90,7 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
 
 
 def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Explanation:
-    """Return why a task waits, who holds what it needs, what would let it run now, and when it could run."""
+    """Return why a task waits, which teams hold its quota, what would let it run now, and when it could run."""
     queue = next((each for each in observed.queues if each.name == task.queue), None)
     preemptors = _preempted_by(observed, task)
     if task.state != "pending":
@@ -169,7 +169,7 @@ def _not_waiting(observed: Observed, task: Task) -> str:
 
 
 def _pods_words(observed: Observed, task: Task) -> str:
-    """Return what keeps the pods of an admitted task from running, empty where nothing is known to."""
+    """Return what prevents the pods of an admitted task from running, or ""."""
     if not observed.sees(task.namespace, "pods"):
         return ""
     mine = [pod for pod in observed.pods if (pod.namespace, pod.task) == (task.namespace, task.name)]
@@ -183,7 +183,7 @@ def _pods_words(observed: Observed, task: Task) -> str:
 
 
 def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
-    """Return who holds what a task needs, those that hold most first."""
+    """Return which teams hold a task's quota, those that hold most first."""
     teams = {each.name: each.team or "idle capacity" for each in observed.queues if each.cohort == queue.cohort}
     # A task that waits for accelerators doesn't wait for CPUs.
     scarce = task.requests.keys() - {"cpu", "memory"} or task.requests.keys()
@@ -230,7 +230,7 @@ def _fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[st
 
 
 def _when(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
-    """Return when a task could run if nothing more came, and the words for it; or why that cannot be said."""
+    """Return when a task could run if no more are submitted, and a text; or why that isn't known."""
     starts = trial.starts(observed.time.timestamp())
     if starts is not None:
         when = datetime.fromtimestamp(starts, tz=UTC)

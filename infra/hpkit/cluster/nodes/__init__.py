@@ -1,1 +1,1 @@
-"""Operations on single nodes: which are meant, what runs there, drained, and handed to the service."""
+"""Operations on single nodes: selection, draining, and requests to the service."""

@@ -1,7 +1,7 @@
-"""Drains nodes: cordoned first, then each pod is evicted, as far as PodDisruptionBudgets let it go.
+"""Drains nodes: cordons them, then evicts each pod, as far as PodDisruptionBudgets allow.
 
-The rules are those of `kubectl drain`: pods of DaemonSets and of the node itself stay, and a pod that no controller
-would make again needs `force`. Source: Kubernetes documentation, "Safely Drain a Node" and "API-initiated Eviction".
+The rules are those of `kubectl drain`: pods of DaemonSets and of the node itself stay, and a pod without a controller
+needs `force`. Source: Kubernetes documentation, "Safely Drain a Node" and "API-initiated Eviction".
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ Document = Mapping[str, Any]
 
 
 class Clock(Protocol):
-    """What waiting needs of `time`."""
+    """The functions of `time` that waiting needs."""
 
     def monotonic(self) -> float:
         """Return seconds that only grow."""
 
     def sleep(self, seconds: float, /) -> None:
-        """Let time pass."""
+        """Wait for some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
     """How nodes are drained.
 
-    grace: seconds that each pod has to end, None for its own. force: also pods that nothing makes again, and once
-    timeout (seconds) is over, those that a budget keeps. unresponsive: nodes whose kubelet ends no pod any more; there
-    nobody waits for one to be gone.
+    grace: seconds that each pod has to stop, None for its own. force: also evict pods without a controller and, after
+    timeout (seconds), those that a budget blocks. unresponsive: nodes whose kubelet doesn't stop pods any more, so the
+    drain doesn't wait there.
     """
 
     grace: int | None = None
@@ -53,7 +53,7 @@ class Drain:
 
 @dataclass(slots=True)
 class DrainedPods:
-    """What a drain did: pods that were evicted, those that were deleted against a budget, nodes that it cordoned."""
+    """The result of a drain: evicted pods, pods deleted against a budget, and cordoned nodes."""
 
     evicted: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
@@ -61,7 +61,7 @@ class DrainedPods:
 
 
 def cordon(api: Kubernetes, node: str, *, unschedulable: bool) -> bool:
-    """Let no more pods onto a node, or let them again; return whether that changed it. A node that is gone is not."""
+    """Cordon or uncordon a node; return whether that changed it. A missing node isn't changed."""
     try:
         before = api.get(f"/api/v1/nodes/{node}")
     except ApiException as error:

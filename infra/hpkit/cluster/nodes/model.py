@@ -1,4 +1,4 @@
-"""A node as the service and the API server have it, and what stands against an operation on it. Pure."""
+"""A node in the service and the API server, and reasons against an operation on it. No side effects."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _CHANGING: Final = ("Pending", "ShuttingDown", "SystemUpdating")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An instance, the node that it registered as (None before it did), and the pods there, DaemonSets' left out.
+    """An instance, its node name (None before it registers), and its pods, without those of DaemonSets.
 
-    tasks: team/name of what Kueue admitted → its pods on the node. pods_read: whether pods of all namespaces were read,
-    so that no others run there; registration_read: whether node is known.
+    tasks: team/name of admitted tasks → their pods on the node. pods_read: whether pods in all namespaces were read, so
+    that no others run there; registration_read: whether node is known.
     """
 
     instance: ClusterNode
@@ -52,7 +52,7 @@ class Node:
 
     @property
     def ready(self) -> bool:
-        """Return whether the kubelet says that it is well."""
+        """Return whether the kubelet reports the node as ready."""
         return self.node is not None and self.node.ready
 
     @property
@@ -105,7 +105,7 @@ def choose(nodes: Sequence[Node], wanted_names: Iterable[str]) -> tuple[Node, ..
 
 
 def objections(observed: Observed, plan: Plan, verb: Verb, chosen: Sequence[Node]) -> Iterator[str]:
-    """Yield why the service would refuse an operation, or why it would not last, each with what to do."""
+    """Yield why the service would reject an operation, or why it wouldn't last, each with a fix."""
     platform = observed.platform
     if platform is None:
         return

@@ -28,14 +28,14 @@ _METHODS: Final[Mapping[Verb, str]] = {
 }
 _PAGE: Final = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
-# A reboot that is over between two looks is not seen; so long after the call a node that runs has rebooted.
+# A reboot between two polls isn't noticed; after this time, a running node counts as rebooted.
 _SETTLED_SECONDS: Final = 30.0
 _OTHERS: Final = ("Running", "Failure", "NotFound")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the service took, and what it refused: instance id → why."""
+    """What the service accepted, and what it rejected: instance ID → reason."""
 
     taken: tuple[str, ...]
     refused: Mapping[str, str]
@@ -43,16 +43,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How many nodes an update of the software takes at a time."""
+    """How many nodes an update of the software replaces at a time."""
 
     type: str
     value: int
 
 
 def hand_over(session: Session, cluster: str, verb: Verb, ids: Sequence[str]) -> Outcome:
-    """Ask the service for an operation on instances, in as many requests as its limit takes.
+    """Request an operation on instances, in as many requests as the limit requires.
 
-    Raises ToolError where a request fails as a whole; it says what earlier ones had done.
+    Raises ToolError if a request fails as a whole, with the results of earlier ones.
     """
     client = session.client("sagemaker")
     accepted_ids: list[str] = []
@@ -89,7 +89,7 @@ def update_software(
     release: str | None = None,
     batch: Batch | None = None,
 ) -> None:
-    """Ask the service to bring instance groups to an AMI release, by default its newest; raises ToolError."""
+    """Request an update of instance groups to an AMI release, by default the newest. Raises ToolError."""
     entry: dict[str, Any] = {} if release is None else {"ImageReleaseVersion": release}
     request: dict[str, Any] = {
         "ClusterName": cluster,
@@ -128,10 +128,10 @@ def follow(
     timeout: float,
     say: Callable[[str], None],
 ) -> None:
-    """Say each change of status of nodes until the operation on them is over.
+    """Report each change of nodes' status until the operation on them is done.
 
-    look returns what `statuses` does; wanted is group → how many nodes must run at the end, of a replacement. Raises
-    ToolError where a node fails, or timeout (seconds) is over.
+    look returns what `statuses` does; wanted is group → how many nodes must run at the end of a replacement. Raises
+    ToolError if a node fails, or after timeout (seconds).
     """
     begun, pause = clock.monotonic(), _FIRST_PAUSE
     reported: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The stack file after nodes were deleted: each group's count, changed where it stands. Pure."""
+"""The stack file after nodes were deleted, with each group's count changed in place. No side effects."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def count_paths(document: Document, environment: str) -> dict[str, Path]:
 
 
 def with_counts(text: str, document: Document, environment: str, counts: Mapping[str, int], *, file: str) -> str:
-    """Return the file's text with other counts of groups; a group that the file does not have is left out.
+    """Return the file's text with other counts of groups; groups that aren't in the file are skipped.
 
-    Raises InputError where a count cannot be changed alone.
+    Raises InputError if a count can't be changed separately.
     """
     return edited(text, document, _values(document, environment, counts), file=file)
 
 
 def counted(document: Document, environment: str, counts: Mapping[str, int]) -> Document:
-    """Return what the file says with other counts of groups, be they shared by an anchor or not."""
+    """Return the file's data with other counts of groups, whether an anchor shares them or not."""
     return replace(document, data=with_values(document.data, _values(document, environment, counts)))
 
 

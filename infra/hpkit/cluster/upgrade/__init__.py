@@ -1,1 +1,1 @@
-"""What of a platform is behind, and the steps that bring it up, each as a change of the stack file."""
+"""Finds outdated parts of a platform, and the upgrade steps, each as a change of the stack file."""

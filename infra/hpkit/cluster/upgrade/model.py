@@ -1,4 +1,4 @@
-"""What runs, what is offered, and the steps between. Pure."""
+"""Running versions, offered versions, and the steps between them. No side effects."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Running", "Step", "UpgradePlan"]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs: `kubernetes` and add-ons by version; nodes by (group, AMI release, how that compares) → how many.
+    """Running versions: `kubernetes` and add-ons; nodes by (group, AMI release, comparison) → number.
 
-    offered: (add-on, Kubernetes version) → what EKS lists. known: whether a platform was asked, not the file alone.
+    offered: (add-on, Kubernetes version) → EKS's versions. known: whether a platform was read, not only the file.
     """
 
     kubernetes: str
@@ -27,9 +27,9 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do, after those before it.
+    """One step, after the previous ones.
 
-    edits: path in the stack file → its new text. commands: what is run, in order. reads: what must be read first.
+    edits: path in the stack file → its new text. commands: commands to run, in order. reads: what to read first.
     """
 
     title: str
@@ -41,9 +41,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class UpgradePlan:
-    """What is behind, as sentences, and the steps, in order.
+    """Outdated parts as sentences, and the steps, in order.
 
-    blocked: what keeps any from being made; notes: what isn't behind, and will be before long.
+    blocked: why no step is possible; notes: parts that will be outdated soon.
     """
 
     behind: tuple[str, ...]

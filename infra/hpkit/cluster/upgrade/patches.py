@@ -1,4 +1,4 @@
-"""Each step as a change of the stack file, on top of those before it, and what that would do. Pure."""
+"""Each step as a change of the stack file on top of the previous ones, and its effect. No side effects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = Callable[[Plan], Recorded]
 
 @dataclass(frozen=True, slots=True)
 class PatchedStep:
-    """A step, its patch (a unified diff, empty where the file stays), what it changes, and what is in its way."""
+    """A step, its patch (a unified diff, empty if the file doesn't change), its changes, and what blocks it."""
 
     step: Step
     patch: str
@@ -32,9 +32,9 @@ class PatchedStep:
 def patched(
     text: str, plan: Plan, steps: Sequence[Step], *, file: str, record: Record | None, read: Read
 ) -> Iterator[PatchedStep]:
-    """Yield the steps with their patches; record, where given, returns what a plan registers.
+    """Yield the steps with their patches; record, if given, returns what a plan registers.
 
-    read: turns a text of the stack file into a document, together with the files that it names.
+    read: turns a text of the stack file into a document, together with the files that it refers to.
     """
     before = None if record is None else record(plan)
     for step in steps:

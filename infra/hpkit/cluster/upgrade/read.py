@@ -18,7 +18,7 @@ __all__ = ["offered_addons", "running_of"]
 
 
 def running_of(observed: Observed, offered: Mapping[tuple[str, str], OfferedAddon]) -> Running:
-    """Return what a platform runs; its platform must have been read."""
+    """Return the versions that a platform runs; its AWS data must have been read."""
     platform = observed.platform
     if platform is None:
         return Running("")
@@ -30,7 +30,7 @@ def running_of(observed: Observed, offered: Mapping[tuple[str, str], OfferedAddo
 def offered_addons(
     session: Session, names: Sequence[str], versions: Sequence[str]
 ) -> tuple[dict[tuple[str, str], OfferedAddon], list[str]]:
-    """Return (add-on, Kubernetes version) → what EKS lists, and the sentences of what could not be asked."""
+    """Return (add-on, Kubernetes version) → EKS's versions, and sentences about failed calls."""
     calls = {
         (name, version): ApiCall("eks", "DescribeAddonVersions", {"addonName": name, "kubernetesVersion": version})
         for name in names

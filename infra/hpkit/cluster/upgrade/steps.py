@@ -1,4 +1,4 @@
-"""From what runs to the steps of its upgrade: one minor version at a time, add-ons around it, nodes after it. Pure.
+"""The upgrade steps from running versions: one minor version at a time, with add-ons, then nodes. No side effects.
 
 Sources:
 - EKS user guide, "Update existing cluster to new Kubernetes version": one minor version at a time. Add-ons that support
@@ -31,10 +31,10 @@ _SOON_DAYS: Final = 180
 
 
 def versions_between(current: str, target: str | None, today: datetime.date) -> tuple[str, ...]:
-    """Return the minor versions to go through, the target last; none where nothing newer is asked or offered.
+    """Return the minor versions on the way, the target last; empty if nothing newer is requested or offered.
 
-    Without a target it is the newest that HyperPod offers and EKS supports on the day. Raises SelectionError for a
-    target that HyperPod does not offer, or that is older than what runs.
+    By default, the target is the newest version that HyperPod offers and EKS supports on that date. Raises
+    SelectionError for a target that HyperPod doesn't offer, or that is older than the running version.
     """
     offered = [each for each in kubernetes_versions() if _order(each) > _order(current)]
     if target is None:
@@ -52,9 +52,9 @@ def versions_between(current: str, target: str | None, today: datetime.date) -> 
 
 
 def plan_upgrade(plan: Plan, running: Running, versions: tuple[str, ...], today: datetime.date) -> UpgradePlan:
-    """Return what is behind and the steps to the last of versions; plan is that of the stack file as it is."""
+    """Return outdated parts and the steps to the last of versions; plan is that of the current stack file."""
     written = _written_versions(plan)
-    # Of an existing cluster, the stack has no more than the task governance add-on.
+    # For an existing cluster, the stack has at most the task governance add-on.
     versions = () if plan.spec.cluster.existing else versions
     blocked = tuple(_blocked(plan, running))
     steps = list(_through(plan, running, written, versions))
@@ -199,7 +199,7 @@ def _kubernetes(plan: Plan, running: Running, written: dict[str, str], version: 
 
 
 def _addon_steps(plan: Plan, running: Running, written: dict[str, str], version: str) -> Iterator[Step]:
-    """Yield the step that brings add-ons with a version in the file to the newest of a Kubernetes version."""
+    """Yield the step that updates add-ons with a version in the file to the newest for a Kubernetes version."""
     edits: dict[Path, str] = {}
     for name, current in written.items():
         offered = running.offered.get((name, version))
@@ -235,7 +235,7 @@ def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
 
 
 def _written_versions(plan: Plan) -> dict[str, str]:
-    """Return the versions that the file itself says; those that hpkit pins follow Kubernetes by themselves."""
+    """Return the versions that the file itself sets; hpkit's pins follow Kubernetes automatically."""
     return {name: addon.version for name, addon in plan.spec.addons.items() if addon.version is not None}
 
 

@@ -1,4 +1,4 @@
-"""A live cluster as inputs and state: what is compared, what the engine keeps."""
+"""A live cluster as inputs and state: what is compared, and what the engine keeps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
 
 def live_inputs(spec: Field, document: Document) -> Props:
-    """Return what DescribeCluster says, as inputs: what is desired counts, not what is there already."""
+    """Return DescribeCluster's response as inputs: the desired counts, not the current ones."""
     desired = dict(document)
     for member in GROUPS:
         api = member[:1].upper() + member[1:]
@@ -38,7 +38,7 @@ def live_inputs(spec: Field, document: Document) -> Props:
     if shared:
         desired["RestrictedInstanceGroupsConfig"] = {"SharedEnvironmentConfig": _desired_environment(shared)}
     if document.get("AutoScaling", {}).get("Status") == "Failed":
-        # Asked for and not there: to the program that is a difference, which the next run fixes.
+        # Requested but missing: this is a difference, which the next run fixes.
         desired["AutoScaling"] = {**document["AutoScaling"], "Mode": "Disable"}
     return {name: value for name, value in from_api(spec, desired).items() if value != []}
 
@@ -79,7 +79,7 @@ def _desired_environment(details: Document) -> Document:
 def to_state(
     spec: Field, document: Document, live: Props, inputs: Props, *, managed: list[str], failed: bool
 ) -> ResourceState:
-    """Return what is live in the form of the inputs; without inputs it is an import."""
+    """Return live values in the inputs' form; without inputs, it's an import."""
     projected = project(spec, inputs or None, {**live, **_declared_parts(spec, live, inputs)} if inputs else live)
     extra = {
         "clusterArn": document["ClusterArn"],
@@ -90,7 +90,8 @@ def to_state(
         "creationFailed": True if failed else None,
     }
     state = {**projected, **{name: value for name, value in extra.items() if value is not None}}
-    # The program may have given a group more subnets than it can take: state says what is, inputs what was asked for.
+    # The program might have given a group more subnets than it can use: state has the real ones, inputs the requested
+    # ones.
     return ResourceState(
         str(document["ClusterArn"]),
         state,
@@ -104,7 +105,7 @@ def group_names(inputs: Props) -> list[str]:
 
 
 def first_stated(spec: Field, old: Props, new: Props) -> dict[str, Props]:
-    """Return what groups that exist are given now and not before, by name, as far as its default is undisclosed."""
+    """Return newly set values of existing groups, by name, for settings with an undisclosed default."""
     before, stated = _named_groups(old), {}
     for member in GROUPS:
         undisclosed = [each.name for each in (spec.by_name[member].item or spec).members if each.undisclosed]
@@ -116,7 +117,7 @@ def first_stated(spec: Field, old: Props, new: Props) -> dict[str, Props]:
 
 
 def with_live_values(inputs: Props, live: Props, stated: dict[str, Props]) -> Props:
-    """Return the inputs with what the service reports of the values that are stated for the first time."""
+    """Return the inputs with the service's values of newly set settings."""
     groups = _named_groups(live)
 
     def filled(group: Any) -> Any:
@@ -144,14 +145,14 @@ def without_autoscaled_counts(inputs: Props, new: Props) -> Props:
 
 
 def without_added_subnets(inputs: Props, live: Props) -> Props:
-    """Leave out the subnets that were only added to live groups: the API takes them on new groups alone."""
+    """Omit subnets that were only added to live groups: the API accepts them only for new groups."""
     return _replace_subnets(inputs, _overrides(live), _groups_with_added(inputs, live))
 
 
 def without_inherited_network(inputs: Props, live: Props | None = None) -> Props:
-    """Leave out the network of groups that name the cluster's own: to the API that is the same as none.
+    """Omit the network of groups that state the cluster's own: for the API, that is the same as none.
 
-    With live, groups that exist keep what they have there, and new ones what they state: the API takes no change of it.
+    With live, existing groups keep their networks, and new ones get theirs: the API rejects changes.
     """
     own = _network(inputs.get("vpcConfig"))
     live_overrides, exist = _overrides(live or {}), group_names(live or {})
@@ -176,7 +177,7 @@ def without_inherited_network(inputs: Props, live: Props | None = None) -> Props
 
 
 def _network(config: Any) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return subnets and security groups, which have no order; None for what is not known yet."""
+    """Return subnets and security groups, which have no order; None if they aren't known yet."""
     lists = [config.get(name) for name in ("subnets", "securityGroupIds")] if isinstance(config, dict) else [None]
     if not all(isinstance(ids, list) and all(isinstance(each, str) for each in ids) for ids in lists):
         return None
@@ -184,7 +185,7 @@ def _network(config: Any) -> tuple[frozenset[str], frozenset[str]] | None:
 
 
 def groups_with_added_subnets(old: Props, new: Props, live: Props) -> list[str]:
-    """Return the live groups that are now given more subnets than before."""
+    """Return the live groups that now get more subnets than before."""
     before, after = _overrides(old), _overrides(new)
     return sorted(
         name
@@ -194,7 +195,7 @@ def groups_with_added_subnets(old: Props, new: Props, live: Props) -> list[str]:
 
 
 def _groups_with_added(inputs: Props, live: Props) -> set[str]:
-    """Return the groups that have all their live subnets and more; some of the more may not be known yet."""
+    """Return the groups that have all their live subnets and more; some of them might not be known yet."""
     live_overrides = _overrides(live)
     return {
         name
@@ -206,7 +207,7 @@ def _groups_with_added(inputs: Props, live: Props) -> set[str]:
 
 
 def _overrides(inputs: Props) -> dict[str, Props]:
-    """Return the network of each group with a separate one; values that aren't known yet are left out."""
+    """Return the network of each group with a separate one, without values that aren't known yet."""
     return {
         name: override
         for name, group in _named_groups(inputs).items()
@@ -252,6 +253,6 @@ def _declared_parts(spec: Field, live: Props, inputs: Props) -> Props:
         if name in declared:
             count = declared[name]["instanceCount"] if name in autoscaled else group["instanceCount"]
             groups.append({**group, "instanceCount": count})
-    # What the API does not have is live as it was declared.
+    # What the API doesn't have is live as declared.
     own = {member.name: inputs[member.name] for member in spec.members if not member.api and member.name in inputs}
     return {"instanceGroups": groups, **own}

@@ -57,12 +57,12 @@ class ClusterHandler(Handler):
     """Handler of hyperpod:index:Cluster."""
 
     name: ClassVar[str] = "Cluster"
-    seconds: ClassVar[float] = 3 * 3600.0  # MinInstanceCount alone may take three hours
+    seconds: ClassVar[float] = 3 * 3600.0  # MinInstanceCount alone can take three hours
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
-        """Compare; counts that Karpenter moves, or that are live already, are no difference.
+        """Compare; counts that Karpenter changes, or that are already live, are no difference.
 
-        What the API refuses, or what must not go, is an error.
+        Changes that the API rejects, and losses that aren't allowed, are errors.
         """
         self._declare(str(state.get("clusterArn", "")), new)
         old = self._with_undisclosed(old, new, state)
@@ -91,13 +91,16 @@ class ClusterHandler(Handler):
         return difference
 
     def _with_undisclosed(self, old: Props, new: Props, state: Props) -> Props:
-        """Return the old inputs with what the service reports of values whose defaults it doesn't document."""
+        """Return the old inputs with the service's values of settings whose defaults it doesn't document."""
         stated = first_stated(self.spec, old, new)
         document = self._described(state) if stated else None
         return with_live_values(old, live_inputs(self.spec, document), stated) if document else old
 
     def _is_live(self, found: ResourceDiff, new: Props, state: Props) -> bool:
-        """Return whether nothing but counts differs, and the cluster has them: nodes were deleted, and written so."""
+        """Return whether only counts differ, and the cluster already has them.
+
+        Nodes were deleted, and the file changed.
+        """
         if state.get("creationFailed") or not all(each.path.endswith(".instanceCount") for each in found.changes):
             return False
         document = self._described(state)
@@ -108,7 +111,7 @@ class ClusterHandler(Handler):
         return not update.body and not update.waits_for
 
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
-        """Say which groups stay out of added subnets, what goes as allowed, and what is allowed in vain."""
+        """Report groups that don't use added subnets, allowed losses, and unused allowances."""
         warnings = [
             f"Instance group {name} keeps its subnets: the API can't add subnets. Only new groups use new zones."
             for name in groups_with_added_subnets(old, new, state)
@@ -129,7 +132,7 @@ class ClusterHandler(Handler):
         return [*warnings, *protection.unused_allowances(new, removed, replaced=replaced)]
 
     def _may_replace(self, new: Props) -> bool:
-        """Return whether it may be replaced; the provider's setting holds too where the engine asks with old inputs."""
+        """Return whether it may be replaced; the provider's setting also counts if the engine passes old inputs."""
         return new.get("allowReplace") is True or self.clients.allow_replace
 
     def _replacement(self, found: ResourceDiff, old: Props, new: Props, state: Props) -> str:
@@ -148,7 +151,7 @@ class ClusterHandler(Handler):
         return sorted({str(entry["ComputeQuotaTarget"]["TeamName"]) for entry in entries})
 
     def _removed_with_instances(self, old: Props, new: Props, state: Props) -> list[protection.RemovedGroup]:
-        """Return the groups that a change deletes with instances; the service is asked only if a group is removed."""
+        """Return the groups that a change deletes with instances; the service is called only if a group is removed."""
         removed = protection.removed_groups(old, new, state)
         if not removed or not state.get("clusterArn"):
             return []
@@ -178,7 +181,7 @@ class ClusterHandler(Handler):
         return self._keeping_state(task, arn, inputs, work, managed=managed, creating=True)
 
     def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
-        """Return it as it is; groups nobody declared are reported, at import they are taken over."""
+        """Return the live state; undeclared groups are reported, or taken over at import."""
         document = LiveCluster(self.api, task, resource_id).describe()
         if document is None:
             return None
@@ -204,7 +207,7 @@ class ClusterHandler(Handler):
         return {"clusterArn": str(document["ClusterArn"]), **live_inputs(self.spec, document)}
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Send what differs from what is live, and see it through."""
+        """Send differences from the live state, and wait until they are done."""
         self._declare(resource_id, new)
         require_training_plans(self.api, task, old, new)
         known = {*state.get("managedInstanceGroups", group_names(old)), *group_names(new)}
@@ -233,7 +236,7 @@ class ClusterHandler(Handler):
             raise live.failure(document)
 
     def _declare(self, arn: str, new: Props) -> None:
-        """Tell those who delete groups which ones the program has; a preview may not know, and deletes none."""
+        """Record which groups the program has, for deletions of groups; a preview might not know, and deletes none."""
         if arn and not has_unknown([new.get(member) for member in GROUPS]):
             self.clients.declared_groups.declare(arn, group_names(new))
 
@@ -245,7 +248,7 @@ class ClusterHandler(Handler):
             existing = self._existing(task, inputs)
             if existing is not None:
                 if tries == 0:
-                    # What is there at a later look is what this run sent, with an answer that was lost.
+                    # What a later poll finds was sent by this run, and the response was lost.
                     require_own(self.api, task, existing, inputs, name=self.name)
                 return str(existing["ClusterArn"])
             if tries == 0:
@@ -257,7 +260,7 @@ class ClusterHandler(Handler):
         raise AssertionError  # pragma: no cover - delays never end
 
     def _existing(self, task: Task, inputs: Props) -> Document | None:
-        """Return a cluster of that name if it is the one meant; else say what is in the way."""
+        """Return a cluster with that name if it's this program's; otherwise report the conflict."""
         document = LiveCluster(self.api, task, inputs["clusterName"]).describe()
         if document is not None and document["ClusterStatus"] == "Deleting":
             document = LiveCluster(self.api, task, str(document["ClusterArn"])).settle()
@@ -303,7 +306,7 @@ class ClusterHandler(Handler):
             if after is not None and has_failed(after):
                 raise cluster.failure(after)
             if not update.waits_for:
-                old = new  # what is newly stated was sent; from here on only live differences count
+                old = new  # newly set values were sent; from here on, only live differences count
         raise ChangeFailedError(
             f"Cluster {arn} doesn't apply some changes: {sorted(update.body)} still differ after every update."
         )
@@ -311,7 +314,10 @@ class ClusterHandler(Handler):
     def _await_nodes(
         self, cluster: LiveCluster, inputs: Props, *, managed: list[str], removed: list[str]
     ) -> ResourceState:
-        """Wait for nodes within reason: continuous provisioning accepts part of the capacity and goes on asking."""
+        """Wait for nodes for a limited time.
+
+        Continuous provisioning accepts part of the capacity and keeps requesting the rest.
+        """
         task = cluster.task
         autoscaled = [*inputs.get("autoscaledInstanceGroups", []), *removed]
         deadline = time.monotonic() + self.clients.node_wait
@@ -351,13 +357,13 @@ class ClusterHandler(Handler):
         managed: list[str],
         creating: bool,
     ) -> ResourceState:
-        """Run; whatever ends it early leaves the true state with the engine."""
+        """Run; if it ends early, the engine keeps the real state."""
         try:
             return work()
         except PluginError as error:
             state: Props = {**inputs, "clusterArn": arn, "clusterStatus": "Unknown", "managedInstanceGroups": managed}
             try:
-                # The time is up or the run is cancelled: one last call needs a separate time limit.
+                # The time is up or the run is canceled: one last call needs a separate time limit.
                 document = LiveCluster(self.api, Task(task.urn, 20.0, threading.Event(), task.log), arn).describe()
             except PluginError:
                 document = None

@@ -33,7 +33,7 @@ class LiveCluster:
     name: str
 
     def describe(self) -> Document | None:
-        """Return what DescribeCluster says; None when there is no such cluster."""
+        """Return DescribeCluster's response; None if the cluster doesn't exist."""
         return self.api.find(self.task, "describe_cluster", ClusterName=self.name)
 
     def settle(self) -> Document | None:
@@ -55,7 +55,7 @@ class LiveCluster:
             return self.api.raw(self.task, operation, **params)
         except (ClientError, BotoCoreError) as error:
             kind = classify(error)
-            # Deep health checks take hours: what waits for them waits as long as its time-out lets it.
+            # Deep health checks take hours: operations that need them wait until their time-out.
             if kind not in _RETRIED | also_retried or (tries >= CONFLICT_RETRIES and kind != "health check running"):
                 raise refused(operation_name(operation), error) from None
             return None
@@ -65,7 +65,7 @@ class LiveCluster:
         return self.send("update_cluster", {"ClusterName": self.name, **request}, tries=tries) is not None
 
     def failure(self, document: Document) -> ChangeFailedError:
-        """Say why it failed: the service's reason, and the last events of the cluster."""
+        """Return why it failed: the service's reason, and the cluster's last events."""
         reason = document.get("FailureMessage") or document.get("AutoScaling", {}).get("FailureMessage")
         return self.failure_with_events(
             f"Cluster {document['ClusterName']!r} is {document['ClusterStatus']}: {reason or 'no reason given'}",
@@ -90,7 +90,7 @@ class LiveCluster:
 
 
 def has_failed(document: Document) -> bool:
-    """Whether the cluster or its autoscaler failed."""
+    """Return whether the cluster or its autoscaler failed."""
     return (
         classify_status(document["ClusterStatus"]) == "failed"
         or document.get("AutoScaling", {}).get("Status") == "Failed"

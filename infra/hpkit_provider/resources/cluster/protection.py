@@ -1,6 +1,6 @@
-"""What of a cluster must not go by accident: the cluster itself, groups with instances, subnets of groups that stay.
+"""Prevents losses in a cluster: the cluster itself, groups with instances, subnets of groups that stay.
 
-Nothing here knows why something goes: whatever is lost is compared with what the state and the service say is there.
+The cause doesn't matter: what is lost is compared with the state and the service.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class RemovedGroup:
 
     @property
     def text(self) -> str:
-        """Name, count and instance type, as messages say them."""
+        """Return name, count and instance type, for messages."""
         return f"{self.name} ({'?' if self.count is None else self.count} × {self.types or 'unknown type'})"
 
 
 def removed_groups(old: Props, new: Props, state: Props) -> list[RemovedGroup]:
-    """Return the groups that a change deletes, with the counts of the state; none while names are not known.
+    """Return the groups that a change deletes, with the state's counts; empty while names aren't known.
 
-    Groups of Karpenter's have no count there; those that an earlier run began to delete have no entry at all.
+    Karpenter's groups have no count there; groups that an earlier run began to delete have no entry at all.
     """
     if any(is_unknown(new.get(member)) for member in GROUPS) or has_unknown(list(_named(new))):
         return []
@@ -64,7 +64,10 @@ def removed_groups(old: Props, new: Props, state: Props) -> list[RemovedGroup]:
 
 
 def with_instances(removed: Iterable[RemovedGroup], document: Mapping[str, Any] | None) -> list[RemovedGroup]:
-    """Return those that have instances by DescribeCluster; without it (None) those that may have some by the state."""
+    """Return those that have instances by DescribeCluster.
+
+    Without it (None), those that might have some by the state.
+    """
     if document is None:
         return [group for group in removed if group.count is None or group.count > 0]
     live = {
@@ -84,9 +87,9 @@ def with_instances(removed: Iterable[RemovedGroup], document: Mapping[str, Any] 
 
 
 def lost_subnets(new: Props, state: Props) -> list[str]:
-    """List groups that stay and lose a subnet: it is replaced, since others that are not known yet are in the list.
+    """List groups that stay and lose a subnet: it's replaced, because others that aren't known yet are in the list.
 
-    The API takes other subnets on new groups alone; it would refuse this in the middle of the run.
+    The API accepts other subnets only for new groups; it would reject this in the middle of the run.
     """
     before = {name: _subnets(group) for name, group in _groups(state).items()}
     problems = []
@@ -102,7 +105,7 @@ def lost_subnets(new: Props, state: Props) -> list[str]:
 
 
 def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], teams: Iterable[str]) -> str:
-    """Say what a replacement of the cluster takes along, and how it is allowed."""
+    """Report what a replacement of the cluster deletes, and how to allow it."""
     teams = list(teams)
     going = [*(f"nodes: {each}" for each in nodes), *([f"teams: {', '.join(teams)}"] if teams else [])]
     return "\n  ".join(
@@ -119,7 +122,7 @@ def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], 
 
 
 def replacement_reasons(changes: Iterable[PropertyChange], old: Props, new: Props) -> list[str]:
-    """Say of each property that replaces what it was and what it becomes."""
+    """Report the old and new value of each property that replaces the cluster."""
     return [
         f"{change.path}: {_shown(_get_path(old, change.path))} → {_shown(_get_path(new, change.path))}"
         for change in changes
@@ -137,7 +140,7 @@ def nodes_by_group(state: Props) -> list[str]:
 
 
 def deletion_refused(groups: Iterable[RemovedGroup]) -> str:
-    """Say which groups would go with their instances, and how that is allowed."""
+    """Report which groups would be deleted with their instances, and how to allow it."""
     groups = list(groups)
     group_names = ", ".join(group.name for group in groups)
     return (
@@ -150,13 +153,13 @@ def deletion_refused(groups: Iterable[RemovedGroup]) -> str:
 
 
 def deletion_warning(groups: Iterable[RemovedGroup]) -> str:
-    """Say loudly what an allowed deletion takes along."""
+    """Warn about what an allowed deletion deletes."""
     groups = list(groups)
     return f"This change DELETES {_plural(groups)}, as allowed: {', '.join(each.text for each in groups)}."
 
 
 def unused_allowances(new: Props, removed: Iterable[RemovedGroup], *, replaced: bool) -> list[str]:
-    """Return a warning for each allowance that nothing needs; none while names are not known."""
+    """Return a warning for each unused allowance; none while names aren't known."""
     allowed, group_names = new.get("allowDeleteInstanceGroups", []), list(_named(new))
     warnings = []
     if new.get("allowReplace") is True and not replaced:
@@ -209,7 +212,7 @@ def _subnets(group: Props) -> list[Any]:
 def _get_path(inputs: Any, path: str) -> Any:
     for step in path.split("."):
         if not isinstance(inputs, dict):
-            return inputs  # all of it is not known
+            return inputs  # nothing of it is known
         inputs = inputs.get(step)
     return inputs
 

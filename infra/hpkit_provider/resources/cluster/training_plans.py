@@ -1,4 +1,4 @@
-"""Training plans are checked before CreateCluster and UpdateCluster, which only say that capacity is missing."""
+"""Checks training plans before CreateCluster and UpdateCluster, which only report missing capacity."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ __all__ = ["require_training_plans"]
 
 
 def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props) -> None:
-    """Refuse groups that need instances from a training plan that can't supply them.
+    """Reject groups that need instances from a training plan that can't supply them.
 
-    Groups without new instances are left alone: the nodes of an expired plan are AWS's to remove. If the plan can't be
-    read, AWS decides.
+    Groups without new instances aren't checked: AWS removes the nodes of an expired plan. If the plan can't be read,
+    AWS decides.
 
     Raises RefusedError with the group, the plan and its dates.
     """

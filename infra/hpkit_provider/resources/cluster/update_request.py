@@ -1,4 +1,4 @@
-"""The next UpdateCluster call of a cluster: pure comparison of inputs with what is live, without any call."""
+"""The next UpdateCluster call of a cluster: compares inputs with the live state, without any call."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _by_name(inputs: Props, member: str = "instanceGroups") -> dict[str, Props]:
 
 
 def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
-    """List changes that the API refuses on a group or cluster that exists; each says what to do instead."""
+    """List changes that the API rejects on an existing group or cluster, each with a fix."""
     if has_unknown([group.get("instanceGroupName") for member in GROUPS for group in new.get(member, [])]):
         return []
     refused = [refusal for member in GROUPS for refusal in _refused_of_groups(spec, old, new, member)]
@@ -109,7 +109,7 @@ def _known_storage(group: Props) -> list[Any]:
 
 
 def _differs(old: Any, new: Any) -> bool:
-    """Whether two values surely differ; sets of ids have no order."""
+    """Return whether two values certainly differ; sets of IDs have no order."""
     if has_unknown([old, new]):
         return False
     return bool(_sorted(old) != _sorted(new))
@@ -122,7 +122,7 @@ def _sorted(value: Any) -> Any:
 
 
 def undeclared_groups(inputs: Props, live: Props, managed: list[str]) -> list[str]:
-    """Live groups that neither the program nor an earlier run of it knows."""
+    """Return live groups that neither the program nor its earlier runs know."""
     known = {*managed, *(name for member in GROUPS for name in _by_name(inputs, member))}
     return sorted(name for member in GROUPS for name in _by_name(live, member) if name not in known)
 
@@ -135,17 +135,17 @@ def removed_autoscaled_groups(old: Props, new: Props) -> list[str]:
 def next_update(
     spec: Field, *, old: Props, new: Props, live: Props, document: Document, managed: list[str]
 ) -> UpdateRequest:
-    """Return the next UpdateCluster call: only what differs from what is live."""
+    """Return the next UpdateCluster call: only differences from the live state."""
     body: Document = {}
     old = without_inherited_network(without_added_subnets(old, live), live)
     new = without_inherited_network(without_added_subnets(new, live), live)
     scaling, mode = _autoscaling(new, document)
     if mode == "Enable" and document.get("AutoScaling", {}).get("Status") == "Failed":
-        # Asking for a mode that is set already changes nothing: let go of what failed, then enable it anew.
+        # Requesting a mode that is already set changes nothing: turn off what failed, then turn it on again.
         return UpdateRequest({"AutoScaling": {"Mode": "Disable"}}, waits_for="autoScaling")
     role = new.get("clusterRole")
     if role and role != live.get("clusterRole") and document.get("AutoScaling", {}).get("Mode") == "Enable":
-        # The role is in use: Karpenter has to let go of it first.
+        # The role is in use: Karpenter must be turned off first.
         return UpdateRequest({"AutoScaling": {"Mode": "Disable"}} if mode == "Disable" else {}, waits_for="clusterRole")
     for name in _CLUSTER_MEMBERS:
         member = spec.by_name[name]
@@ -186,7 +186,7 @@ def _autoscaling(new: Props, document: Document) -> tuple[Document | None, str]:
 
 
 def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Document]:
-    """Return the groups to send: those that are new, and those that are not as they should be."""
+    """Return the groups to send: new ones, and those that differ."""
     item = _item(member)
     before, existing = _by_name(old, member.name), _by_name(live, member.name)
     autoscaled = new.get("autoscaledInstanceGroups", [])
@@ -208,7 +208,7 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
             kept = {
                 key: value
                 for key, value in kept.items()
-                # The service may refuse even what a group has, if it's stated for the first time.
+                # The service might reject even a group's current value if it's set for the first time.
                 if not (item.by_name[key].undisclosed and key not in existing[name])
             }
             sent.append(to_api(item, kept))
@@ -216,7 +216,7 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
 
 
 def _with_group_resets(item: Field, group: Props, live: Props, old: Props) -> Props:
-    """Write out what is not stated any more, or was changed by hand, so that the service goes back to its default."""
+    """Write defaults explicitly for removed or manually changed settings, so that the service resets them."""
     dropped = {
         member.name: member.reset_to
         for member in item.members
@@ -246,7 +246,7 @@ def _item(member: Field) -> Field:
 
 
 def settled(document: Document | None) -> bool:
-    """Whether no change runs: neither on the cluster, nor on a group, nor on the autoscaler."""
+    """Return whether no change is running: on the cluster, on a group, or on the autoscaler."""
     if document is None:
         return True
     if classify_status(document["ClusterStatus"]) == "failed":

@@ -1,7 +1,7 @@
-"""What a quota reserves, as numbers: amounts of instance types that can be summed and compared.
+"""A quota's reservation as numbers: amounts of instance types that can be summed and compared.
 
-A whole instance and a fraction are separate measures, and only amounts of one measure are compared. How many
-accelerators an instance has isn't known here.
+A whole instance and a fraction are separate measures, and only amounts of one measure are compared. The number of
+accelerators per instance isn't known here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ComputeQuotaResource = Mapping[str, Any]  # an entry of ComputeQuotaResources, a
 
 
 def reserved_amounts(config: Mapping[str, Any]) -> Amounts:
-    """Return what a quota reserves by measure (configuration in API form)."""
+    """Return a quota's reservation by measure (configuration in API form)."""
     amounts: Amounts = {}
     for resource in config.get("ComputeQuotaResources", []):
         for name, value in resource.items():
@@ -58,7 +58,7 @@ def reserved_amounts(config: Mapping[str, Any]) -> Amounts:
 
 
 def with_pro_rata(amounts: Amounts, like: Amounts) -> Amounts:
-    """Complete fractions with what the service filled in: a figure that is not stated is no change."""
+    """Complete fractions with the service's values: an unset figure isn't a change."""
     types = {measure.instance_type for measure in amounts if measure.name != WHOLE}
     filled_in = {
         measure: value
@@ -94,10 +94,10 @@ def total(many: Iterable[Amounts]) -> Amounts:
 
 
 def minimum(live: Sequence[ComputeQuotaResource], new: Sequence[ComputeQuotaResource]) -> list[ComputeQuotaResource]:
-    """Return the resources halfway from `live` to `new`: what decreases has done so, and nothing has increased yet.
+    """Return the resources halfway from `live` to `new`: decreases are done, and nothing has increased yet.
 
-    A type that goes from whole instances to fractions, or back, keeps its live entry: what of it is less depends on
-    the instance type.
+    A type that changes between whole instances and fractions keeps its live entry, because its decrease depends on the
+    instance type.
     """
     new_by_key = {_key(resource): resource for resource in new}
     types = {resource["InstanceType"] for resource in new}
@@ -109,13 +109,13 @@ def minimum(live: Sequence[ComputeQuotaResource], new: Sequence[ComputeQuotaReso
 
 
 def _key(resource: ComputeQuotaResource) -> tuple[Any, ...]:
-    """Return what two entries have in common whose figures can be compared."""
+    """Return the common part of two entries with comparable figures."""
     partition = resource.get(_PARTITION, {}).get("Type")
     return resource["InstanceType"], WHOLE in resource, bool(resource.get("Accelerators")), partition
 
 
 def _smaller(resource: ComputeQuotaResource, target: ComputeQuotaResource) -> ComputeQuotaResource:
-    """Take the smaller figure of each that is stated; what is not stated follows, pro rata."""
+    """Use the smaller of each set figure; unset ones follow pro rata."""
     smaller = dict(target)
     for name, value in target.items():
         if name == _PARTITION:

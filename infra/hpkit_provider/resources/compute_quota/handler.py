@@ -1,4 +1,4 @@
-"""ComputeQuota: what a team has reserved on a cluster."""
+"""ComputeQuota: a team's reservation on a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpkit_provider.schema.field_table import from_api, to_api
 
 __all__ = ["ComputeQuotaHandler"]
 
-_LIST_MAX_AGE: Final = 0.3  # many quotas wait at once: they may share a list that is this old
+_LIST_MAX_AGE: Final = 0.3  # many quotas wait at the same time: they can share a list of this age
 
 
 class ComputeQuotaHandler(VersionedHandler):
@@ -64,11 +64,11 @@ class ComputeQuotaHandler(VersionedHandler):
         try:
             warning = self.clients.ledger.preview_warning(task, new["clusterArn"], new["name"], old=before, new=after)
         except PluginError:
-            return []  # a preview needs no access to the service; the change itself says what is wrong
+            return []  # a preview works without access to the service; the change itself reports errors
         return [warning] if warning else []
 
     def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
-        """Return it from the list of all quotas of its cluster, which one call brings to all who wait."""
+        """Return it from the list of all quotas of its cluster, which one call reads for all that wait."""
         if not inputs.get("clusterArn"):
             return self.describe(task, arn)
         quotas = self.clients.ledger.quotas(task, inputs["clusterArn"], age=task.max_age(_LIST_MAX_AGE))
@@ -110,7 +110,7 @@ class ComputeQuotaHandler(VersionedHandler):
         return inputs
 
     def _decrease(self, task: Task, *, arn: str, inputs: Props) -> None:
-        """Decrease ahead of the quota's own step, and change nothing else."""
+        """Decrease before the quota's own step, and change nothing else."""
         live = self.poll(task, arn, {})
         if live is not None:
             self._converge(task, arn, self._decreased(inputs, live), just_sent=False)
@@ -119,7 +119,7 @@ class ComputeQuotaHandler(VersionedHandler):
         self._decrease(task, arn=arn, inputs={})
 
     def _decreased(self, inputs: Props, live: Document) -> Props:
-        """Return what is live, with no larger amounts than `inputs` has."""
+        """Return the live state, limited to the amounts in `inputs`."""
         wanted = self._config(inputs).get("ComputeQuotaResources", [])
         config = live["ComputeQuotaConfig"]
         resources = minimum(config.get("ComputeQuotaResources", []), wanted)

@@ -67,7 +67,7 @@ class _Reservation:
 
 @dataclass
 class _ClusterQuotas:
-    """What is known of the quotas of one cluster."""
+    """The known state of one cluster's quotas."""
 
     listed: SingleFlight[list[dict[str, Any]]] = field(default_factory=SingleFlight)
     described: SingleFlight[dict[str, Any]] = field(default_factory=SingleFlight)
@@ -80,13 +80,16 @@ class _ClusterQuotas:
     leaving: set[str] = field(default_factory=set)
 
     def declare(self, name: str, amounts: Amounts) -> None:
-        """Take note of what the program wants, and of when the engine last named a quota."""
+        """Record the program's values, and when the engine last named a quota."""
         self.declared[name] = amounts
         self.last_declared = time.monotonic()
 
     @property
     def declaring(self) -> bool:
-        """Whether the engine is still naming quotas: more decreases may be announced, others may have started."""
+        """Return whether the engine is still naming quotas.
+
+        More decreases might be announced, others might have started.
+        """
         return time.monotonic() < self.last_declared + _DECLARING_SECONDS
 
 
@@ -102,7 +105,7 @@ class _Shortage:
 
 
 class QuotaLedger:
-    """What this process is about to change of quotas, over what is live."""
+    """The changes of quotas that this process is about to make, on top of the live state."""
 
     def __init__(
         self, api: SageMakerApi, *, patience: float = 20.0, leaving_teams: frozenset[str] = frozenset()
@@ -118,7 +121,7 @@ class QuotaLedger:
             return self._clusters.setdefault(arn, _ClusterQuotas())
 
     def quotas(self, task: Task, arn: str, *, age: float = 0.0) -> QuotaList:
-        """Return the quotas of a cluster, at most `age` seconds old; one list serves all who ask."""
+        """Return the quotas of a cluster, at most `age` seconds old; one list serves all callers."""
 
         def fetch() -> list[dict[str, Any]]:
             pages = self._api.pages(
@@ -135,7 +138,7 @@ class QuotaLedger:
         return self._cluster(arn).listed.get(fetch, not_before=time.monotonic() - age)
 
     def mark_resized(self, arn: str) -> None:
-        """Take note, at diff time, that the cluster's own counts will change: live counts limit nothing then."""
+        """Record, at diff time, that the cluster's own counts will change: live counts then limit nothing."""
         self._cluster(arn).resized = True
 
     def preview_warning(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> str | None:
@@ -143,7 +146,7 @@ class QuotaLedger:
 
         Waits a moment for the other quotas of the program, which the engine names in parallel. A live quota that isn't
         named by then will be deleted by this run, or belongs to another program. Its capacity isn't free in time,
-        unless its team is known to leave.
+        unless its team is known to be removed.
         """
         cluster = self._cluster(arn)
         cluster.declare(name, new)
@@ -163,13 +166,13 @@ class QuotaLedger:
             task.pause(_DECLARING_SECONDS / 10)
 
     def declare(self, arn: str, name: str, *, new: Amounts) -> None:
-        """Take note, at diff time, of what the program wants."""
+        """Record, at diff time, the program's values."""
         self._cluster(arn).declare(name, new)
 
     def announce(
         self, arn: str, name: str, *, old: Amounts, new: Amounts, quota_arn: str, apply: Callable[[Task], object]
     ) -> None:
-        """Take note, at diff time, of whether a quota will decrease; `apply` does so for one that waits for it."""
+        """Record, at diff time, whether a quota will decrease; `apply` decreases it for one that waits for it."""
         pending = self._cluster(arn).pending
         types = frozenset(measure.instance_type for measure in decreased(old, new))
         if types:
@@ -179,7 +182,7 @@ class QuotaLedger:
 
     @contextmanager
     def updating(self, arn: str, name: str) -> Iterator[None]:
-        """Tell those who wait for this quota to decrease that its own step is under way, and how it ended."""
+        """Notify those that wait for this quota's decrease that its own step is running, and how it ended."""
         pending = self._cluster(arn).pending
         pending.start(name)
         try:
@@ -200,15 +203,15 @@ class QuotaLedger:
     def reserve(
         self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts, empty: Callable[[Task, str], object]
     ) -> Iterator[None]:
-        """Hold capacity for a change from `old` to `new` while it runs; an increase waits until there is enough.
+        """Reserve capacity for a change from `old` to `new` while it runs; an increase waits until there is enough.
 
-        `empty` empties the quota of an ARN: that of a team that leaves.
+        `empty` empties the quota with an ARN: that of a removed team.
         """
         cluster = self._cluster(arn)
         if name not in cluster.declared:
             cluster.declare(name, new)
         if increased(old, new):
-            # Whatever it frees is free by now; two that wait must not wait for each other.
+            # What it frees is free by now; two waiting ones must not wait for each other.
             cluster.pending.complete(name)
             self._announce_leaving(task, arn, empty)
             reservation = self._await_capacity(task, arn, name, old=old, new=new)
@@ -232,7 +235,7 @@ class QuotaLedger:
         ]
 
     def _announce_leaving(self, task: Task, arn: str, empty: Callable[[Task, str], object]) -> None:
-        """Announce once what the engine never does: that the quotas of teams that leave decrease to nothing."""
+        """Announce, once, decreases that the engine never announces: quotas of removed teams decrease to nothing."""
         cluster = self._cluster(arn)
         if not self._leaving_teams:
             return
@@ -280,7 +283,7 @@ class QuotaLedger:
         cluster.pending.complete(decrease.name)
 
     def _check_patience(self, cluster: _ClusterQuotas, shortage: _Shortage, name: str, *, waited: float) -> None:
-        """Give up when no capacity can be expected any more."""
+        """Stop if no capacity can be expected any more."""
         first = cluster.pending.of_types(shortage.instance_types)
         hopeless = bool(first) and not shortage.missing and all(decrease.failure for decrease in first)
         expected = any(not decrease.failure for decrease in first)
@@ -314,7 +317,7 @@ class QuotaLedger:
 def _empty_quota(
     cluster: _ClusterQuotas, name: str, quota_arn: str, empty: Callable[[Task, str], object], task: Task
 ) -> None:
-    """Empty a quota; nobody else does, so a failure is final."""
+    """Empty a quota; no other step does, so a failure is final."""
     try:
         empty(task, quota_arn)
     except PluginError as error:
@@ -325,7 +328,7 @@ def _empty_quota(
 def _try_reserve(
     cluster: _ClusterQuotas, quotas: QuotaList, name: str, *, old: Amounts, new: Amounts, capacity: dict[str, int]
 ) -> _Reservation | _Shortage:
-    """Reserve the capacity if it is there; else say what it waits for."""
+    """Reserve the capacity if it's free; otherwise return what it waits for."""
     with cluster.lock:
         used = _used_by_others(cluster, quotas, name)
         missing = missing_instances(used, new, old=old, capacity=capacity)
@@ -345,7 +348,7 @@ def _try_reserve(
 
 
 def _may_be_announced(cluster: _ClusterQuotas, quotas: QuotaList) -> bool:
-    """Whether the decrease of a live quota may still be announced."""
+    """Return whether the decrease of a live quota might still be announced."""
     return cluster.declaring and any(entry["Name"] not in cluster.declared for entry in quotas.value)
 
 
@@ -354,7 +357,7 @@ def _live_amounts(quotas: QuotaList) -> dict[str, Amounts]:
 
 
 def _used_by_others(cluster: _ClusterQuotas, quotas: QuotaList, name: str) -> Amounts:
-    """Count what others than the named one hold, changes under way counted at their larger end."""
+    """Count what other quotas hold, with running changes at their larger end."""
     live = _live_amounts(quotas)
     for key, reservation in list(cluster.reservations.items()):
         if reservation.finished is not None and reservation.finished < quotas.started:

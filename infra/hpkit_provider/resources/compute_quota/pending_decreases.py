@@ -1,8 +1,8 @@
 """Quotas that a run is going to decrease, announced by the engine's diffs before any change begins.
 
-The engine runs only a few changes at once (`pulumi up --parallel`), in any order. Increases may occupy every slot while
-the decreases that would free capacity for them wait for one. An increase that waits may therefore carry a decrease out
-itself; the quota's regular step then finds it done.
+The engine runs only a few changes at once (`pulumi up --parallel`), in any order. Increases can occupy every slot while
+the decreases that would free capacity for them wait for one. So a waiting increase can carry out a decrease itself; the
+quota's regular step then finds it done.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class PendingDecreases:
         self._pending: dict[str, PendingDecrease] = {}
 
     def announce(self, decrease: PendingDecrease) -> None:
-        """Take note of a decrease; what was known of that quota is out of date."""
+        """Record a decrease; earlier data about that quota is outdated."""
         with self._lock:
             self._pending[decrease.name] = decrease
 
     def start(self, name: str) -> None:
-        """Record that the quota's own step is under way: nobody else needs to do it."""
+        """Record that the quota's own step is running, so that no other does it."""
         with self._lock:
             if name in self._pending:
                 self._pending[name].started = True

@@ -1,4 +1,4 @@
-"""What an increase of a quota will run into, and the messages about it: pure comparison, without any call."""
+"""What blocks an increase of a quota, and the messages about it: a comparison without any call."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = [
 ]
 
 _SHOWN: Final = 8
-# The engine names a resource only when the one before it has a slot (`--parallel`, four times the processors). That
-# many increases in a row keep it from ever naming the decreases. A preview has the same order and slots.
+# The engine names a resource only when the previous one has a slot (`--parallel`, four times the processors). That many
+# increases in a row prevent it from ever naming the decreases. A preview has the same order and slots.
 _OR_LATE: Final = " (or declares only after more growing quotas than Pulumi changes at once)"
 _LEAVING: Final = (
     "if this run deletes it, name its team in `leavingTeams` of the provider (hpkit: `allowDelete: {teams: […]}` in "
@@ -62,7 +62,7 @@ def types_without_limit(used: Amounts, new: Amounts, *, old: Amounts, capacity: 
 
 
 def preview_warning(snapshot: QuotaSnapshot, name: str, *, old: Amounts, new: Amounts) -> str | None:
-    """Return why an increase will find no capacity, or will pass what the cluster has for a while."""
+    """Return why an increase will find no capacity, or will temporarily exceed the cluster's."""
     declared = {key: with_pro_rata(amounts, snapshot.live.get(key, {})) for key, amounts in snapshot.declared.items()}
     after = total(amounts for key, amounts in {**snapshot.live, **declared}.items() if key != name)
     missing = missing_instances(after, new, old=old, capacity=snapshot.capacity)
@@ -138,7 +138,7 @@ def capacity_timeout(missing: Amounts, used: Amounts, snapshot: QuotaSnapshot, n
 
 
 def decrease_failed(failures: Mapping[str, str], name: str) -> str:
-    """Return why an increase gives up waiting for the decreases that were to come first (name → failure)."""
+    """Return why an increase stops waiting for the decreases before it (name → failure)."""
     parts = [f"{key} ({failure})" if failure else key for key, failure in sorted(failures.items())]
     return (
         f"The quota {name!r} doesn't grow, so that the reserved quota doesn't exceed the cluster's capacity: "
