@@ -32,7 +32,6 @@ NOT_HERE = {
     "gh api --method PUT repos/acme/platform/actions/oidc": "it sets up a repository at GitHub",
     "hpkit aws images --stack acme-prod --mirror": "it copies from registries of the internet, by crane or skopeo",
     "aws resourcegroupstaggingapi": "the local endpoint does not have this API",
-    "aws sagemaker update-cluster-software": "it is no step of the page; the local endpoint's own tests call it",
     ("drift.yml", "report"): "it opens an issue at GitHub",
     ("pull-request.yml", "code-scanning"): "it uploads to GitHub, and has no script",
 }
@@ -40,7 +39,6 @@ NOT_HERE = {
 SECTIONS = (
     "Steps",
     "A network without internet",
-    "Kubernetes versions",
     "Delete the stack",
     "Deploy from GitHub Actions",
 )
@@ -51,11 +49,8 @@ def section(name):
 
 
 def commands(text):
-    """Return the commands of the blocks for a shell, with a prompt before each line or without."""
-    scripts = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
-    return [step.command for step in steps_of(text)] + [
-        line for script in scripts for line in re.sub(r"\\\n\s*", "", script).splitlines()
-    ]
+    """Return the commands of the blocks for a shell."""
+    return [step.command for step in steps_of(text)]
 
 
 def runs(file, job):
@@ -68,7 +63,7 @@ def test_every_block_of_the_page_is_typed_here_or_named_with_its_reason():
     for name in NOT_HERE:
         there = any(each.startswith(name) for each in typed) if isinstance(name, str) else name[0] in WORKFLOWS
         assert there, f"{name} is not there any more"
-    assert set(re.findall(r"```(\w+)\n", PAGE)) == {"console", "bash", "json", "yaml"}
+    assert set(re.findall(r"```(\w+)\n", PAGE)) == {"console", "json", "yaml"}
 
 
 def test_every_file_that_the_steps_name_is_made_by_a_step_before_it():

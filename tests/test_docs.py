@@ -176,8 +176,7 @@ def test_the_warm_pool_that_the_page_of_karpenter_shows_is_accepted(autoscale):
 
 def test_the_examples_of_the_page_of_accounts_are_accepted():
     page = (ROOT / "docs" / "guides" / "accounts.md").read_text(encoding="utf-8")
-    shown, in_files = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    own, shared = in_files.split("# stacks/shared.yaml\n")
+    shown, own, shared = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     document = composed(read_text(own.encode()), ChangedFolder({"shared.yaml": shared}), "acme.yaml")
     assert document.is_whole
     assert {each.rule for each in parse(document).problems} == {"CFG003"}, "a real file has more"
