@@ -15,7 +15,7 @@ from hpkit.checks.rule import Rule
 __all__ = ["examples_text", "rules_page"]
 
 # Of an example that the page shows; a longer one is shown by the command.
-_MOST_LINES = 7
+_MOST_LINES = 5
 _MOST_LETTERS = 160
 # What hpkit itself demands has no other source.
 _OWN = "hpkit configuration reference"
