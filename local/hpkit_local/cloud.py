@@ -1,6 +1,6 @@
-"""The local cloud as commands see it: the only module of this package that others import.
+"""The local cloud's functions for commands: the only module of this package that others import.
 
-Each name is imported when it is first used: `hpkit local doctor` needs the tools alone, and none of the packages that a
+Each name is imported on first use: `hpkit local doctor` needs only the tools, and none of the packages that a
 supervisor needs.
 """
 

@@ -1,4 +1,4 @@
-"""The operations this package implements itself, and what is alike for all of them."""
+"""The operations that this package implements itself, and their common code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hour
 Rule = Callable[[Context, Record], None]
 _RULES: dict[tuple[str, str], list[Rule]] = {}
 
-# Whom a host name is of, and who answers its requests: id and region, then the reply.
+# The owner of a host name, and the code that answers its requests: ID and region, then the response.
 Host = tuple[Callable[[str], tuple[str, str] | None], Callable[..., Reply]]
 HOSTS: list[Host] = []
 
@@ -41,13 +41,13 @@ def operation(service: str, name: str) -> Callable[[Operation], Operation]:
 
 
 def is_own(call: Call) -> bool:
-    """Whether this package answers, not moto."""
+    """Return whether this package answers, not moto."""
     service = services().get(call.service)
     return service is not None and (not service.moto or (call.service, call.operation) in OPERATIONS)
 
 
 def rule(service: str, *operations: str) -> Callable[[Rule], Rule]:
-    """Register what AWS refuses of operations that moto answers; the request keeps to its API model already."""
+    """Register what AWS rejects in operations that moto answers; requests already match their API model."""
 
     def register(function: Rule) -> Rule:
         for operation in operations:
@@ -58,7 +58,7 @@ def rule(service: str, *operations: str) -> Callable[[Rule], Rule]:
 
 
 def check_rules(ctx: Context, service: str, operation: str, params: Record) -> None:
-    """Refuse what AWS refuses by a rule that no API model says."""
+    """Reject what AWS rejects by a rule that isn't in an API model."""
     for function in _RULES.get((service, operation), ()):
         function(ctx, params)
 

@@ -16,7 +16,7 @@ _new_loader = loaders.create_loader
 
 
 def share() -> None:
-    """Let all sessions that are made from now on know what one of them has read."""
+    """Let all new sessions use what one of them has read."""
     loaders.create_loader = _create_loader
 
 
@@ -39,5 +39,5 @@ class _Known(dict[_Key, object]):
 def _create_loader(search_path_string: str | None = None) -> loaders.Loader:
     loader = _new_loader(search_path_string)
     if not search_path_string:
-        loader._cache = _Known()  # noqa: SLF001 - where botocore's own decorator keeps what was read
+        loader._cache = _Known()  # noqa: SLF001 - where botocore's own decorator keeps what it read
     return loader

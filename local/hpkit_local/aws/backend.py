@@ -27,19 +27,19 @@ _restored: list[Callable[[Backend], None]] = []
 
 
 def restored(function: Callable[[Backend], None]) -> Callable[[Backend], None]:
-    """Register what a service does when a backend has read its state file."""
+    """Register what a service does after a backend has read its state file."""
     _restored.append(function)
     return function
 
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How an endpoint is started.
+    """The settings of an endpoint.
 
-    account: the AWS account of all that is in it. caller_account: that of callers, None for the same; callers of
-    another account see nothing. caller_role: the ARN of the role that callers have a session of, None: they are
-    a user. caller_address: where callers are, as the cloud's networks see them, None for wherever
-    each EKS cluster admits them.
+    account: the AWS account of everything in it. caller_account: the callers' account, None for the same; callers from
+    another account see nothing. caller_role: the ARN of the role whose session callers have, None if they are a user.
+    caller_address: the callers' address, as the cloud's networks see it, None for any address that each EKS cluster
+    admits.
     """
 
     state_file: Path | None = None
@@ -158,7 +158,7 @@ class Backend:
         return min(due, key=lambda timer: (timer["at"], timer["serial"]), default=None)
 
     def seconds_to_next(self) -> float | None:
-        """How long until the next transition falls due."""
+        """Return the time until the next transition."""
         now = self.settings.clock.now()
         waits = [timer["at"] - now for timer in self._data["timers"]]
         return max(0.0, min(waits)) if waits else None
@@ -184,7 +184,7 @@ class Backend:
         return blobs
 
     def answered(self, invocation: str) -> Reply | None:
-        """Return what was answered to this request before: its sender did not hear it, the process being killed."""
+        """Return the earlier response to this request, which a killed sender didn't receive."""
         stored = self._file.answer(invocation) if self._file is not None and invocation else None
         if stored is None:
             return None
@@ -192,13 +192,13 @@ class Backend:
         return Reply(body=body, **json.loads(head))
 
     def remember(self, invocation: str, reply: Reply) -> None:
-        """Keep an answer, with the changes of the next save."""
+        """Keep a response, with the changes of the next save."""
         if invocation and reply.status < HTTPStatus.MULTIPLE_CHOICES:
             head = {"status": reply.status, "headers": dict(reply.headers)}
             self._answers[invocation] = json.dumps(head).encode() + b"\n" + reply.body
 
     def close(self) -> None:
-        """Write all and let go."""
+        """Write everything and release the lock."""
         with self.locked():
             self.save("own", *moto_services())
         self.moto.close()
@@ -208,7 +208,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class Context:
-    """What one call works with: the backend, and where, when and on whose behalf."""
+    """The context of one call: the backend, region, time and caller."""
 
     backend: Backend
     region: str
@@ -217,7 +217,7 @@ class Context:
 
     @property
     def account(self) -> str:
-        """The one account of the endpoint."""
+        """Return the only account of the endpoint."""
         return self.backend.settings.account
 
     @property

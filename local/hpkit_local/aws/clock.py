@@ -9,7 +9,7 @@ __all__ = ["Clock", "ManualClock", "WallClock"]
 
 
 class Clock(Protocol):
-    """Where the endpoint reads the time from."""
+    """The endpoint's source of time."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -25,7 +25,7 @@ class WallClock:
 
 
 class ManualClock:
-    """Time that stands still until it is moved, so that a test sees every status on the way."""
+    """A clock that stands still until it's moved, so that a test sees every intermediate status."""
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
         self._now = start

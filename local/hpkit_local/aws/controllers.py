@@ -1,9 +1,11 @@
-"""What controllers implement that act in the cluster when something changes here: see local/hpkit_local/controllers.
+"""The interface of controllers, which act in the cluster when something changes here.
 
-Callbacks run in order, one at a time, when a status machine arrives; they get what the Describe call
-would answer. They must be quick and must not call the endpoint. To keep the object in its running status
-while slow work goes on elsewhere, raise `RequeueAfter`: the same callback is called again. To fail the change,
-raise `ControllerError`. `access_entry_*`, `cluster_in_service` and `nodes_changed` raise neither.
+See local/hpkit_local/controllers.
+
+Callbacks run in order, one at a time, when a status machine reaches its end; they get what the Describe call would
+return. They must be quick and must not call the endpoint. To keep the object in its running status during slow work
+elsewhere, raise `RequeueAfter`: the same callback is called again. To fail the change, raise `ControllerError`.
+`access_entry_*`, `cluster_in_service` and `nodes_changed` raise neither.
 """
 
 from __future__ import annotations
@@ -33,14 +35,14 @@ class ControllerError(Exception):
 
 @dataclass(frozen=True)
 class EksConnection:
-    """How to reach the API server of a cluster: what DescribeCluster of EKS then answers."""
+    """How to reach the API server of a cluster, for DescribeCluster of EKS."""
 
     endpoint: str
     certificate_authority: str
 
 
 class Controllers:
-    """What happens in the cluster when something changes in the endpoint: here nothing. Subclass it."""
+    """What happens in the cluster when something changes in the endpoint: here, nothing. Subclass it."""
 
     def started(self, view: View) -> None:
         """Hear that the endpoint begins to serve; `view` reads its state from any thread."""
@@ -49,14 +51,14 @@ class Controllers:
         """Hear that the endpoint no longer serves."""
 
     def asked(self, page: str, body: bytes) -> Document | None:  # noqa: ARG002 - see Controllers
-        """Answer a POST to /_hpkit/<page>, without the endpoint's lock held; None if there is no such page."""
+        """Answer a POST to /_hpkit/<page>, without the endpoint's lock held; None if no such page exists."""
         return None
 
     def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
         """Get notified that an EKS cluster is requested while others exist; raises ControllerError to refuse it."""
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Controllers
-        """Hear that an EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""
+        """Prepare an EKS cluster that is about to become ACTIVE; None keeps the invented endpoint."""
         return None
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
@@ -72,7 +74,7 @@ class Controllers:
         """Hear that a HyperPod cluster is about to vanish."""
 
     def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
-        """Nodes came, went or changed status; `nodes` are all NodeDetails of the cluster."""
+        """Handle nodes that were added, removed or changed status; `nodes` are all NodeDetails of the cluster."""
 
     def autoscaling_enabled(self, cluster: Document) -> None:
         """Hear that Managed Karpenter is about to be InService."""
@@ -81,7 +83,7 @@ class Controllers:
         """Hear that Managed Karpenter is about to be gone."""
 
     def brings_cert_manager(self) -> bool:
-        """Say whether the EKS cluster has a cert-manager that no add-on brought."""
+        """Return whether the EKS cluster has a cert-manager that no add-on installed."""
         return False
 
     def addon_active(self, addon: Document) -> None:

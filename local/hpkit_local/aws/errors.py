@@ -17,7 +17,7 @@ __all__ = ["EndpointError", "Reply", "ServiceError", "render_error", "unsupporte
 
 
 class EndpointError(Exception):
-    """A mistake in how the endpoint was started or controlled; the message says how to fix it."""
+    """An error in starting or controlling the endpoint; the message explains how to fix it."""
 
 
 class ServiceError(Exception):

@@ -1,7 +1,7 @@
-"""Faults injected by name: what AWS does on a bad day, on demand and repeatable.
+"""Faults injected by name: AWS's failures, on demand and repeatable.
 
-A fault is `name=value`, optionally `name=value@PATTERN` where PATTERN (shell wildcards) narrows it to
-operations (`UpdateCluster`), to kinds of object (`quota`) or, for `capacity`, to instance groups.
+A fault is `name=value`, optionally `name=value@PATTERN`. PATTERN (shell wildcards) limits it to operations
+(`UpdateCluster`), to kinds of objects (`quota`) or, for `capacity`, to instance groups.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Fault:
 
 
 def parse_fault(name: str, value: object) -> Fault:
-    """Read one fault; the error says which names and values exist."""
+    """Parse one fault; the error lists existing names and values."""
     meanings = known_faults()
     if name not in meanings:
         raise EndpointError(f"no fault is called {name!r}; known: {', '.join(sorted(meanings))}")
@@ -77,7 +77,7 @@ class Faults:
                 self._active[name] = fault
 
     def clear(self) -> None:
-        """Take all faults away."""
+        """Remove all faults."""
         self._active.clear()
 
     def describe(self) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""HTTP requests that the endpoint refuses before it reads them: those that a web page can make.
+"""Rejects HTTP requests before they are read: those that a web page can make.
 
 A page can reach loopback in two ways:
 
-- DNS rebinding: its name resolves to 127.0.0.1 after the page was loaded. The header Host then holds that name.
-- A form or an image request to another site. A browser sends it without asking when method, headers, and content type
-  are simple (Fetch standard, "CORS-safelisted request-header").
+- DNS rebinding: its name resolves to 127.0.0.1 after the page was loaded. The header Host then contains that name.
+- A form or an image request to another site. A browser sends it without asking if method, headers, and content type are
+  simple (Fetch standard, "CORS-safelisted request-header").
 
 This doesn't protect from other users of the machine: they can send any header.
 """
@@ -18,16 +18,17 @@ from typing import Any
 
 __all__ = ["FORM_TYPES", "is_form", "refusal"]
 
-# What a browser sends to any site without asking it first (Fetch standard, "CORS-safelisted request-header").
+# Content types that a browser sends to any site without asking first (Fetch standard, "CORS-safelisted
+# request-header").
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 _HTTP_PORT = 80
 
 
 def refusal(environ: Mapping[str, Any], *, port: int, other_host: bool = False) -> str:
-    """Return why a request is refused, empty if it isn't; port: the one that the endpoint listens on.
+    """Return why a request is rejected, or ""; port: the endpoint's port.
 
-    other_host: the endpoint serves a host below amazonaws.com, which no page has the name of.
+    other_host: the endpoint serves a host below amazonaws.com, a name that no page has.
     """
     if not other_host and not _is_own(environ.get("HTTP_HOST", ""), port):
         return f"the header Host must name this endpoint, such as 127.0.0.1:{port}"
@@ -47,7 +48,7 @@ def is_form(environ: Mapping[str, Any]) -> bool:
 
 
 def _is_own(host: str, port: int) -> bool:
-    """Report whether a Host header names loopback and the port.
+    """Return whether a Host header has loopback and the port.
 
     A name below `localhost` is loopback by RFC 6761, section 6.3: S3 clients put buckets there.
     """

@@ -1,6 +1,6 @@
-"""What AWS accepts and makes effective only later: how long each takes on AWS, scaled by the latency factor.
+"""Delays after which AWS applies accepted changes, scaled by the latency factor.
 
-AWS mostly names no number. Where it doesn't, the time is one that others measured or wait for, and its source says so.
+AWS mostly documents no number. Then the time is one that others measured or wait for, as its source states.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["LATENESS", "LEAST_SECONDS", "Lateness", "is_effective", "late_second
 
 @dataclass(frozen=True)
 class Lateness:
-    """How long something isn't effective after AWS accepted it, and by what source."""
+    """How long something isn't effective after AWS accepted it, and the source."""
 
     what: str
     seconds: float
@@ -49,20 +49,20 @@ LATENESS: Final = {
         "awsome-distributed-training, Terraform: polls for nodes up to 30 min",
     ),
 }
-# At a small latency factor, too, a program that doesn't wait must be refused: its next call comes sooner than this.
+# Programs that don't wait must fail even with a small latency factor, because their next call comes sooner than this.
 LEAST_SECONDS: Final = 0.5
 
 
 def late_seconds(ctx: Context, name: str) -> float:
-    """Return how long something stays ineffective here: nothing does at latency factor 0."""
+    """Return how long something isn't effective here: not at all with latency factor 0."""
     factor = ctx.backend.settings.latency_factor
     return max(LATENESS[name].seconds * factor, LEAST_SECONDS) if factor else 0.0
 
 
 def is_effective(ctx: Context, name: str, since: float, *, at: float | None = None) -> bool:
-    """Return whether something that was accepted at a time is effective now, or was at another."""
+    """Return whether something that was accepted at a time is effective now, or was at another time."""
     late = late_seconds(ctx, name)
-    # Times of moto are those of the wall clock, which need not be the endpoint's.
+    # moto's times are those of the wall clock, which can differ from the endpoint's.
     return not late or since + late <= (ctx.now if at is None else at)
 
 

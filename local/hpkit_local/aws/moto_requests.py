@@ -1,7 +1,7 @@
 """Checks requests to the services that moto answers against their API models, before moto sees them.
 
 moto reads only the members that it knows. It accepts a role name of 65 characters, an unknown volume type, or a missing
-member. The services refuse each of these, each with its own error code.
+member. The services reject each of these, each with its own error code.
 """
 
 from __future__ import annotations

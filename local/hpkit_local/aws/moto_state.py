@@ -1,7 +1,7 @@
 """moto's in-process backends, one set per endpoint, with a snapshot for each service.
 
-moto keeps its state in module globals. Each endpoint owns a `MotoState`; while it is active, that endpoint's
-backends are the globals, so two endpoints in one process do not see each other.
+moto keeps its state in module globals. Each endpoint owns a `MotoState`; while it's active, that endpoint's backends
+are the globals, so two endpoints in one process don't see each other.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def swapped(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def before_call(service: str) -> Callable[[Callable[[str], None]], Callable[[str], None]]:
-    """Register what goes before each call of a service; it gets the name of the operation."""
+    """Register what runs before each call of a service; it gets the name of the operation."""
 
     def register(function: Callable[[str], None]) -> Callable[[str], None]:
         _before_calls[service] = function
@@ -92,7 +92,7 @@ class MotoState:
         """Let moto answer one request, by default in the endpoint's own account."""
         if service in _before_calls:
             _before_calls[service](operation)
-        # What moto's own responses look for before they guess an account from the access key.
+        # moto's own responses look for these before they guess an account from the access key.
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = account or self._account
         try:
             body, status, headers = run_wsgi_app(_dispatcher, environ, buffered=True)
@@ -105,7 +105,7 @@ class MotoState:
         return Reply(code, content, dict(headers.items()))
 
     def warm(self, region: str) -> None:
-        """Have moto load what every platform asks for first, which takes it a second; only inside `active`."""
+        """Make moto load what every platform uses first, which takes a second; only inside `active`."""
         for service, declared in moto_services().items():
             if declared.first_call is None:
                 continue
@@ -126,7 +126,7 @@ class MotoState:
         return target.getvalue()
 
     def restore(self, service: str, blob: bytes) -> None:
-        """Take over backends that `snapshot` wrote; only before the first `active`."""
+        """Use backends that `snapshot` wrote; only before the first `active`."""
         self._inactive[service] = pickle.loads(blob)  # noqa: S301 - our own state file, see state.py
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class MotoState:
                 _current.clear()
 
     def deactivate(self) -> None:
-        """Take the backends out of moto's globals."""
+        """Remove the backends from moto's globals."""
         for service in moto_services():
             self._inactive[service] = _collect(service)
             _globals(service).clear()
@@ -167,11 +167,11 @@ def _collect(service: str) -> Backends:
 
 
 class _Pickler(pickle.Pickler):
-    """Private keys (KMS holds some) travel as PKCS#8, locks anew."""
+    """Pickle private keys (some are in KMS) as PKCS#8, and create new locks."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, _LOCK):
-            # ECR's backend has one, which nobody holds between two calls.
+            # ECR's backend has a lock, which isn't held between two calls.
             return threading.RLock, ()
         if isinstance(obj, (RSAPrivateKey, EllipticCurvePrivateKey)):
             encoded = obj.private_bytes(

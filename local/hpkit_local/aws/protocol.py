@@ -19,7 +19,7 @@ from hpkit_local.aws.service import services
 
 __all__ = ["Call", "check_signed", "parameters", "path_segments", "read_call", "render", "service_model"]
 
-# S3 tells these apart by a header, all other operations by method, path and query.
+# S3 distinguishes these by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
 _RPC = re.compile(r"/service/[^/]+/operation/([^/]+)")
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request")
@@ -41,7 +41,7 @@ class Call:
 
     @property
     def changes_state(self) -> bool:
-        """Whether the operation's name says that it only reads."""
+        """Return whether the operation's name means that it's read-only."""
         return not self.operation.startswith(("Describe", "List", "Get", "Head", "Unknown"))
 
 
@@ -53,7 +53,7 @@ def service_model(service: str) -> ServiceModel:
 
 @cache
 def _signers() -> dict[str, str]:
-    """Return the services that sign requests with another name than the one their API model has."""
+    """Return the services that sign requests with another name than that of their API model."""
     return {service.signs_as: service.name for service in services().values() if service.signs_as}
 
 
@@ -63,7 +63,7 @@ def _known_services() -> frozenset[str]:
 
 
 def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
-    """Find out who is called; the request body is read and put back."""
+    """Determine service and operation; the request body is read and restored."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
@@ -106,9 +106,10 @@ def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region
 
 
 def check_signed(call: Call, environ: dict[str, Any]) -> None:
-    """Refuse a call that names no access key, as AWS does; that the signature is right, nothing here can tell.
+    """Reject a call without an access key, as AWS does; signatures can't be verified here.
 
-    A form can carry a query string but no header Authorization, so a presigned POST is refused too: no SDK sends one.
+    A form can have a query string but no Authorization header, so presigned POST requests are rejected too: no SDK
+    sends them.
     """
     if call.access_key and not (is_form(environ) and "HTTP_AUTHORIZATION" not in environ):
         return
@@ -137,7 +138,7 @@ def _routes(service: str) -> tuple[tuple[str, re.Pattern[str], frozenset[str], s
 
 
 def _required_in_query(service: str, operation: str) -> frozenset[str]:
-    """Return what tells DeleteObject from AbortMultipartUpload: the query that an operation cannot do without."""
+    """Return what distinguishes DeleteObject from AbortMultipartUpload: the query that an operation requires."""
     shape = service_model(service).operation_model(operation).input_shape
     if shape is None:
         return frozenset()
@@ -161,7 +162,7 @@ def _route(service: str, method: str, path: str, query: dict[str, list[str]]) ->
 
 
 def parameters(call: Call) -> dict[str, Any]:
-    """Return the operation's input, from wherever its protocol carries it."""
+    """Return the operation's input, from wherever its protocol puts it."""
     operation = service_model(call.service).operation_model(call.operation)
     try:
         body = json.loads(call.body) if call.body else {}

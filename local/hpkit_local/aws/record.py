@@ -1,6 +1,6 @@
-"""What was asked of the endpoint, as lines of JSON: service, operation, region, and the names of what it was about.
+"""Records calls to the endpoint as lines of JSON: service, operation, region, and names in the request.
 
-Does not: keep documents, contents or secrets; only members that name something (ids, names, ARNs, tags).
+It keeps no documents, contents or secrets; only members that name something (IDs, names, ARNs, tags).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CallRecorder:
     """The file that calls are appended to, each kind of call once."""
 
     def __init__(self, path: Path) -> None:
-        """Raise EndpointError when the file cannot be written; what it holds already is not said again."""
+        """Raise EndpointError if the file can't be written; existing lines aren't repeated."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._seen = set(path.read_text(encoding="utf-8").splitlines()) if path.exists() else set()
@@ -39,7 +39,7 @@ class CallRecorder:
             raise EndpointError(f"--record {path}: {error.strerror}; name a file that can be written") from None
 
     def add(self, call: Call) -> None:
-        """Append a call, unless the same was there, or nobody signed it: that one needs no right."""
+        """Append a call, unless it's already recorded, or unsigned: that needs no permission."""
         if not call.access_key:
             return
         line = json.dumps(
@@ -57,12 +57,12 @@ class CallRecorder:
             self._file.flush()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 def read_record(path: Path) -> list[dict[str, Any]]:
-    """Return the calls of a record in the order in which each kind came first."""
+    """Return the recorded calls in the order in which each kind first occurred."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

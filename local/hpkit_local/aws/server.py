@@ -41,11 +41,11 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class _QuietHandler(MotoRequestHandler):
-    # An answer goes out in one piece: a kill between its head and its body would leave half of it.
+    # Send a response in one piece: a kill between its header and its body would leave half of it.
     wbufsize = 1 << 20
 
     def handle_expect_100(self) -> bool:
-        """Send at once what clients that upload wait a second for, and then go on without."""
+        """Send immediately what uploading clients wait a second for, before they continue without it."""
         expected = super().handle_expect_100()
         self.wfile.flush()
         return expected
@@ -73,7 +73,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """Return the address for clients."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def start(self) -> None:
@@ -83,7 +83,7 @@ class Endpoint:
             thread.start()
 
     def warm(self) -> None:
-        """Load what is first asked for; a request that comes meanwhile waits no longer than it would without."""
+        """Load what is used first; a request that arrives meanwhile waits no longer than without this."""
         with self.backend.locked():
             self.backend.moto.warm(self.backend.settings.region)
 
@@ -101,7 +101,7 @@ class Endpoint:
             self._record.close()
 
     def reset(self, backend: Backend) -> None:
-        """Forget everything and serve `backend` at the same address: clients need not be made anew."""
+        """Forget everything and serve `backend` at the same address, so that clients still work."""
         with self.backend.lock:
             old, self.backend = self.backend, backend
             self._calls.clear()
@@ -130,13 +130,13 @@ class Endpoint:
             self.backend.faults.update(changes)
 
     def _tick(self) -> None:
-        """Apply transitions when they fall due, also when nobody asks."""
+        """Apply transitions when they are due, even without requests."""
         while not self._stopping:
             with self.backend.locked():
                 try:
                     self.backend.settle()
                     self.backend.save()
-                except Exception:  # noqa: BLE001 - the thread must live on; the next request meets the same state
+                except Exception:  # noqa: BLE001 - the thread must continue; the next request has the same state
                     _log.exception("a transition failed")
                 wait = self.backend.seconds_to_next()
             self._wake.wait(timeout=1.0 if wait is None else min(max(wait, 0.02), 1.0))
@@ -155,7 +155,7 @@ class Endpoint:
             reply = self._control(environ)
         else:
             reply = self._aws(environ)
-        # Moto lets every origin read its answers.
+        # moto lets every origin read its responses.
         headers = [
             (name, value) for name, value in reply.headers.items() if not name.lower().startswith("access-control-")
         ]

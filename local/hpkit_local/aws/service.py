@@ -1,13 +1,13 @@
-"""What the folder of an AWS service declares, and how the folders are found.
+"""The declaration of an AWS service in its folder, and the search for these folders.
 
-`services/<service>/` holds all the code of a service, and nothing else names it:
+`services/<service>/` contains all code of a service, and nothing else names it:
 
 - `__init__.py`: the declaration, `declare(Service(...))`.
-- `operations.py`, or one module per subject: the operations that this package answers itself.
+- `operations.py`, or one module per topic: the operations that this package answers itself.
 - `moto.py`: what moto lacks or forgets, added to its classes.
-- `rules.py`: what AWS refuses and moto doesn't.
-- `references.py`: what other services ask of this one.
-- `resources.py`, or a folder of that name: the resource types and functions of Pulumi's `aws` plugin.
+- `rules.py`: what AWS rejects and moto doesn't.
+- `references.py`: functions for other services.
+- `resources.py`, or a folder with that name: the resource types and functions of Pulumi's `aws` plugin.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Machine:
 class Service:
     """One AWS service; `name` is that of its API model, which is also boto3's.
 
-    refuses_with: the code of a request that breaks the API model, written at `source`; empty if nothing checks it.
-    moto: moto's name of the service; empty if this package answers for all of it. in_moto_globally: moto has one
-    backend for all regions. first_call: body and headers of a request with which moto loads what it needs. signs_as:
+    refuses_with: the error code for a request that violates the API model, documented at `source`; empty if nothing
+    checks it. moto: moto's name of the service; empty if this package answers everything. in_moto_globally: moto has
+    one backend for all regions. first_call: body and headers of a request that makes moto load what it needs. signs_as:
     the name in signatures, if it differs. scope: a pattern of the operations that matter here, for an API with many
     others. faults: the service's own faults, with their meanings.
     """
@@ -78,7 +78,7 @@ def declare(service: Service) -> None:
 
 
 def action(name: str) -> Callable[[Action], Action]:
-    """Register what a timer of that name does: `f(ctx, **args)`; args are stored as JSON."""
+    """Register a timer's function: `f(ctx, **args)`; args are stored as JSON."""
 
     def register(function: Action) -> Action:
         ACTIONS[name] = function
@@ -97,7 +97,7 @@ def services() -> Mapping[str, Service]:
 
 
 def resource_modules() -> Iterator[ModuleType]:
-    """Import what the services hold for Pulumi's `aws` plugin, which needs no moto."""
+    """Import the services' resource types for Pulumi's `aws` plugin, which don't need moto."""
     return (importlib.import_module(name) for name in _names() if _is_of_plugin(name))
 
 

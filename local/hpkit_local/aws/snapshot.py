@@ -1,4 +1,4 @@
-"""What controllers read of an endpoint: all that exists in it at one moment."""
+"""What controllers read of an endpoint: everything that exists in it at one moment."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Documents = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What exists, in all regions: by name (EKS clusters, add-ons, clusters), ARN or id.
+    """What exists in all regions: by name (EKS clusters, add-ons, clusters), ARN or ID.
 
-    `nodes` are NodeDetails by cluster; `entries` have their `policies`; `subnets` have `zone` and `zoneId`. A quota
-    or policy that is Updating appears as it was before. `cut_off`: ids of instances whose network lost what they need;
+    `nodes` are NodeDetails by cluster; `entries` have their `policies`; `subnets` have `zone` and `zoneId`. A quota or
+    policy that is Updating appears as it was before. `cut_off`: IDs of instances whose network lost what they need;
     `joining`: of those that run and haven't joined Kubernetes.
     """
 
@@ -38,16 +38,16 @@ class View(Protocol):
 
     @property
     def latency_factor(self) -> float:
-        """How long changes take: 1 as on AWS, 0 not at all."""
+        """Return how long changes take: 1 as on AWS, 0 no time."""
 
     def held(self) -> AbstractContextManager[None]:
-        """Hold the endpoint's lock, so that what is read within belongs together; callbacks wait meanwhile."""
+        """Hold the endpoint's lock, so that several reads are consistent; callbacks wait meanwhile."""
 
     def snapshot(self) -> Snapshot:
         """Return what exists."""
 
     def contexts(self) -> Iterator[Any]:
-        """Yield the context of the endpoint's region and of others that have records; call it `held`."""
+        """Yield the context of the endpoint's region and of others that have records; call it in `held`."""
 
     def call(self, region: str, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """Call an operation, not from a callback; ServiceError if it is refused."""

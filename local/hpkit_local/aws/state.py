@@ -1,6 +1,6 @@
 """The state file: an SQLite database, so that every write is atomic and covers only what changed.
 
-Key `own` is JSON (this package's data); keys `moto:<service>` are pickles of moto's backends. Answers are stored next
+Key `own` is JSON (this package's data); keys `moto:<service>` are pickles of moto's backends. Responses are stored next
 to them, each with the change that it reports. Open only files that this program wrote: a pickle can contain code.
 """
 
@@ -44,9 +44,9 @@ class StateFile:
             raise
 
     def _open(self) -> None:
-        # The page cache outlives the process, so losing it needs a power cut: no fsync for each call.
+        # The page cache survives the process, so only a power failure loses it: no fsync for each call.
         self._database.execute("PRAGMA synchronous=OFF")
-        # Held until the process ends, however it ends: two endpoints must not write one file.
+        # Held until the process ends in any way: two endpoints must not write one file.
         self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
         (state_format,) = self._database.execute("PRAGMA user_version").fetchone()
         if state_format not in (0, FORMAT):
@@ -63,7 +63,7 @@ class StateFile:
         return dict(self._database.execute("SELECT name, value FROM blobs").fetchall())
 
     def answer(self, name: str) -> bytes | None:
-        """Return what was answered to a request, if that was not long ago."""
+        """Return the earlier response to a request, if it was recent."""
         found = self._database.execute("SELECT value FROM answers WHERE name = ?", (name,)).fetchone()
         return None if found is None else bytes(found[0])
 

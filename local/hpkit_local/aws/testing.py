@@ -34,7 +34,7 @@ def client(url: str, service: str, *, region: str = "us-west-2") -> Any:
 
 
 class RunningEndpoint:
-    """What `running_endpoint` yields."""
+    """The result of `running_endpoint`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -43,7 +43,7 @@ class RunningEndpoint:
     def reset(
         self, *, latency_factor: float = 0.0, clock: Clock | None = None, state: Mapping[str, bytes] | None = None
     ) -> None:
-        """Forget everything, as a new endpoint would, at the same address; or begin with what `state` returned."""
+        """Reset it to a new endpoint at the same address, or to what `state` returned."""
         settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
         self._endpoint.reset(Backend(settings, state))
 
@@ -53,7 +53,7 @@ class RunningEndpoint:
             return self._endpoint.backend.state(["own", *moto_services()])
 
     def warm(self) -> None:
-        """Load what is first asked for, as the process does when it begins."""
+        """Load what is used first, as the process does at its start."""
         self._endpoint.warm()
 
     def snapshot(self) -> Snapshot:
@@ -61,7 +61,7 @@ class RunningEndpoint:
         return BackendView(self._endpoint.backend).snapshot()
 
     def stats(self) -> dict[str, Any]:
-        """Return what `GET /_hpkit/stats` answers."""
+        """Return the response of `GET /_hpkit/stats`."""
         return self._endpoint.stats()
 
     def set_faults(self, faults: Mapping[str, object] | None = None, **more: object) -> None:

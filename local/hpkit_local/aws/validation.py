@@ -34,7 +34,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class WrongTypeError(Exception):
-    """A value of another JSON type than the shape asks for."""
+    """A value whose JSON type differs from the shape's."""
 
 
 def check_request(shape: StructureShape, params: dict[str, Any], *, code: str) -> None:
@@ -49,9 +49,9 @@ def check_request(shape: StructureShape, params: dict[str, Any], *, code: str) -
 
 
 def violations(shape: Shape, value: object, path: str = "", *, sizes: bool = True) -> Iterator[str]:
-    """Every constraint that `value` breaks, in the services' words.
+    """Return every constraint that `value` violates, in the services' wording.
 
-    `sizes=False` leaves out how long lists and maps are: EKS answers `tags: {}`, which its own model forbids.
+    `sizes=False` ignores the length of lists and maps: EKS returns `tags: {}`, which its own model forbids.
     """
     if not _has_type(shape, value):
         raise WrongTypeError(f"{_json_type(value)} can not be converted to {shape.type_name} at '{path or shape.name}'")

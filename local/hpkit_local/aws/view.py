@@ -31,13 +31,13 @@ class BackendView:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the backend's lock, so that what is read within belongs together; callbacks wait meanwhile."""
+        """Hold the backend's lock, so that several reads are consistent; callbacks wait meanwhile."""
         with self._backend.locked():
             yield
 
     @property
     def latency_factor(self) -> float:
-        """How long changes take: 1 as on AWS, 0 not at all."""
+        """Return how long changes take: 1 as on AWS, 0 no time."""
         return self._backend.settings.latency_factor
 
     def snapshot(self) -> Snapshot:
@@ -50,7 +50,7 @@ class BackendView:
         return existing
 
     def contexts(self) -> Iterator[Context]:
-        """Yield the context of the endpoint's region and of others that have records; call it `held`."""
+        """Yield the context of the endpoint's region and of others that have records; call it in `held`."""
         regions = dict.fromkeys((self._backend.settings.region, *self._backend.regions))
         return (self._backend.context(region) for region in regions)
 

@@ -1,4 +1,4 @@
-"""`hpkit local`: start, stop and look at the local cloud."""
+"""`hpkit local`: starts, stops and shows the local cloud."""
 
 import ipaddress
 import re
@@ -21,7 +21,7 @@ from hpkit_local.cli.local_status import list_all, status
 __all__ = ["command"]
 
 _FOLLOW_SECONDS = 0.3
-# What an option says that leaves it to the stack again.
+# The value of an option that restores the stack's default.
 _OF_STACK = "stack"
 
 
@@ -85,7 +85,7 @@ def start(
     before = time.monotonic()
     with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
         words = [text for item in flags.items() if item[1] != _OF_STACK for text in item]
-        # The endpoint's --account is that of the stack; who calls is another matter.
+        # The endpoint's --account is the stack's; the caller's account is separate.
         arguments = ["--caller-account" if text == "--account" else text for text in words]
         if flags and arguments != instance.aws_arguments():
             if control.running(instance) is not None:

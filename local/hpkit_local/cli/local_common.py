@@ -1,4 +1,4 @@
-"""What the commands of `hpkit local` have in common: which instance is meant, and what a user can type again."""
+"""Common parts of the commands of `hpkit local`: selection of the instance, and commands for users to repeat."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME = "Name of the instance. Default: the stack's name, or the only instance."
 
 
 def in_repository(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --dir, and explain what it needs in addition to the dependencies."""
+    """Add --dir to a command, and explain missing packages."""
 
     @wraps(function)
     def checked(**given: Any) -> None:
@@ -35,19 +35,19 @@ def in_repository(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def where(function: Callable[..., None], *, name_help: str = _NAME, default: str | None = None) -> Callable[..., None]:
-    """Give a command --name in addition to --dir."""
+    """Add --name and --dir to a command."""
     option = click.option("--name", default=default, show_default=default is not None, help=name_help)
     return option(in_repository(function))
 
 
 def wait_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --wait and --no-wait, for where another works on the same instance."""
+    """Add --wait and --no-wait to a command, for when another command uses the instance."""
     text = "Wait for other commands on the instance, or fail immediately."
     return click.option("--wait/--no-wait", default=True, show_default=True, help=text)(function)
 
 
 def force_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --force."""
+    """Add --force to a command."""
     text = "Stop other commands on the instance instead of waiting for them."
     return click.option("--force", is_flag=True, help=text)(function)
 

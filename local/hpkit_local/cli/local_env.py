@@ -72,5 +72,5 @@ def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) ->
         )
     if backend in {each.state_folder.as_uri() for each in having}:
         return dict(environment)
-    # Its tools are on PATH already, in the order that the caller wants.
+    # Its tools are already on PATH, in the order that the caller wants.
     return {**environment, **control.shell_environment(having[0]), "PATH": environment["PATH"]}

@@ -1,4 +1,4 @@
-"""What `hpkit local up` and its like show while Pulumi works: few lines, in place on a terminal."""
+"""The progress that `hpkit local up` and similar commands show while Pulumi works: few lines, updated in place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ACTIONS = {
     "imported": "import",
     "created": "create",
 }
-# Of these verbs the changes themselves are the result, not their number alone.
+# For these verbs, the result is the list of changes, not only their number.
 _LISTS = ("preview", "refresh")
 # More rows than these are counted by type where the whole of each is new.
 _MOST_ROWS = 20
@@ -87,7 +87,7 @@ class Progress:
             self._say(self._line(events))
 
     def result(self, *, failed: bool, log: Path) -> list[str]:
-        """Return what a run that has ended did: its errors in full where it failed, and how many resources changed."""
+        """Return the result of a completed run: its full errors if it failed, and how many resources changed."""
         events = self._events
         if events is None:
             return []
@@ -99,7 +99,7 @@ class Progress:
         return [*self._rows(events.changes), *lines] if self._verb in _LISTS else lines
 
     def _rows(self, changes: Sequence[ResourceChange]) -> list[str]:
-        """Return a line for each change, those that delete first; what changes alike shares one."""
+        """Return one line per change, deletions first; similar changes share one."""
         rows: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         for each in sorted(changes, key=lambda each: (list(_ACTIONS).index(each.change), each.type, each.name)):
             rows.setdefault((each.change, each.type, each.properties), []).append(each.name)
@@ -144,7 +144,7 @@ class Progress:
         return f"{time.monotonic() - self._begun:.0f} s"
 
     def _changes(self, events: EngineEvents) -> str:
-        """Return what was done, `3 resources created, 95 unchanged`; of a preview what would be, `3 … to create`."""
+        """Return what was done, `3 resources created, 95 unchanged`; for a preview, `3 … to create`."""
         counts = sorted(events.done.items(), key=lambda item: _ORDER.index(item[0]))
         if not counts:
             ended = "nothing to delete" if self._verb == "destroy" else "nothing changed"

@@ -1,4 +1,4 @@
-"""`hpkit local status` and `list`: what runs, what is on it, and what it takes of the machine."""
+"""`hpkit local status` and `list`: running parts, their stacks, and their resource use."""
 
 from __future__ import annotations
 

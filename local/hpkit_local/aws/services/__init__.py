@@ -1,1 +1,1 @@
-"""One folder per AWS service: `hpkit_local.aws.service` tells what each file holds."""
+"""One folder per AWS service: `hpkit_local.aws.service` describes each file."""

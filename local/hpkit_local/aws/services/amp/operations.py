@@ -1,4 +1,4 @@
-"""What moto's Managed Service for Prometheus lacks: alert manager definitions."""
+"""Operations that moto's Managed Service for Prometheus lacks: alert manager definitions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _mapping(text: str, field: str) -> dict[str, Any]:
 def _require_workspace(ctx: Context, workspace: str) -> None:
     if workspace not in ctx.backend.moto.backend("amp", ctx.region).workspaces:
         raise ServiceError("ResourceNotFoundException", f"Workspace not found: {workspace}", status=404)
-    # A definition goes with its workspace, which moto deletes without telling.
+    # A definition is deleted with its workspace, which moto deletes without notice.
     backend = ctx.backend.moto.backend("amp", ctx.region)
     for gone in [name for name in ctx.table(_TABLE) if name not in backend.workspaces]:
         del ctx.table(_TABLE)[gone]
@@ -72,7 +72,7 @@ def _find(ctx: Context, workspace: str) -> Record:
 
 @operation("amp", "CreateAlertManagerDefinition")
 def create_alert_manager_definition(ctx: Context, params: Record) -> Record:
-    """Set the one definition of a workspace."""
+    """Set the only definition of a workspace."""
     workspace = params["workspaceId"]
     _require_workspace(ctx, workspace)
     _check(params["data"])
@@ -102,7 +102,7 @@ def describe_alert_manager_definition(ctx: Context, params: Record) -> Record:
 
 @operation("amp", "DeleteAlertManagerDefinition")
 def delete_alert_manager_definition(ctx: Context, params: Record) -> Record:
-    """Take the definition away."""
+    """Delete the definition."""
     _find(ctx, params["workspaceId"])
     del ctx.table(_TABLE)[params["workspaceId"]]
     return {}

@@ -1,10 +1,10 @@
-"""What moto 5.2 lacks or forgets in EC2.
+"""Adds what moto 5.2 lacks or forgets in EC2.
 
-- DescribeVpcEndpointServices: the services that hpkit's catalog knows, in the form of the API (moto fails on filters,
-  and lists zones by the start of their names). `endpoint_gaps` holds the zones where a service has no endpoint.
-- ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
+- DescribeVpcEndpointServices: the services in hpkit's catalog, in the API's form (moto fails on filters, and lists
+  zones by the start of their names). `endpoint_gaps` contains the zones where a service has no endpoint.
+- ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint can't be deleted), network
   interfaces of added and removed subnets, private DNS.
-- DeleteSubnet, DeleteVpc and DeleteSecurityGroup refuse while a VPC endpoint, or for the VPC a security group, is left.
+- DeleteSubnet, DeleteVpc and DeleteSecurityGroup fail while a VPC endpoint, or for the VPC a security group, remains.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ INVALID = "ValidationException"
 
 @dataclass(frozen=True)
 class Subnet:
-    """What the service needs to know of a subnet."""
+    """A subnet's data for other services."""
 
     id: str
     vpc_id: str
@@ -25,7 +25,7 @@ class Subnet:
 
 
 def ranges_of(vpc: Any) -> list[str]:
-    """Return the IPv4 ranges of a VPC of moto, which also keeps those that were taken from it."""
+    """Return the IPv4 ranges of a VPC in moto, which also keeps removed ones."""
     ranges = vpc.get_cidr_block_association_set()
     return [str(each["cidr_block"]) for each in ranges if each["cidr_block_state"]["state"] == "associated"]
 

@@ -1,4 +1,4 @@
-"""What EC2 refuses and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
+"""Requests that EC2 rejects and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hpkit_local.aws.services.ec2.references import ranges_of
 
 __all__ = ["ADDRESSES", "VPCS"]
 
-# VPC user guide, quotas; EC2 user guide, Elastic IP addresses: what an account has that asked for no more.
+# VPC user guide, quotas; EC2 user guide, Elastic IP addresses: the defaults of a new account.
 VPCS: Final = 5
 ADDRESSES: Final = 5
 # VPC user guide, "IPv4 CIDR block association restrictions": a VPC stays within the private range of its first block.
 _PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _BENCHMARKS, _DEFAULT_VPC = IPv4Network("198.19.0.0/16"), IPv4Network("172.31.0.0/16")
 _LOW, _LOWEST = IPv4Network("10.0.0.0/15"), IPv4Network("10.0.0.0/16")
-# The same guide, "IPv4 VPC CIDR blocks": what no VPC may have.
+# The same guide, "IPv4 VPC CIDR blocks": ranges that no VPC can have.
 _NOWHERE: Final = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4")))
 _LARGEST, _SMALLEST = 16, 28
 _TAG_KEY, _TAG_VALUE = 128, 256
@@ -71,7 +71,7 @@ def _further_range(ctx: Context, params: Record) -> None:
 
 
 def _restricted(present: Iterable[IPv4Network]) -> Iterator[IPv4Network]:
-    """Yield the ranges that a VPC takes none of, by those that it has; the first one says which private network it is.
+    """Yield the ranges that a VPC rejects because of its existing ones; the first one determines its private network.
 
     Source: VPC user guide, "IPv4 CIDR block association restrictions".
     """

@@ -56,7 +56,7 @@ def _entry(ctx: Context, params: Record) -> Record:
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(ctx: Context, params: Record) -> Record:
-    """Let an IAM principal into the cluster."""
+    """Give an IAM principal access to the cluster."""
     _cluster(ctx, params["clusterName"])
     entry_type = params.get("type", "STANDARD")
     if entry_type not in TYPES:
@@ -132,7 +132,7 @@ def list_access_entries(ctx: Context, params: Record) -> Record:
 
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(ctx: Context, params: Record) -> Record:
-    """Give an entry the rights of a policy in the cluster or in namespaces; again changes the scope."""
+    """Give an entry a policy's rights in the cluster or in namespaces; a second call changes the scope."""
     entry = _entry(ctx, params)
     policy, scope = params["policyArn"], params["accessScope"]
     if policy.removeprefix(POLICY_ARN) not in POLICIES or not policy.startswith(POLICY_ARN):
@@ -163,7 +163,7 @@ def associate_access_policy(ctx: Context, params: Record) -> Record:
 
 @operation("eks", "DisassociateAccessPolicy")
 def disassociate_access_policy(ctx: Context, params: Record) -> Record:
-    """Take a policy away from an entry."""
+    """Remove a policy from an entry."""
     found = _entry(ctx, params)
     if found["policies"].pop(params["policyArn"], None) is None:
         raise ServiceError(

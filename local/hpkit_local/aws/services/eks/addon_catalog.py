@@ -79,7 +79,7 @@ def _versions(ctx: Context, info: AddonInfo, kubernetes: str | None) -> Record:
     for cluster in offered(ctx):
         if kubernetes not in (None, cluster) or not reaches(cluster, info.since):
             continue
-        # What an account was asked goes before what this endpoint takes to be so.
+        # The account's recorded versions take precedence over this endpoint's assumptions.
         asked = offered_addon(info.name, cluster)
         versions, default = (asked.versions, asked.default) if asked else (info.versions, info.default)
         for version in versions:
@@ -107,7 +107,7 @@ def _versions(ctx: Context, info: AddonInfo, kubernetes: str | None) -> Record:
 
 @operation("eks", "DescribeAddonConfiguration")
 def describe_addon_configuration(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - one signature for all
-    """Return the JSON schema that configuration values must meet."""
+    """Return the JSON schema of the configuration values."""
     info = find_addon(params["addonName"])
     if not known_version(info, params["addonVersion"]):
         raise ServiceError(INVALID, f"Addon version specified is not supported: {params['addonVersion']}")

@@ -1,7 +1,7 @@
-"""The add-ons that EKS offers here: versions, needs, and configuration schemas.
+"""The EKS add-ons that are available here: versions, requirements, and configuration schemas.
 
-The versions are those that the documentation names, the newest first. A version that isn't listed is accepted if it has
-the form `vX.Y.Z-eksbuild.N` and the add-on is `open`.
+The versions are those in the documentation, the newest first. A version that isn't listed is accepted if it has the
+form `vX.Y.Z-eksbuild.N` and the add-on is `open`.
 
 Sources: EKS user guide, "Amazon EKS add-ons"; SageMaker developer guide, "Setup for SageMaker HyperPod task governance"
 and "SageMaker HyperPod observability".
@@ -63,7 +63,7 @@ class AddonInfo:
 
     @property
     def default(self) -> str:
-        """The version taken when none is asked for."""
+        """The version that is installed if none is requested."""
         return self.versions[0]
 
 
@@ -104,7 +104,7 @@ _OBSERVABILITY = {
     },
 }
 
-# The parts of the chart that the guide names; what each of them takes isn't documented.
+# The parts of the chart that the guide names; their values aren't documented.
 _SPACES = {
     "type": "object",
     "additionalProperties": False,

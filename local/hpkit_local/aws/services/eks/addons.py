@@ -29,7 +29,7 @@ POLL_SECONDS = 15
 
 
 def addon_document(addon: Record) -> Record:
-    """Return what DescribeAddon answers."""
+    """Return DescribeAddon's response."""
     return {name: value for name, value in addon.items() if value not in (None, "")}
 
 
@@ -94,7 +94,7 @@ def _new_record(ctx: Context, cluster: str, info: AddonInfo, version: str, param
 
 
 def _associate(ctx: Context, addon: Record, info: AddonInfo, entries: Sequence[Record]) -> list[str]:
-    """Pod identity associations given inline belong to the add-on."""
+    """Pod Identity associations in the request belong to the add-on."""
     arns = []
     for entry in entries:
         params = {**entry, "clusterName": addon["clusterName"], "namespace": info.namespace}
@@ -157,7 +157,7 @@ def _fail(addon: Record, status: str, code: str, message: str) -> None:
 
 
 def is_joined(node: Record) -> bool:
-    """Return whether a node of HyperPod has joined Kubernetes; records hold `joined` until it has."""
+    """Return whether a HyperPod node has joined Kubernetes; records have `joined` until then."""
     return node["status"] == "Running" and "joined" not in node
 
 
@@ -186,7 +186,7 @@ def _has_role(ctx: Context, addon: Record, info: AddonInfo, *, at: float) -> boo
 
 
 def nodes_arrived(ctx: Context, eks: str) -> None:
-    """Nodes run now: add-ons that were DEGRADED for want of them get going."""
+    """Nodes now run: add-ons that were DEGRADED without them start."""
     for key, addon in ctx.table("addons").items():
         if addon["clusterName"] == eks and addon["status"] == "DEGRADED":
             ctx.backend.later(ctx, 0.0, "addon.arrived", {"key": key, "since": ctx.now})
@@ -255,7 +255,7 @@ def _receipt(params: Record) -> dict[str, str]:
 
 
 def _unmigrated(old: str, new: str, info: AddonInfo) -> str:
-    """Task governance 1.3 → 1.5 and later needs its CRDs migrated first (developer guide, "Upgrade")."""
+    """Task governance 1.3 → 1.5 and later requires a migration of its CRDs (developer guide, "Upgrade")."""
     if info.name != "amazon-sagemaker-hyperpod-taskgovernance":
         return ""
     before, after = (Version(text.partition("-")[0]) for text in (old, new))

@@ -1,6 +1,6 @@
-"""EKS clusters: the control plane that HyperPod attaches to.
+"""EKS clusters: the control plane of HyperPod clusters.
 
-moto's own model is not used: it is ACTIVE at once and forgets the access configuration.
+moto's own model isn't used: it's ACTIVE immediately and forgets the access configuration.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
 
 
 def cluster_document(cluster: Record) -> Record:
-    """Return what DescribeCluster answers."""
+    """Return DescribeCluster's response."""
     hidden = {"bootstrap", "creator"}
     return {name: value for name, value in cluster.items() if name not in hidden and value is not None}
 
@@ -210,7 +210,7 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
 
 
 def _check_access(cluster: Record, value: Any) -> None:
-    """Refuse ranges that are not of the internet, and an API server that nobody reaches."""
+    """Reject ranges that aren't public, and an API server that can't be reached."""
     check_ranges(value, code=INVALID)
     both = {**cluster["resourcesVpcConfig"], **value}
     if not both["endpointPublicAccess"] and not both["endpointPrivateAccess"]:
@@ -218,7 +218,7 @@ def _check_access(cluster: Record, value: Any) -> None:
 
 
 def _check_mode(cluster: Record, key: str, value: Any) -> None:
-    """Let the authentication mode move one way only: CONFIG_MAP → API_AND_CONFIG_MAP → API."""
+    """Allow only these changes of the authentication mode: CONFIG_MAP → API_AND_CONFIG_MAP → API."""
     order = ["CONFIG_MAP", "API_AND_CONFIG_MAP", "API"]
     if key != "accessConfig":
         return
@@ -244,11 +244,11 @@ def update_cluster_version(ctx: Context, params: Record) -> Record:
 
 
 def _require_key(ctx: Context, cluster: Record) -> None:
-    """Refuse to upgrade a cluster whose role may not use the key of its secrets.
+    """Reject an upgrade of a cluster whose role can't use the key of its Secrets.
 
     Source: Amazon EKS best practices guide, "Verify basic EKS requirements before upgrading". The message is EKS's own
-    (aws/containers-roadmap issue 1533). Which actions EKS asks for isn't documented; these are what
-    terraform-aws-modules/eks attaches (its issue 1913). CreateCluster asks for none of them.
+    (aws/containers-roadmap issue 1533). The required actions aren't documented; these are what
+    terraform-aws-modules/eks attaches (its issue 1913). CreateCluster requires none of them.
     """
     for config in cluster.get("encryptionConfig") or []:
         for action_name in _KEY_ACTIONS:
@@ -271,7 +271,7 @@ def _require_idle(cluster: Record) -> None:
 
 @action("eks.updated")
 def updated(ctx: Context, *, name: str, key: str, value: Any, update_id: str, failure: str = "") -> None:
-    """Take over the new configuration, unless the update failed."""
+    """Apply the new configuration, unless the update failed."""
     cluster = ctx.table("eks")[name]
     cluster["status"] = MACHINES["eks.update"].done
     if not failure:
@@ -281,7 +281,7 @@ def updated(ctx: Context, *, name: str, key: str, value: Any, update_id: str, fa
 
 @operation("eks", "DeleteCluster")
 def delete_cluster(ctx: Context, params: Record) -> Record:
-    """Begin to delete; a HyperPod cluster or deletion protection stand in the way."""
+    """Begin to delete; fails with a HyperPod cluster or deletion protection."""
     cluster = require_cluster(ctx, params["name"])
     _require_idle_or_failed(cluster)
     if cluster["deletionProtection"]:

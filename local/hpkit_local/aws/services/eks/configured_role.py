@@ -32,7 +32,7 @@ def unrendered(addon: Record) -> str:
 
 
 def takes_configured_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
-    """Return whether pods of the add-on can assume the role: through an existing provider that the role trusts."""
+    """Return whether pods of the add-on can assume the role, through an existing provider that the role trusts."""
     issuer = ctx.table("eks")[addon["clusterName"]]["identity"]["oidc"]["issuer"].removeprefix("https://")
     subjects = {f"system:serviceaccount:{info.namespace}:{name}" for name, _ in info.accounts}
     return bool(subjects & web_identities(ctx, str(_values(addon)["executionRoleArn"]), issuer))

@@ -1,4 +1,4 @@
-"""Records of access entries: made by calls, by HyperPod for its nodes, and by EKS for a cluster's creator."""
+"""Records of access entries: created by calls, by HyperPod for its nodes, and by EKS for a cluster's creator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def principal_arn(ctx: Context, caller: str) -> str:
 
 
 def ensure_creator_entry(ctx: Context, cluster: Record) -> None:
-    """bootstrapClusterCreatorAdminPermissions: who made the cluster is its administrator."""
+    """bootstrapClusterCreatorAdminPermissions: the cluster's creator is its administrator."""
     bare = not cluster["bootstrap"] or cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP"
     if bare or entry_key(cluster["name"], cluster["creator"]) in ctx.table("access"):
         return
@@ -53,7 +53,7 @@ def ensure_creator_entry(ctx: Context, cluster: Record) -> None:
 
 
 def ensure_node_entry(ctx: Context, cluster: str, principal: str) -> bool:
-    """HyperPod makes an entry for its nodes' role itself; False when there was one already."""
+    """Create the entry of HyperPod's node role; return False if one already existed."""
     if entry_key(cluster, principal) in ctx.table("access"):
         return False
     params = {"clusterName": cluster, "principalArn": principal, "type": "HYPERPOD_LINUX"}
@@ -62,14 +62,14 @@ def ensure_node_entry(ctx: Context, cluster: str, principal: str) -> bool:
 
 
 def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
-    """HyperPod takes away the entry that it made."""
+    """Delete the entry that HyperPod created."""
     found = ctx.table("access").pop(entry_key(cluster, principal), None)
     if found is not None:
         ctx.controllers.access_entry_deleted(found["entry"])
 
 
 def create_entry(ctx: Context, params: Record, *, policies: Record | None = None) -> Record:
-    """Make an entry, whose request has been checked; `policies` are associations by ARN."""
+    """Create an entry from a checked request; `policies` are associations by ARN."""
     cluster, principal = params["clusterName"], params["principalArn"]
     entry_type = params.get("type", "STANDARD")
     _, _, _, _, account, resource = principal.split(":", 5)
@@ -99,14 +99,14 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
 
 
 def changed(ctx: Context, cluster: str, principal: str) -> None:
-    """Let the controllers follow an entry now, and when what was added to it becomes effective."""
+    """Let the controllers apply an entry now, and again when its additions take effect."""
     effective(ctx, cluster=cluster, principal=principal)
     when_effective(ctx, "access-entry", "eks.access-effective", cluster=cluster, principal=principal)
 
 
 @action("eks.access-effective")
 def effective(ctx: Context, *, cluster: str, principal: str) -> None:
-    """Let the controllers follow an entry as far as it's effective."""
+    """Let the controllers apply an entry as far as it's effective."""
     found = ctx.table("access").get(entry_key(cluster, principal))
     if found is not None:
         ctx.controllers.access_entry_changed(found["entry"], effective_policies(ctx, found))

@@ -15,7 +15,7 @@ TRUST = "pods.eks.amazonaws.com"
 
 
 def associate(ctx: Context, params: Record, *, owner: str = "") -> Record:
-    """Make an association; `owner` is the add-on it belongs to."""
+    """Create an association; `owner` is the add-on that it belongs to."""
     cluster, account = params["clusterName"], (params["namespace"], params["serviceAccount"])
     require_role(ctx, params["roleArn"], trusts=TRUST, purpose="the pod identity role", code=INVALID)
     for existing in ctx.table("podidentity").values():
@@ -104,7 +104,7 @@ def _check_owner(association: Record) -> None:
 
 @operation("eks", "ListPodIdentityAssociations")
 def list_pod_identity_associations(ctx: Context, params: Record) -> Record:
-    """Summaries in pages, all or those of a namespace or service account."""
+    """Return summaries in pages, all or those of a namespace or service account."""
     cluster = require_cluster(ctx, params["clusterName"])
     shown = ("clusterName", "namespace", "serviceAccount", "associationArn", "associationId", "ownerArn")
     summaries = [

@@ -34,7 +34,7 @@ _MOST_RANGES = 40
 
 
 def check_ranges(wanted: Record, *, code: str) -> None:
-    """Refuse publicAccessCidrs that are not of the internet, as EKS does (aws/aws-cdk issue 33176 has its words)."""
+    """Reject publicAccessCidrs that aren't public, as EKS does (aws/aws-cdk issue 33176 has the message)."""
     cidrs = wanted.get("publicAccessCidrs") or []
     if len(cidrs) > _MOST_RANGES:
         raise ServiceError(code, f"publicAccessCidrs has {len(cidrs)} entries; a cluster takes at most {_MOST_RANGES}")
@@ -51,7 +51,7 @@ def _is_public(cidr: str) -> bool:
 
 
 def why_unreachable(ctx: Context, cluster: Record, address: str) -> str:
-    """Return why a caller at an address does not reach the cluster's API server; empty if he does."""
+    """Return why a caller at an address can't reach the cluster's API server, or ""."""
     config = cluster["resourcesVpcConfig"]
     vpc = ctx.backend.moto.backend("ec2", ctx.region).vpcs[config["vpcId"]]
     inside = _holds(ranges_of(vpc), address)
@@ -66,9 +66,9 @@ def why_unreachable(ctx: Context, cluster: Record, address: str) -> str:
 
 
 def admitted_address(ctx: Context, cluster: Record) -> str:
-    """Return an address from which the cluster's API server is reached.
+    """Return an address from which the cluster's API server can be reached.
 
-    If nobody can reach it, the address is the VPC's first one, so that `why_unreachable` names what is missing. An
+    If it can't be reached, the address is the VPC's first one, so that `why_unreachable` states what is missing. An
     example is a private endpoint whose security groups admit no range.
     """
     config = cluster["resourcesVpcConfig"]

@@ -44,7 +44,7 @@ def offered(ctx: Context) -> list[str]:
 
 
 def default_version(ctx: Context) -> str:
-    """Return the version of a cluster that asks for none: the newest in standard support."""
+    """Return the default version of a cluster: the newest in standard support."""
     standard = [each for each in _released(ctx) if each.support(_today(ctx)) == "STANDARD_SUPPORT"]
     if not standard:
         raise ServiceError(INVALID, f"no Kubernetes version known here is in standard support on {_today(ctx)}")
@@ -100,7 +100,7 @@ def _order(version: str) -> tuple[int, ...]:
 
 @operation("eks", "DescribeClusterVersions")
 def describe_cluster_versions(ctx: Context, params: Record) -> Record:
-    """Which Kubernetes versions there are and until when; those out of support only when all are asked for."""
+    """Return Kubernetes versions and their dates; unsupported ones only if all are requested."""
     status = params.get("versionStatus") or _STATUSES.get(params.get("status", ""))
     requested = params.get("clusterVersions")
     newest_first = list(reversed(_released(ctx)))

@@ -1,4 +1,4 @@
-"""What controllers ask of EKS: what exists, who a caller is, and whether callers reach the API server."""
+"""What controllers read from EKS: what exists, who a caller is, and whether callers reach the API server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Caller:
 
 
 def caller_of(view: View, access_key: str, *, cluster: str) -> Caller:
-    """Return who an access key is, and what an EKS cluster knows of that principal."""
+    """Return the principal of an access key, and an EKS cluster's data about it."""
     with view.held():
         contexts = list(view.contexts())
         ctx = next((ctx for ctx in contexts if cluster in ctx.table("eks")), contexts[0])
@@ -42,7 +42,7 @@ def caller_of(view: View, access_key: str, *, cluster: str) -> Caller:
 
 
 def why_cut_off(view: View) -> str:
-    """Return why the endpoint's callers do not reach the API server of the EKS cluster; empty if they do."""
+    """Return why the endpoint's callers can't reach the EKS cluster's API server, or ""."""
     with view.held():
         for ctx in view.contexts():
             for name, cluster in ctx.table("eks").items():

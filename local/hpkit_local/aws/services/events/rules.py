@@ -1,4 +1,7 @@
-"""What EventBridge refuses and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
+"""Requests that EventBridge rejects and moto doesn't.
+
+Docs/reference/local-cloud-limits.md lists what is still accepted.
+"""
 
 from __future__ import annotations
 

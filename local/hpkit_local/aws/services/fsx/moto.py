@@ -1,4 +1,4 @@
-"""What moto 5.2 lacks in FSx: the version, status, owner and mount name of a file system."""
+"""Adds what moto 5.2 lacks in FSx: the version, status, owner and mount name of a file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moto's FSx lacks: changes to a file system for Lustre."""
+"""Operations that moto's FSx lacks: changes to a file system for Lustre."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 @operation("fsx", "UpdateFileSystem")
 def update_file_system(ctx: Context, params: Record) -> Record:
-    """Change capacity or configuration, at once; capacity only grows (FSx for Lustre user guide)."""
+    """Change capacity or configuration, immediately; capacity only grows (FSx for Lustre user guide)."""
     system = ctx.backend.moto.backend("fsx", ctx.region).file_systems.get(params["FileSystemId"])
     if system is None:
         message = f"File system '{params['FileSystemId']}' does not exist."

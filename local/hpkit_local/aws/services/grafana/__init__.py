@@ -1,4 +1,4 @@
-"""Amazon Managed Grafana: workspaces, who may use them, tags; and what the HTTP API of their Grafana keeps."""
+"""Amazon Managed Grafana: workspaces, their users, tags; and the contents of their Grafana's HTTP API."""
 
 from hpkit_local.aws.service import Machine, Service, declare
 

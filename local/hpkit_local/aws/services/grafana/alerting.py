@@ -1,7 +1,7 @@
 """Alert rules, contact points and the notification policy of a workspace, by Grafana's alerting provisioning API.
 
-Source: Grafana documentation, "Alerting provisioning HTTP API". What is written without the header
-`X-Disable-Provenance` has the provenance `api`, which no request takes away.
+Source: Grafana documentation, "Alerting provisioning HTTP API". Objects written without the header
+`X-Disable-Provenance` have the provenance `api`, which no request removes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _POINTS = "/api/v1/provisioning/contact-points"
 _POLICIES = "/api/v1/provisioning/policies"
 _RULE_MEMBERS = ("title", "ruleGroup", "folderUID", "condition", "data", "noDataState", "execErrState", "for")
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}")
-# Types of contact points of Amazon Managed Grafana that are known here, and what each cannot do without.
+# Known types of contact points of Amazon Managed Grafana, and the settings that each requires.
 _POINT_TYPES = {"email": "addresses", "sns": "topic", "slack": "url", "webhook": "url"}
 
 
 def _provenance(request: Request, before: str = "") -> str:
-    """Return the mark of what is written, after that of what was there."""
+    """Return the provenance after a write, from the previous one."""
     _require_alerting(request)
     provenance = "" if "x-disable-provenance" in request.headers else "api"
     if before == "api" and not provenance:

@@ -1,4 +1,4 @@
-"""Data sources, folders and dashboards of a workspace, as Grafana's HTTP API keeps them."""
+"""Data sources, folders and dashboards of a workspace, as Grafana's HTTP API stores them."""
 
 from __future__ import annotations
 

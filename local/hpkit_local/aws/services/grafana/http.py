@@ -1,6 +1,6 @@
-"""Grafana's own HTTP API of the workspaces: which path does what, and who may.
+"""The HTTP API of the workspaces' Grafana: paths and permissions.
 
-Does not: run a Grafana. No query is asked, no alert rule is evaluated, nobody is notified.
+No Grafana runs: no query is executed, no alert rule is evaluated, and no one is notified.
 
 Source: Grafana documentation, HTTP API, of version 10.4.
 """
@@ -28,7 +28,7 @@ _NO_CONTENT = 204
 
 
 class GrafanaError(Exception):
-    """What Grafana refuses a request with: HTTP status and message, and a status in words where it has one."""
+    """A rejection by Grafana: HTTP status and message, and a status text for some."""
 
     def __init__(self, status: int, message: str, *, word: str = "") -> None:
         super().__init__(f"{status} {message}")
@@ -49,7 +49,7 @@ class Request:
 
     @property
     def content(self) -> Record:
-        """What the workspace's Grafana holds."""
+        """The contents of a workspace's Grafana."""
         found: Record = self.workspace["content"]
         return found
 
@@ -59,7 +59,7 @@ _ROUTES: list[tuple[str, re.Pattern[str], str, Handler]] = []
 
 
 def route(method: str, path: str, *, role: str) -> Callable[[Handler], Handler]:
-    """Register who answers a path, of which `{uid}` is one part; role: the least that a caller needs."""
+    """Register the handler of a path, which can contain `{uid}`; role: the minimum role of a caller."""
     pattern = re.compile(re.escape(path).replace(r"\{uid\}", "(?P<uid>[^/]+)"))
 
     def register(handler: Handler) -> Handler:

@@ -1,4 +1,4 @@
-"""Who may do what in a Grafana workspace: users and groups of the identity provider, by role."""
+"""Permissions in a Grafana workspace: users and groups of the identity provider, by role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 @operation("grafana", "UpdatePermissions")
 def update_permissions(ctx: Context, params: Record) -> Record:
-    """Give and take roles; one that a user has not is reported, and the others are carried out."""
+    """Add and remove roles; a role that a user doesn't have is reported, and the others are applied."""
     entries = require_workspace(ctx, params["workspaceId"], active=True)["permissions"]
     errors = []
     for instruction in params["updateInstructionBatch"]:
@@ -29,7 +29,7 @@ def update_permissions(ctx: Context, params: Record) -> Record:
 
 @operation("grafana", "ListPermissions")
 def list_permissions(ctx: Context, params: Record) -> Record:
-    """Roles in pages, all or those of a user or group."""
+    """Return roles in pages, all or those of a user or group."""
     user = {key: params[name] for name, key in (("userType", "type"), ("userId", "id")) if name in params}
     if "groupId" in params:
         user = {"type": "SSO_GROUP", "id": params["groupId"]}

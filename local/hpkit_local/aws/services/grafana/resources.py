@@ -157,7 +157,7 @@ def _read_association(call: Calls, resource_id: str, recorded: Props) -> Props |
 
 
 def _change_association(call: Calls, _resource_id: str, change: Change) -> None:
-    # As the real provider, it leaves those of another role where they are.
+    # Like the real provider, it doesn't change those of another role.
     before, after = [] if "role" in change else _users(change.old), _users(change.new)
     add, revoke = [user for user in after if user not in before], [user for user in before if user not in after]
     _permit(call, change.new, add=add, revoke=revoke)

@@ -1,4 +1,4 @@
-"""Service accounts of Grafana workspaces, and their tokens, by which Grafana's own HTTP API is asked."""
+"""Service accounts of Grafana workspaces, and their tokens for Grafana's own HTTP API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def role_of_token(ctx: Context, workspace: Record, key: str) -> str | None:
 
 
 def _digest(key: str) -> str:
-    # As Grafana does, only what a token can be known again by is kept.
+    # Like Grafana, it keeps only what is needed to recognize a token.
     return sha256(key.encode()).hexdigest()
 
 
@@ -37,7 +37,7 @@ def _account(workspace: Record, identifier: str) -> Record:
 
 @operation("grafana", "CreateWorkspaceServiceAccount")
 def create_workspace_service_account(ctx: Context, params: Record) -> Record:
-    """Make an account; its name is unique in the workspace."""
+    """Create an account; its name is unique in the workspace."""
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
     accounts = workspace["serviceAccounts"]
     if params["name"] in [each["name"] for each in accounts.values()]:

@@ -1,6 +1,6 @@
-"""Grafana workspaces: what a workspace is, and its way from creation to deletion.
+"""Grafana workspaces, from creation to deletion.
 
-Does not: run a Grafana. Requests whose Host header is the endpoint that it names are answered by `http`.
+No Grafana runs. `http` answers requests whose Host header is the workspace's endpoint.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _check(ctx: Context, params: Record) -> None:
     if params.get("workspaceRoleArn"):
         purpose, trusted = "the workspace role", "grafana.amazonaws.com"
         require_role(ctx, params["workspaceRoleArn"], trusts=trusted, purpose=purpose, code="ValidationException")
-    # As told by who met it: terraform-aws-managed-service-grafana, issue 30.
+    # As a user reported it: terraform-aws-managed-service-grafana, issue 30.
     if "AWS_SSO" in params.get("authenticationProviders", ()) and not has_identity_center(ctx):
         raise ServiceError("ValidationException", "SSO is not enabled in any region.")
     version = params.get("grafanaVersion", DEFAULT_VERSION)
@@ -85,7 +85,7 @@ def _check(ctx: Context, params: Record) -> None:
 
 @operation("grafana", "CreateWorkspace")
 def create_workspace(ctx: Context, params: Record) -> Record:
-    """Begin to create a workspace; names need not be unique."""
+    """Begin to create a workspace; names don't need to be unique."""
     _check(ctx, params)
     identifier = "g-" + ctx.token(10, "0123456789abcdef")
     workspace: Record = {
@@ -112,7 +112,7 @@ def create_workspace(ctx: Context, params: Record) -> Record:
 
 
 def _empty_grafana() -> Record:
-    """Return what a Grafana has at first: its own contact point, to which the policy sends everything."""
+    """Return a new Grafana's contents: its own contact point, to which the policy sends everything."""
     own = "grafana-default-email"
     point = {"uid": own, "name": own, "type": "email", "settings": {"addresses": "<example@email.com>"}}
     return {
@@ -160,7 +160,7 @@ def list_workspaces(ctx: Context, params: Record) -> Record:
 
 @operation("grafana", "UpdateWorkspace")
 def update_workspace(ctx: Context, params: Record) -> Record:
-    """Change what the request names; separate flags remove the two networks."""
+    """Change what the request contains; separate flags remove the two networks."""
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
     _check(ctx, params)
     workspace.update({told: params[name] for name, told in _MEMBERS.items() if name in params}, modified=ctx.now)
@@ -188,7 +188,7 @@ def delete_workspace(ctx: Context, params: Record) -> Record:
 
 
 def _configuration(params: Record) -> Record:
-    """Return a request's configuration, or that of a workspace that was asked for none."""
+    """Return a request's configuration, or a workspace's default."""
     try:
         configuration = json.loads(params.get("configuration", "{}"))
     except ValueError:
@@ -218,13 +218,13 @@ def update_workspace_configuration(ctx: Context, params: Record) -> Record:
 
 @operation("grafana", "DescribeWorkspaceAuthentication")
 def describe_workspace_authentication(ctx: Context, params: Record) -> Record:
-    """Who signs users in."""
+    """Return how users sign in."""
     return {"authentication": _authentication(require_workspace(ctx, params["workspaceId"]))}
 
 
 @operation("grafana", "UpdateWorkspaceAuthentication")
 def update_workspace_authentication(ctx: Context, params: Record) -> Record:
-    """Change who signs users in; at once, as on AWS."""
+    """Change how users sign in; immediately, as on AWS."""
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
     _check(ctx, params)
     workspace["authenticationProviders"] = params["authenticationProviders"]

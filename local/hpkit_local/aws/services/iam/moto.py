@@ -1,9 +1,9 @@
-"""What moto 5.2 lacks in IAM.
+"""Adds what moto 5.2 lacks in IAM.
 
 - AddClientIDToOpenIDConnectProvider and RemoveClientIDFromOpenIDConnectProvider.
-- AWS's own policies (1,500) in the partition `aws` alone. moto looks through all partitions for an access key, and
-  would fill every one of them.
-- State files name those policies instead of holding them.
+- AWS's own policies (1,500) only in the partition `aws`. moto searches all partitions for an access key, and would fill
+  each of them.
+- State files contain only the names of those policies.
 """
 
 from __future__ import annotations

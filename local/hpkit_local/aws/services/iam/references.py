@@ -38,7 +38,7 @@ def note_change(ctx: Context, role: str, change: Literal["role", "key-rights"]) 
 
 
 def has_settled(ctx: Context, role_arn: str) -> bool:
-    """Return whether all rights of a role on keys are effective."""
+    """Return whether all permissions of a role on keys are effective."""
     return _is_effective(ctx, "key-rights", role_arn.rpartition("/")[2])
 
 
@@ -53,7 +53,7 @@ def _changes(ctx: Context) -> dict[str, Record]:
 
 
 def web_identities(ctx: Context, role_arn: str, issuer: str) -> set[str]:
-    """Return the subjects of an OIDC provider that a role lets in by name; none where there is no such provider."""
+    """Return the subjects of an OIDC provider that a role's trust policy names; none if the provider doesn't exist."""
     iam = ctx.backend.moto.backend("iam", ctx.region)
     role = next((each for each in iam.roles.values() if each.arn == role_arn), None)
     provider = f"oidc-provider/{issuer}"
@@ -84,7 +84,7 @@ def _trusted(policy: str) -> set[str]:
 
 
 def may(ctx: Context, role_arn: str, action: str, resource: str) -> bool:
-    """Say whether a statement of a role's policies allows an action on a resource; conditions are taken as met."""
+    """Return whether a role's policies allow an action on a resource; conditions count as met."""
     roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
     role = next((each for each in roles if each.arn == role_arn), None)
     if role is None:
@@ -102,7 +102,7 @@ def may(ctx: Context, role_arn: str, action: str, resource: str) -> bool:
 
 
 def grants(policy: str, action: str, *, principals: set[str]) -> bool:
-    """Return whether a resource's policy allows an action to one of the principals; conditions are taken as met."""
+    """Return whether a resource's policy allows an action to one of the principals; conditions count as met."""
     for statement in _statements(policy):
         principal = statement.get("Principal", {})
         named = principal if isinstance(principal, str) else principal.get("AWS", [])

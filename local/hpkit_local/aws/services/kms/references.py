@@ -13,10 +13,12 @@ __all__ = ["may_use", "require_usable_key"]
 
 
 def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
-    """Return whether a role may do an action with a key: by the key's policy, or by its own where that policy lets it.
+    """Return whether a role can use an action with a key.
+
+    By the key's policy, or by its own if the key's policy allows that.
 
     Source: AWS KMS developer guide, "Determining access to AWS KMS keys": IAM policies count only if the key's policy
-    gives the action to the account. A key of another account isn't here; of it, only the role's policies are read.
+    gives the action to the account. A key of another account isn't here, so only the role's policies are read.
     """
     key = _key(ctx, key_arn)
     own = may(ctx, role_arn, action, key_arn)
@@ -28,7 +30,9 @@ def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
 
 
 def require_usable_key(ctx: Context, key_arn: str, *, role_arn: str, code: str) -> None:
-    """Refuse a key that a service can't use for a role yet: KMS doesn't know the key, or the role's rights, everywhere.
+    """Reject a key that a service can't use for a role yet.
+
+    The key or the role's permissions aren't effective everywhere.
 
     Source of the message: hashicorp/terraform-provider-aws, issue 49247.
     """

@@ -47,7 +47,7 @@ def _read_key(call: Calls, key: str, _recorded: Props) -> Props | None:
 
 def _update_key(call: Calls, key: str, change: Change) -> None:
     new = change.new
-    # A new key is enabled; the real provider enables one alone that was disabled.
+    # A new key is enabled; the real provider enables only a key that was disabled.
     if "isEnabled" in change and new["isEnabled"] and not change.old.get("isEnabled", True):
         call("EnableKey", KeyId=key)
     if "enableKeyRotation" in change:

@@ -1,4 +1,4 @@
-"""What moto's CloudWatch Logs lacks: another key for an existing log group."""
+"""Operations that moto's CloudWatch Logs lacks: another key for an existing log group."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__: list[str] = []
 
 @operation("logs", "AssociateKmsKey")
 def associate_kms_key(ctx: Context, params: Record) -> Record:
-    """Encrypt what is written to a log group from now on with another key."""
+    """Encrypt new entries of a log group with another key."""
     _set_key(ctx, params, params["kmsKeyId"])
     return {}
 
 
 @operation("logs", "DisassociateKmsKey")
 def disassociate_kms_key(ctx: Context, params: Record) -> Record:
-    """Encrypt what is written to a log group from now on with the service's own key."""
+    """Encrypt new entries of a log group with the service's own key."""
     _set_key(ctx, params, None)
     return {}
 

@@ -1,4 +1,7 @@
-"""What CloudWatch Logs refuses and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
+"""Requests that CloudWatch Logs rejects and moto doesn't.
+
+docs/reference/local-cloud-limits.md lists what is still accepted.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def get_products(ctx: Context, params: Record) -> Record:
 
 
 def _token(ctx: Context, token: str | None) -> str | None:
-    """Return what `page` takes of a token that is still valid."""
+    """Return the arguments for `page` from a token that is still valid."""
     if token is None:
         return None
     created, _, rest = token.partition("/")

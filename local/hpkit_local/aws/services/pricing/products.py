@@ -1,9 +1,9 @@
-"""The products that the endpoint's price list has: some of those that AWS lists for us-east-1 and us-west-2.
+"""The products in the endpoint's price list: some of those that AWS lists for us-east-1 and us-west-2.
 
-HyperPod's prices are those of the catalog. Those of EKS, NAT gateways and endpoints are from the price
-list of August and September 2026, that of FSx for Lustre is from its pricing page. Both regions have the same.
+HyperPod's prices are the catalog's. Those of EKS, NAT gateways and endpoints are from the price list of August and
+September 2026, that of FSx for Lustre is from its pricing page. Both regions have the same.
 
-Does not: list volumes of HyperPod, or a throughput of FSx for Lustre other than 125 MB/s/TiB.
+It lacks volumes of HyperPod, and throughputs of FSx for Lustre other than 125 MB/s/TiB.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["SERVICES", "products"]
 SERVICES: Final = ("AmazonEC2", "AmazonEKS", "AmazonFSx", "AmazonSageMaker", "AmazonVPC")
 _PREFIXES: Final = {"us-east-1": "USE1", "us-west-2": "USW2"}
 _LOCATIONS: Final = {"us-east-1": "US East (N. Virginia)", "us-west-2": "US West (Oregon)"}
-# The code of the offer term "on demand", and that of a rate by the hour or GB.
+# The code of the offer term "on demand", and that of a rate per hour or GB.
 _TERM: Final = "JRTCKXETXF"
 _RATE: Final = "6YS6EN2CT7"
 _VERSION: Final = "20260925000000"

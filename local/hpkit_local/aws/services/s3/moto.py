@@ -1,8 +1,7 @@
-"""What moto 5.2 gets wrong in S3.
+"""Corrects what moto 5.2 gets wrong in S3.
 
-- It reads a statement of a bucket policy as if it had no condition. One that refuses what does not come over TLS would
-  then refuse everything. Loopback counts as TLS here, and other conditions are not evaluated: their statements are left
-  out.
+- It ignores conditions in bucket policies. A statement that rejects requests without TLS would then reject everything.
+  Loopback counts as TLS here, and statements with other conditions are skipped.
 - It keeps an index of bucket names outside its backends.
 """
 

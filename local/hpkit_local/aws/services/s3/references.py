@@ -20,7 +20,7 @@ def require_bucket(ctx: Context, uri: str) -> None:
 
 
 def object_exists(ctx: Context, uri: str, name: str) -> bool:
-    """Whether the object `name` lies under an S3 URI."""
+    """Return whether the object `name` is under an S3 URI."""
     parsed = urlparse(uri)
     bucket = ctx.backend.moto.backend("s3", ctx.region).buckets.get(parsed.netloc)
     prefix = parsed.path.strip("/")

@@ -1,4 +1,4 @@
-"""What S3 refuses and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
+"""Requests that S3 rejects and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
 
 from __future__ import annotations
 

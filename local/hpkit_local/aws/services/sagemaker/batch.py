@@ -159,9 +159,9 @@ def rebooted(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> N
 def _sort(
     cluster: Record, params: Record, *, settled: bool = False, unchanging: bool = False
 ) -> tuple[dict[str, Record], dict[str, Record | None]]:
-    """Return nodes named in the request: those that can be acted on, and the others (None: no such node).
+    """Return the request's nodes: those that the operation can change, and the others (None: no such node).
 
-    settled: the group must not wait for its minimum; unchanging: the instance must not be on its way somewhere.
+    settled: the group must not wait for its minimum; unchanging: the instance must not be changing.
     """
     names = [*params.get("NodeIds", []), *params.get("NodeLogicalIds", [])]
     if not names:

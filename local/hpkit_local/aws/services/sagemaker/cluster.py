@@ -147,7 +147,7 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
 
 
 def _missing_script(ctx: Context, cluster: Record) -> str:
-    """Scripts are fetched when nodes start, as their execution role: without them no node comes up."""
+    """Return why nodes can't start: they fetch their script with their execution role, and fail without it."""
     for group in cluster["groups"].values():
         config = group["spec"].get("LifeCycleConfig", {})
         script = config.get("OnCreate") or config.get("OnInitComplete")
@@ -157,7 +157,7 @@ def _missing_script(ctx: Context, cluster: Record) -> str:
         if not object_exists(ctx, config["SourceS3Uri"], script):
             return f"{where} not found under {config['SourceS3Uri']}"
         key, role = object_key_arn(ctx, config["SourceS3Uri"], script), group["spec"]["ExecutionRole"]
-        # S3 answers GetObject so: to read what is encrypted with a key takes the right to decrypt with it.
+        # S3's response to GetObject: reading an encrypted object requires permission to decrypt with its key.
         if key and not may(ctx, role, "kms:Decrypt", key):
             return (
                 f"{where} cannot be read: AccessDenied: {role} is not authorized to perform: kms:Decrypt on "

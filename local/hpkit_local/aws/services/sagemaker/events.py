@@ -43,7 +43,7 @@ def record_event(
 
 @operation("sagemaker", "ListClusterEvents")
 def list_cluster_events(ctx: Context, params: Record) -> Record:
-    """Events of a cluster, newest first unless asked otherwise."""
+    """Return events of a cluster, by default newest first."""
     cluster = require(ctx, params["ClusterName"])
     found = [event for event in cluster["events"] if _wanted(event, params)]
     found.sort(key=lambda event: event["EventTime"], reverse=params.get("SortOrder") != "Ascending")

@@ -1,4 +1,4 @@
-"""What compute quotas and cluster policies have in common: versions, statuses, lists."""
+"""The common part of compute quotas and cluster policies: versions, statuses, lists."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ MOVING = ("Creating", "Updating", "Deleting")
 
 @dataclass(frozen=True)
 class VersionedResource:
-    """What distinguishes the two kinds of objects that have versions: compute quotas and cluster policies.
+    """The differences between the two kinds of objects that have versions: compute quotas and cluster policies.
 
-    Controllers have callbacks `<kind>_changed` and `<kind>_deleted`. `details` adds to what Describe answers.
+    Controllers have callbacks `<kind>_changed` and `<kind>_deleted`. `details` adds to Describe's response.
     """
 
     table: str
@@ -64,7 +64,7 @@ def cluster_by_arn(ctx: Context, arn: str) -> Record:
 
 
 def _cluster_document(ctx: Context, entry: Record) -> Record:
-    """Return what DescribeCluster answers for the cluster of an object, or nothing when it is gone."""
+    """Return DescribeCluster's response for the cluster of an object, or nothing if it's deleted."""
     for cluster in ctx.table("clusters").values():
         if cluster["arn"] == entry["cluster"]:
             return describe(cluster)
@@ -72,7 +72,7 @@ def _cluster_document(ctx: Context, entry: Record) -> Record:
 
 
 def principal(ctx: Context) -> Record:
-    """Who made a call: the endpoint has one account and checks no signatures."""
+    """Return the caller: the endpoint has one account and verifies no signatures."""
     return {
         "IamIdentity": {
             "Arn": f"arn:aws:iam::{ctx.account}:user/{ctx.access_key or 'local'}",
@@ -112,7 +112,7 @@ def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
 
 
 def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -> tuple[int, Record]:
-    """Return the body of a version, the newest if none is asked for."""
+    """Return the body of a version, by default the newest."""
     number = entry["version"] if wanted is None else wanted
     body = entry["versions"].get(str(number))
     if body is None:
@@ -121,7 +121,7 @@ def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -
 
 
 def document(entry: Record, resource: VersionedResource, *, version: int | None = None) -> Record:
-    """Return what Describe answers of an object: whose it is, its status, and the body of a version."""
+    """Return Describe's response for an object: its owner, its status, and the body of a version."""
     number, body = version_of(entry, resource, version)
     answer = {
         f"{resource.title}Arn": entry["arn"],
@@ -189,7 +189,7 @@ def _begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> N
 
 
 def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple[list[Record], str | None]:
-    """Entries that a List call asks for, in its order, and the token of the next page."""
+    """Return the entries of a List call in its order, and the token of the next page."""
     after: Any = params.get("CreatedAfter")
     before: Any = params.get("CreatedBefore")
     matching = [
@@ -208,12 +208,12 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple
 
 
 def register(resource: VersionedResource) -> None:
-    """Register what is alike for both: Describe, List, Delete, and the ends of changes."""
+    """Register the common part: Describe, List, Delete, and the ends of changes."""
     title, prefix = resource.title, resource.kind
 
     @operation("sagemaker", f"Describe{title}")
     def describe_one(ctx: Context, params: Record) -> Record:
-        """Return an object, in its newest version or the one asked for."""
+        """Return an object, in its newest version or the requested one."""
         return document(find(ctx, resource, params[f"{title}Id"]), resource, version=params.get(f"{title}Version"))
 
     @operation("sagemaker", f"List{title}s")

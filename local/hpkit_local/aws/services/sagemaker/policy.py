@@ -1,4 +1,4 @@
-"""Cluster scheduler configs: the one policy of a cluster."""
+"""Cluster scheduler configs: the only policy of a cluster."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
 
 @operation("sagemaker", "UpdateClusterSchedulerConfig")
 def update_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
-    """Return a new version; a configuration that is given replaces the old one."""
+    """Return a new version; a given configuration replaces the old one."""
     entry = find(ctx, POLICY, params["ClusterSchedulerConfigId"])
     body = dict(version_of(entry, POLICY, None)[1])
     if "SchedulerConfig" in params:

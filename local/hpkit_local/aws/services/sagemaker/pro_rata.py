@@ -1,8 +1,7 @@
 """ComputeQuotaResources as the service stores them: fractions filled in pro rata.
 
-Source: SageMaker developer guide, "HyperPod task governance: compute allocation". Accelerators bring vCPU
-and memory with them; vCPU brings memory, memory brings vCPU (both with 0 accelerators); a MIG partition
-brings vCPU and memory.
+Source: SageMaker developer guide, "HyperPod task governance: compute allocation". Accelerators add vCPU and memory;
+vCPU adds memory, memory adds vCPU (both with 0 accelerators); a MIG partition adds vCPU and memory.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ FRACTIONS = ("Accelerators", "VCpu", "MemoryInGiB", "AcceleratorPartition")
 
 @dataclass(frozen=True)
 class Shape:
-    """What one instance of a type has."""
+    """The resources of one instance of a type."""
 
     vcpu: float
     memory_gib: float
@@ -29,7 +28,7 @@ class Shape:
 
 
 def shape_of(instance_type: str) -> Shape | None:
-    """Return the shape of a type, None where a figure of it is not known."""
+    """Return the shape of a type, None if one of its figures isn't known."""
     details = find_instance_type(instance_type)
     if details is None or details.vcpu is None or details.memory_gib is None or details.accelerators is None:
         return None
@@ -79,7 +78,7 @@ def _pro_rata(resource: Record, shape: Shape, where: str) -> Record:
 
 
 def _partition_ratio(resource: Record, shape: Shape, where: str) -> float | None:
-    """Return the share of an instance that partitions take: so many of the most that its accelerators hold."""
+    """Return the share of an instance that partitions use: their number relative to the maximum on its accelerators."""
     if shape.mig_per_accelerator is None:
         return None
     partition = resource["AcceleratorPartition"]

@@ -1,4 +1,4 @@
-"""Compute quotas: what a team has reserved and how it shares."""
+"""Compute quotas: a team's reservation and sharing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
 
 @operation("sagemaker", "UpdateComputeQuota")
 def update_compute_quota(ctx: Context, params: Record) -> Record:
-    """Return a new version; the team stays. A configuration that is given replaces the old one."""
+    """Return a new version; the team stays. A given configuration replaces the old one."""
     entry = find(ctx, QUOTA, params["ComputeQuotaId"])
     body = dict(version_of(entry, QUOTA, None)[1])
     if "ComputeQuotaTarget" in params:

@@ -1,6 +1,6 @@
 """What nodes can reach, and what can reach them: rules of security groups, routes and endpoints of subnets.
 
-A node begins with the reach of its network, parts of which this endpoint may not know. Once it loses a part, it is cut
+A node begins with the reach of its network, parts of which this endpoint might not know. Once it loses a part, it's cut
 off: its kubelet reaches neither the API server nor AWS, and its pods stop working.
 
 Sources: Amazon EKS user guide, security group requirements and private clusters; SageMaker HyperPod developer guide,
@@ -16,13 +16,13 @@ from hpkit_local.aws.backend import Context, Record
 
 __all__ = ["is_cut_off", "reach_of"]
 
-# Without these no node of a closed network works; others are missed by what calls them.
+# No node in a closed network works without these; calls to other missing ones fail.
 _NEEDED = {"ec2", "ecr.api", "ecr.dkr", "eks", "sts"}
 _WAYS = ("gateway", "instance", "nat_gateway", "transit_gateway", "interface", "vpc_pcx", "carrier_gateway")
 
 
 def reach_of(ctx: Context, subnet_id: str, group_ids: Collection[str]) -> Record:
-    """Return what a node in a subnet with these security groups reaches: which rules, a route out, endpoints."""
+    """Return what a node in a subnet with these security groups reaches: rules, a route out, endpoints."""
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     vpc = next((subnets[subnet_id].vpc_id for subnets in ec2.subnets.values() if subnet_id in subnets), None)
     groups = [group for members in ec2.groups.values() for id_, group in members.items() if id_ in group_ids]
@@ -37,7 +37,7 @@ def reach_of(ctx: Context, subnet_id: str, group_ids: Collection[str]) -> Record
 
 
 def is_cut_off(before: Record, now: Record) -> bool:
-    """Say whether a node that began with one reach cannot work with another."""
+    """Return whether a node that began with one reach can't work with another."""
     if any(before[name] and not now[name] for name in ("inbound", "outbound", "beyond")):
         return True
     if now["routed"] or not (before["routed"] or before["endpoints"]):
@@ -47,13 +47,13 @@ def is_cut_off(before: Record, now: Record) -> bool:
 
 
 def _services(ec2: Any, vpc: str | None) -> set[str]:
-    """Return the services that have an interface endpoint in a VPC, as the end of its name says them."""
+    """Return the services with an interface endpoint in a VPC, by the end of its name."""
     found = [each for each in ec2.vpc_end_points.values() if each.vpc_id == vpc and each.state == "available"]
     return {each.service_name.split(".", 3)[-1] for each in found if each.vpc_endpoint_type == "Interface"}
 
 
 def _leads_out(rule: Any, group_ids: Collection[str]) -> bool:
-    """Say whether a rule lets out to more than the group itself."""
+    """Return whether a rule allows outbound traffic beyond the group itself."""
     to_group = (rule.source_group or {}).get("GroupId")
     return bool(rule.ip_range or rule.prefix_list_id) or (to_group is not None and to_group not in group_ids)
 

@@ -45,12 +45,12 @@ def nodes_of(cluster: Record, group: str) -> list[Record]:
 
 
 def current_count(cluster: Record, group: str) -> int:
-    """Instances that a group has: those that have started."""
+    """Return the instances of a group that have started."""
     return sum(1 for node in nodes_of(cluster, group) if node["status"] != "Pending")
 
 
 def describe(cluster: Record) -> Record:
-    """Return what DescribeCluster answers."""
+    """Return DescribeCluster's response."""
     document: Record = {
         "ClusterArn": cluster["arn"],
         "ClusterName": cluster["name"],
@@ -135,7 +135,7 @@ def _group(cluster: Record, group: Record) -> Record:
 
 
 def _restricted(cluster: Record, group: Record) -> Record:
-    """Return a restricted group: what an ordinary one shows as far as its shape has it, and its environment."""
+    """Return a restricted group: an ordinary one's data as far as its shape allows, and its environment."""
     document = {member: value for member, value in _group(cluster, group).items() if member in _RESTRICTED}
     environment = group["spec"].get("EnvironmentConfig")
     return {**document, **({"EnvironmentConfig": environment} if environment else {})}
@@ -166,7 +166,7 @@ def _flexible(cluster: Record, spec: Record) -> Record:
 
 
 def kubernetes_details(config: Record) -> Record:
-    """Labels and taints as desired and as they are; the service applies them at once here."""
+    """Return labels and taints, desired and current; here, the service applies them immediately."""
     document: Record = {}
     if "Labels" in config:
         document.update(CurrentLabels=config["Labels"], DesiredLabels=config["Labels"])

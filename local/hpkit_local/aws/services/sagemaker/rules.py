@@ -64,7 +64,7 @@ def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
 
 
 def check_instance_quotas(ctx: Context, before: Iterable[Record], after: Iterable[Record]) -> None:
-    """Refuse instances beyond the account's quota: the fault `instance-quota`. Those that run may stay."""
+    """Reject instances beyond the account's quota: the fault `instance-quota`. Running ones stay."""
     groups = [group["spec"] for cluster in ctx.table("clusters").values() for group in cluster["groups"].values()]
     used = _instances(groups)
     added = _instances(after)
@@ -199,7 +199,7 @@ def check_vpc(ctx: Context, config: Record, vpc_id: str) -> list[Subnet]:
 
 
 def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
-    """Ask for what managed Karpenter needs: continuous mode, automatic recovery, a role."""
+    """Check the requirements of managed Karpenter: continuous mode, automatic recovery, a role."""
     if "ClusterRole" in settings:
         require_role(ctx, settings["ClusterRole"], trusts=AUTOSCALER_TRUST, purpose="the cluster role")
     if mode != "Enable":

@@ -1,4 +1,4 @@
-"""Nodes of instance groups: how a group moves from what it has to what it should have."""
+"""Nodes of instance groups: changes from the current to the target count."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def new_group(spec: Record, *, restricted: bool = False) -> Record:
 
 
 def is_continuous(cluster: Record) -> bool:
-    """Whether the cluster was made with NodeProvisioningMode Continuous."""
+    """Return whether the cluster was created with NodeProvisioningMode Continuous."""
     return bool(cluster["settings"].get("NodeProvisioningMode") == "Continuous")
 
 
 def launch_all(ctx: Context, cluster: Record) -> str:
-    """Without continuous provisioning all nodes come at once or the change fails: why it did, or nothing."""
+    """Without continuous provisioning, start all nodes at once or fail the change: return why, or nothing."""
     for name, group in cluster["groups"].items():
         target = group["spec"]["InstanceCount"]
         limit = ctx.faults.value("capacity", name)
@@ -118,14 +118,14 @@ def _fit(ctx: Context, cluster: Record, group: Record, *, at_once: bool = False)
 
 @action("hyperpod.retry")
 def retry(ctx: Context, *, name: str, group: str) -> None:
-    """Continuous provisioning asks again for what it did not get."""
+    """Request again what continuous provisioning didn't get."""
     cluster = ctx.table("clusters").get(name)
     if cluster and group in cluster["groups"] and cluster["status"] not in ("Deleting", "Failed"):
         scale(ctx, cluster, cluster["groups"][group], since=None)
 
 
 def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_once: bool = False) -> list[Record]:
-    """Ask for `count` nodes; they run some time later, or at once while the cluster itself is being made."""
+    """Request `count` nodes; they run some time later, or immediately while the cluster itself is being created."""
     used_addresses = {node["ip"] for node in cluster["nodes"].values()}
     nodes = []
     for _ in range(count):
@@ -166,7 +166,7 @@ def _new_node(ctx: Context, cluster: Record, group: Record, *, used_addresses: s
 
 
 def _free_address(cidr: str, used_addresses: set[str]) -> str:
-    """Return the first address of the subnet that is free; AWS keeps the first four for itself."""
+    """Return the first free address of the subnet; AWS reserves the first four."""
     network = ipaddress.ip_network(cidr)
     for offset in range(4, network.num_addresses - 1):
         address = str(network.network_address + offset)
@@ -204,7 +204,7 @@ def nodes_up(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> N
 
 @action("hyperpod.nodes-joined")
 def nodes_joined(ctx: Context, *, name: str, ids: list[str]) -> None:
-    """Apply: those of the nodes that run have joined Kubernetes."""
+    """Mark running nodes as joined to Kubernetes."""
     cluster = ctx.table("clusters").get(name)
     if cluster is None:
         return
@@ -277,7 +277,7 @@ def _report(ctx: Context, cluster: Record) -> None:
 
 
 def _settle_group(cluster: Record, group: Record) -> None:
-    """Close what is reached: the minimum, and the size."""
+    """Finish reached goals: the minimum, and the size."""
     spec = group["spec"]
     count = current_count(cluster, spec["InstanceGroupName"])
     waits = cluster["status"] == "InService" and group["status"] in ("Creating", "Updating")

@@ -30,7 +30,7 @@ _TARGET = "hyperpod-cluster"
 
 @operation("sagemaker", "SearchTrainingPlanOfferings")
 def search_training_plan_offerings(ctx: Context, params: Record) -> Record:
-    """Offer what is asked for in each of the region's first two zones, from the next start on."""
+    """Offer the request in each of the region's first two zones, from the next start on."""
     if "InstanceType" not in params or "InstanceCount" not in params:
         raise refuse("The local AWS endpoint offers instances: InstanceType and InstanceCount must be given")
     hours = params.get("DurationHours", _DEFAULT_HOURS)
@@ -72,7 +72,7 @@ def search_training_plan_offerings(ctx: Context, params: Record) -> Record:
 
 @operation("sagemaker", "CreateTrainingPlan")
 def create_training_plan(ctx: Context, params: Record) -> Record:
-    """Buy an offering; it is paid at once."""
+    """Buy an offering; it's paid immediately."""
     name = params["TrainingPlanName"]
     if name in ctx.table("training_plans"):
         raise ServiceError("ResourceInUse", f"Training plan {name} already exists")

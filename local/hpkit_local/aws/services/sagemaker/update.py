@@ -29,7 +29,7 @@ CHECKING = "DeepHealthCheckInProgress"
 
 @operation("sagemaker", "UpdateCluster")
 def update_cluster(ctx: Context, params: Record) -> Record:
-    """Check the request against what is there, and begin to change."""
+    """Check the request against the live state, and begin to change."""
     cluster = require(ctx, params["ClusterName"])
     # A failed update can be repeated; a cluster that was never in service can only be deleted.
     if cluster["status"] != "InService" and not (cluster["status"] == "Failed" and cluster["served"]):
@@ -49,7 +49,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     check_instance_quotas(ctx, [existing[name] for name in merged if name in existing], merged.values())
     settings = {member: params[member] for member in CHANGEABLE if member in params}
     mode = params.get("AutoScaling", {}).get("Mode") or (cluster["autoscaling"] or {}).get("Mode")
-    # Nobody assumes the role of an autoscaler that is off; and a cluster cannot let go of it.
+    # The role of a turned off autoscaler isn't used; but it can't be removed from a cluster.
     kept = {} if mode != "Enable" else dict(cluster["settings"])
     if (cluster["autoscaling"] or {}).get("Mode") != "Enable":
         # The developer guide passes the role with the mode ("Enable Karpenter autoscaling"). Whether the role that the
@@ -80,7 +80,7 @@ def _vpc_id(ctx: Context, cluster: Record) -> str:
 
 
 def _check_fixed(cluster: Record, params: Record) -> None:
-    """Refuse to change what a cluster keeps for life, or the role that the autoscaler is using."""
+    """Reject changes of a cluster's immutable settings, and of the role that the autoscaler uses."""
     settings = cluster["settings"]
     for member in ("Orchestrator", "NodeProvisioningMode"):
         if member in params and params[member] != settings.get(member):
@@ -95,7 +95,7 @@ def _check_fixed(cluster: Record, params: Record) -> None:
 
 
 def _merged_groups(cluster: Record, groups: list[Record]) -> dict[str, Record]:
-    """Each group of the request over what it was; a member left out keeps its value."""
+    """Merge each group of the request with its previous settings; omitted members keep their value."""
     merged: dict[str, Record] = {}
     for group in groups:
         name = group["InstanceGroupName"]
@@ -148,7 +148,7 @@ def _only_counts(cluster: Record, plan: Record) -> bool:
 
 @action("hyperpod.updated")
 def updated(ctx: Context, *, name: str, plan: Record, failure: str = "") -> None:
-    """Take the change over and let groups scale; a failed update leaves the cluster as it was."""
+    """Apply the change and let groups scale; a failed update leaves the cluster unchanged."""
     cluster = ctx.table("clusters")[name]
     if not failure and not is_continuous(cluster):
         failure = _capacity_missing(ctx, plan)
@@ -205,7 +205,7 @@ def _remove_group(ctx: Context, cluster: Record, name: str) -> None:
 
 @operation("sagemaker", "UpdateClusterSoftware")
 def update_cluster_software(ctx: Context, params: Record) -> Record:
-    """Give all groups, or those named, the current image release."""
+    """Update all groups, or the given ones, to the current image release."""
     cluster = require(ctx, params["ClusterName"])
     if cluster["status"] != "InService":
         raise busy(cluster)

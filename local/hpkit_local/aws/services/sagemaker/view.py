@@ -56,7 +56,7 @@ def _add_subnets(snapshot: Snapshot, ctx: Context, cluster: Record) -> None:
 
 
 def _cut_off(ctx: Context, cluster: Record) -> Iterator[str]:
-    """Yield the instances that lost what they need of their network; those of older records are not judged."""
+    """Yield the instances that lost what they need from their network; instances in older records aren't checked."""
     reaches: dict[tuple[str, ...], Record] = {}
     for node in cluster["nodes"].values():
         if "reach" not in node:

@@ -1,4 +1,4 @@
-"""Amazon SNS: topics, and who is subscribed to them."""
+"""Amazon SNS: topics and subscriptions."""
 
 from __future__ import annotations
 

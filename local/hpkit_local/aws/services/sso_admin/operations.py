@@ -1,7 +1,7 @@
-"""IAM Identity Center: whether an account has it, which Managed Grafana asks.
+"""IAM Identity Center: whether an account has it, which Managed Grafana requires.
 
 Every account here has an instance from the start, in the region that the endpoint was started with; `DeleteInstance`
-makes it an account without one. Does not: hold users and groups.
+removes it. It has no users and groups.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def _new(ctx: Context, arn: str, name: str | None = None) -> Record:
 
 
 def has_identity_center(ctx: Context) -> bool:
-    """Return whether the account has an instance, in whatever region."""
+    """Return whether the account has an instance, in any region."""
     return any(not each["deleted"] for each in _instances(ctx).values())
 
 
 @operation("sso-admin", "ListInstances")
 def list_instances(ctx: Context, params: Record) -> Record:
-    """Instances of this region; of all, where RegionScope says so."""
+    """Return instances of this region, or of all if RegionScope requests that."""
     everywhere = params.get("RegionScope") == "ALL_REGIONS" or ctx.region == ctx.backend.settings.region
     found = [each for each in _instances(ctx).values() if everywhere and not each["deleted"]]
     return {"Instances": [{name: each[name] for name in _MEMBERS if name in each} for each in found]}

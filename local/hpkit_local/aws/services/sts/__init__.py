@@ -1,4 +1,4 @@
-"""AWS STS: moto, and callers who have a session of an IAM role."""
+"""AWS STS: moto, and callers with a session of an IAM role."""
 
 from hpkit_local.aws.service import Service, declare
 

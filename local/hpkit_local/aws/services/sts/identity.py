@@ -1,4 +1,4 @@
-"""Who an access key is."""
+"""The identity of an access key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moto 5.2 lacks in STS: a session for callers without one."""
+"""Adds what moto 5.2 lacks in STS: a session for callers without one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpkit_local.aws.backend import Backend, restored
 
 __all__: list[str] = []
 
-# Of the session of callers that moto has no user or session of; no key of moto's own looks like it.
+# The session's key for callers without a user or session in moto; moto's own keys look different.
 CALLER_KEY = "caller"
 
 _caller_identity = STSBackend.get_caller_identity
@@ -27,7 +27,7 @@ def _with_role(backend: Any, access_key_id: str, region: str) -> tuple[str, str,
 
 @restored
 def _set_caller(backend: Backend) -> None:
-    """Give callers of unknown access keys a session of the IAM role that the settings name; of none without one."""
+    """Give callers with unknown access keys a session of the IAM role in the settings, if there's one."""
     settings = backend.settings
     sts = backend.moto.backend("sts", settings.region)
     sts.assumed_roles[:] = [each for each in sts.assumed_roles if each.access_key_id != CALLER_KEY]

@@ -1,4 +1,4 @@
-"""The functions that tell who calls, and where."""
+"""The functions that return the caller and the partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The function that looks up availability zones."""
+"""The function that returns availability zones."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _associate(call: Calls, inputs: Props) -> str:
 
 
 def _association(call: Calls, association: str, recorded: Props) -> dict[str, Any] | None:
-    """Find it by its id, or, since AWS gives it a new id with every new table, by what it associates."""
+    """Find it by its ID, or by what it associates, because AWS assigns a new ID with every new table."""
     target, _, table = association.partition("/")  # the form of an import
     if not table:
         target, table = recorded.get("subnetId") or recorded.get("gatewayId") or "", recorded.get("routeTableId", "")

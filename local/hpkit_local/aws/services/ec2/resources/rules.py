@@ -75,7 +75,7 @@ def _updating() -> Update:
         new = change.new
         members = {
             "IpProtocol": new["ipProtocol"],
-            # EC2's words for every port, which go with every protocol.
+            # EC2's representation of all ports, for any protocol.
             **(_ports(new) or {"FromPort": -1, "ToPort": -1}),
             "CidrIpv4": new.get("cidrIpv4"),
             "CidrIpv6": new.get("cidrIpv6"),

@@ -22,7 +22,7 @@ def _create_group(call: Calls, inputs: Props) -> str:
         TagSpecifications=specifications("security-group", inputs),
     )
     group = str(answer["GroupId"])
-    # AWS lets a new group's members out everywhere; the real provider takes that away, and so does this one.
+    # AWS allows a new group's members all outbound traffic; the real provider removes that rule, and so does this one.
     _strip(call, group, ingress=False)
     return group
 

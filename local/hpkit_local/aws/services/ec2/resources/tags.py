@@ -1,4 +1,4 @@
-"""What all EC2 types share: their tags, and looking one up by its id."""
+"""Code that all EC2 types share: tags, and finding a resource by its ID."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ TAGS: Final = Tagging(_change, "CreateTags DeleteTags")
 
 
 def specifications(resource_type: str, inputs: Props) -> list[dict[str, Any]] | None:
-    """Return the tags of a resource about to be made."""
+    """Return the tags of a resource before its creation."""
     tags = tag_list(inputs.get("tagsAll", {}))
     return [{"ResourceType": resource_type, "Tags": tags}] if tags else None
 
 
 def describe_one(call: Calls, operation: str, member: str, **which: Any) -> dict[str, Any] | None:
-    """Return the one entry that a Describe call answers with; None when it is gone, or on its way out."""
+    """Return the only entry in a Describe response; None if it's deleted, or being deleted."""
     answer = call.find(operation, **which)
     entries: list[dict[str, Any]] = [] if answer is None else answer[member]
     alive = [entry for entry in entries if str(entry.get("State", "")).lower() not in ("deleted", "deleting")]

@@ -53,18 +53,18 @@ def _read_vpc(call: Calls, vpc: str, _recorded: Props) -> Props | None:
 
 
 def _update_vpc(call: Calls, vpc: str, change: Change) -> None:
-    # One attribute a call, as the API wants it; names need DNS support, so that comes first.
+    # One attribute per call, as the API requires; DNS names require DNS support, so that comes first.
     for name, member in _ATTRIBUTES.items():
         if name in change:
             call("ModifyVpcAttribute", VpcId=vpc, **{member: {"Value": change.new[name]}})
 
 
-# What GuardDuty's Runtime Monitoring makes in a VPC, and leaves there, has this tag.
+# The tag of resources that GuardDuty's Runtime Monitoring creates in a VPC and leaves there.
 _BY_GUARDDUTY: Final = {"Name": "tag:GuardDutyManaged", "Values": ["true"]}
 
 
 def _of_guardduty(call: Calls, **filters: str) -> list[dict[str, Any]]:
-    """Return GuardDuty's endpoints in a VPC: the real provider takes them away when they are in the way of it.
+    """Return GuardDuty's endpoints in a VPC: the real provider deletes them if they block the VPC's deletion.
 
     Source: hashicorp/terraform-provider-aws pull request 46953, which the pinned pulumi-aws has: the pages of its
     aws.ec2.Vpc and aws.ec2.Subnet.

@@ -1,4 +1,4 @@
-"""Amazon EKS: who may do what in a cluster, people and pods."""
+"""Amazon EKS: permissions of people and pods in a cluster."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _association(call: Calls, cluster: str, arn: str) -> dict[str, str]:
 
 
 def _wait(call: Calls, resource_id: str, _change: Change) -> None:
-    # DEGRADED is a status on the way: an add-on that needs nodes runs once they are there.
+    # DEGRADED is a temporary status: an add-on that needs nodes runs once they exist.
     until(
         call,
         lambda: _addon(call, resource_id),

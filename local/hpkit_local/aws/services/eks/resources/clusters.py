@@ -18,7 +18,7 @@ _LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
 
 def stamp(moment: Any) -> str:
-    """Return a time as the provider tells it."""
+    """Return a time in the provider's format."""
     return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
@@ -80,7 +80,7 @@ def _read_cluster(call: Calls, name: str, recorded: Props) -> Props | None:
         "kubernetesNetworkConfig": cluster.get("kubernetesNetworkConfig"),
         "accessConfig": cluster.get("accessConfig"),
         "encryptionConfig": encryption[0],
-        # AWS never tells it, and the real provider then reads what a Go boolean is by itself.
+        # AWS never returns it, and the real provider then uses Go's default for booleans.
         "bootstrapSelfManagedAddons": recorded.get("bootstrapSelfManagedAddons", False),
         "upgradePolicy": cluster.get("upgradePolicy"),
         "deletionProtection": cluster.get("deletionProtection", False),
@@ -93,7 +93,7 @@ def _await_cluster(call: Calls, name: str, _change: Change) -> None:
     until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], ready={"ACTIVE"}, failed={"FAILED"})
 
 
-# One kind of change per call, as UpdateClusterConfig wants it.
+# One kind of change per call, as UpdateClusterConfig requires.
 _CHANGES: Final[dict[str, Callable[[Props], dict[str, Any]]]] = {
     "accessConfig": lambda new: {"accessConfig": {"authenticationMode": new["accessConfig"]["authenticationMode"]}},
     "upgradePolicy": lambda new: {"upgradePolicy": new["upgradePolicy"]},
@@ -116,7 +116,7 @@ def _update_cluster(call: Calls, name: str, change: Change) -> None:
 
 
 def await_update(call: Calls, update: dict[str, Any], **update_key: str) -> None:
-    """Wait for an update of a cluster or an add-on, and say why it failed."""
+    """Wait for an update of a cluster or an add-on, and report why it failed."""
 
     def describe() -> dict[str, Any]:
         described: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **update_key)["update"]

@@ -1,4 +1,4 @@
-"""The function that looks up a cluster."""
+"""The function that returns a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of a bucket's lifecycle, in the provider's words and in S3's."""
+"""Rules of a bucket's lifecycle, in the provider's format and in S3's."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _to_rule(rule: Document) -> Document:
 
 
 def from_rules(rules: list[Document]) -> list[Document]:
-    """Return rules as the provider tells them."""
+    """Return rules in the provider's format."""
     return [_from_rule(rule) for rule in rules]
 
 

@@ -28,7 +28,7 @@ def _setting(
     props_from: Callable[[Document], Props | None],
     undo: Callable[[Calls, str, Props], None] | None = None,
 ) -> ResourceType:
-    """Return the kind of a setting that has a call to put it, one to get it and one to take it away."""
+    """Return the kind of a setting with a call to put it, one to get it and one to delete it."""
 
     def create(call: Calls, inputs: Props) -> str:
         call(put, Bucket=inputs["bucket"], **request(inputs))
