@@ -70,7 +70,7 @@ def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
     text = written.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= columns
     assert "\x1b" not in text
-    for word in ("john", "smith", "huge", "needs attention", "differs from the stack file"):
+    for word in ("john", "smith", "huge", "needs attention", "differs from the organization file"):
         assert word in " ".join(text.split())
 
 

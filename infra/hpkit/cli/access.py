@@ -33,7 +33,7 @@ class _Grant(TypedDict):
 
 class _Principal(TypedDict):
     principal: str
-    inFile: Annotated[list[str], "Where the stack file names it."]
+    inFile: Annotated[list[str], "Where the organization file names it."]
     madeTheCluster: bool
     unread: Annotated[bool, "Bindings couldn't be read, so it may have more grants."]
     grants: list[_Grant]
@@ -44,7 +44,7 @@ class PrincipalList(TypedDict):
 
     stack: str
     principals: list[_Principal]
-    differences: Annotated[list[str], "What differs from the stack file."]
+    differences: Annotated[list[str], "What differs from the organization file."]
 
 
 class AccessCheck(TypedDict):
@@ -66,7 +66,7 @@ class AccessCheck(TypedDict):
 def command(context: click.Context, stack: str | None, profile: str | None, form: str) -> None:
     """Show each principal's roles in the cluster and in each team's namespace.
 
-    Reads EKS access entries and Kubernetes bindings, and marks what differs from the stack file.
+    Reads EKS access entries and Kubernetes bindings, and marks what differs from the organization file.
     """
     context.obj = (stack, profile)
     if context.invoked_subcommand is None:
@@ -153,7 +153,7 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
     click.echo(columns(lines) if rows else "no principal has an access entry")
     for number, line in enumerate(differs):
         if not number:
-            click.echo("differs from the stack file")
+            click.echo("differs from the organization file")
         click.echo(folded(line, "    ", "  "))
 
 

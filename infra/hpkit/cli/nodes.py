@@ -71,7 +71,7 @@ _IN_BATCHES = (
     "either, because that would close all of them at once. Pods are stopped when their node's turn comes, "
     "regardless of disruption budgets, and restart on other nodes; pods on other nodes continue. Root volumes are "
     "replaced. Without --batch, all nodes are drained first and are unavailable at the same time. To let the "
-    "service drain each batch, set `autoPatch` with DrainFirst in the stack file."
+    "service drain each batch, set `autoPatch` with DrainFirst in the organization file."
 )
 
 
@@ -197,7 +197,7 @@ class _Options:
 def replace(nodes: tuple[str, ...], **options: Any) -> None:
     """Drain nodes, then replace them with new ones (BatchReplaceClusterNodes).
 
-    NODE is an instance ID or the name of a node. The stack file isn't changed.
+    NODE is an instance ID or the name of a node. The organization file isn't changed.
     """
     _operate("replace", nodes, _Options(**options))
 
@@ -212,14 +212,14 @@ def reboot(nodes: tuple[str, ...], **options: Any) -> None:
 
 @command.command("delete", epilog=rights("node delete"))
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@click.option("--write", is_flag=True, help="Lower the groups' instanceCount in the stack file too.")
+@click.option("--write", is_flag=True, help="Lower the groups' instanceCount in the organization file too.")
 @_operation_options
 def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
     """Drain nodes, then delete them permanently (BatchDeleteClusterNodes).
 
-    Also lower the groups' instanceCount in the stack file, or use --write; otherwise the next `pulumi up` creates new
-    nodes. The command refuses if the file would then have errors, such as quotas that no longer fit. --force continues
-    anyway.
+    Also lower the groups' instanceCount in the organization file, or use --write; otherwise the next `pulumi up`
+    creates new nodes. The command refuses if the file would then have errors, such as quotas that no longer fit.
+    --force continues anyway.
     """
     _operate("delete", nodes, _Options(**options), write=write)
 
@@ -479,7 +479,7 @@ def _require_owner(verb: Verb, loaded: Loaded, plan: Plan) -> None:
 
 
 def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, force: bool) -> None:
-    """Raise ToolError where the stack file with fewer nodes has errors that it does not have now."""
+    """Raise ToolError where the organization file with fewer nodes has errors that it does not have now."""
     from hpkit.cluster.nodes.stack_file import counted
     from hpkit.config import parse
     from hpkit.project import Loaded
@@ -491,7 +491,8 @@ def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, forc
     if new and not force:
         said = "\n  ".join(f"{each.rule} {each.path}: {each.message}" for each in new)
         raise ToolError(
-            f"with fewer nodes, the stack file would have errors:\n  {said}\nChange the file first, or add --force"
+            f"with fewer nodes, the organization file would have errors:\n  {said}\n"
+            "Change the file first, or add --force"
         )
 
 
@@ -509,7 +510,7 @@ def _text(loaded: Loaded) -> str:
 
 
 def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: bool) -> None:
-    """Write the groups' new counts into the stack file, or say which they are."""
+    """Write the groups' new counts into the organization file, or say which they are."""
     from hpkit.cluster.nodes.stack_file import count_paths
 
     if not counts:

@@ -1,4 +1,4 @@
-"""`hpkit cluster status`: who uses what, what waits and why, what fails, and what differs from the stack file."""
+"""`hpkit cluster status`: who uses what, what waits and why, what fails, what differs from the organization file."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _MANY = 200
 def command(stack: str | None, profile: str | None, form: str, every_stack: bool, watch: bool, every: float) -> None:
     """Show a running platform: instance groups, teams and quotas, waiting tasks, add-ons, recent events.
 
-    Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the stack file are marked. If
-    something can't be read, its part is empty, and a warning explains why.
+    Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the organization file are marked.
+    If something can't be read, its part is empty, and a warning explains why.
 
     --all reads the stacks at the same time, each with the `aws:profile` of its settings; on the local cloud, each on
     its own instance. If none can be read, the exit code is 1.
@@ -151,7 +151,7 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
     state = "not read" if platform is None else platform.status
     paper.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
     _section("needs attention", status.problems)
-    _section("differs from the stack file", differs)
+    _section("differs from the organization file", differs)
     _table(paper, groups_section(status), (0, 1, 4))
     for pool in status.pools:
         click.echo(folded(f"NodePool {pool.name}: {', '.join(limit_words(pool)) or 'without limits'}", "    ", "  "))

@@ -55,7 +55,7 @@ class _Row(TypedDict):
     runningTasks: int | None
     waitingTasks: int | None
     problems: list[str]
-    differences: Annotated[list[str], "What differs from the stack file."]
+    differences: Annotated[list[str], "What differs from the organization file."]
     unknown: Annotated[list[str], "What couldn't be read."]
 
 

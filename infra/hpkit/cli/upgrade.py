@@ -28,7 +28,7 @@ class _Step(TypedDict):
     why: str
     read: Annotated[list[str], "Links."]
     run: Annotated[list[str], "Commands."]
-    patch: Annotated[str, "Change of the stack file."]
+    patch: Annotated[str, "Change of the organization file."]
     effects: list[str]
     problem: str | None
 
@@ -38,7 +38,7 @@ class Upgrade(TypedDict):
 
     stack: str
     kubernetes: str
-    asked: Annotated[bool, "Whether the versions come from AWS; otherwise, from the stack file."]
+    asked: Annotated[bool, "Whether the versions come from AWS; otherwise, from the organization file."]
     behind: list[str]
     blocked: list[str]
     notes: list[str]
@@ -67,8 +67,8 @@ def command(
 ) -> None:
     """Show which Kubernetes version, add-ons and AMIs are out of date, and the steps of an upgrade.
 
-    For each step: the patch of the stack file, what it replaces, deletes and updates, what to read first, and what to
-    run. Nothing is changed.
+    For each step: the patch of the organization file, what it replaces, deletes and updates, what to read first, and
+    what to run. Nothing is changed.
     """
     from hpkit.cluster.upgrade.patches import patched
     from hpkit.cluster.upgrade.steps import plan_upgrade, versions_between
@@ -177,7 +177,7 @@ def _print(plan: Plan, running: Running, upgrade: UpgradePlan, steps: Sequence[P
                 click.echo(title)
             click.echo(folded(line, "    ", "  "))
     if not steps:
-        click.echo("no steps: none of this requires a change of the stack file" if upgrade.behind else "nothing to do")
+        click.echo("no steps: nothing in the organization file has to change" if upgrade.behind else "nothing to do")
     for number, step in enumerate(steps, 1):
         _print_step(number, step)
 

@@ -79,7 +79,7 @@ def test_an_addon_that_is_behind_without_a_step_says_why():
         "hpkit pins it, and a later hpkit upgrades it: "
         f"for another version, set environments.dev.addons.{held.name}.version"
     )
-    assert said["of-somebody"] == "it isn't in the stack file; upgrade it with the tool that installed it"
+    assert said["of-somebody"] == "it isn't in the organization file; upgrade it with the tool that installed it"
     assert said[CNI].startswith(
         "EKS chose it at installation: for another version, set environments.dev.addons.vpc-cni.version"
     )
@@ -124,7 +124,7 @@ def test_an_existing_cluster_and_its_nodes_are_upgraded_elsewhere():
 
 def test_a_file_that_is_not_what_runs_comes_first():
     found = steps(data("1.34"), Running("1.33", known=True), "1.34")
-    assert found.blocked[0].startswith("the cluster has Kubernetes 1.33, but the stack file has 1.34")
+    assert found.blocked[0].startswith("the cluster has Kubernetes 1.33, but the organization file has 1.34")
 
 
 def test_each_patch_applies_on_those_before_it(tmp_path):

@@ -172,7 +172,7 @@ class Recorder:
                 raise InputError(
                     f"{task.place}: pods of task {name} are never ready within the timeout of gang scheduling, so it "
                     "would be retried forever; set `until` in the scenario, or "
-                    "`gangScheduling.requeuingStrategy.backoffLimitCount` in the stack file"
+                    "`gangScheduling.requeuingStrategy.backoffLimitCount` in the organization file"
                 )
             self._coming[name] = task
             yield task.workload

@@ -1,1 +1,1 @@
-"""Access on a running platform: EKS access entries and Kubernetes bindings, compared with the stack file."""
+"""Access on a running platform: EKS access entries and Kubernetes bindings, compared with the organization file."""

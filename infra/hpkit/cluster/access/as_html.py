@@ -12,7 +12,7 @@ __all__ = ["as_html"]
 
 
 def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> str:
-    """Return the page: a row per principal, a column per place, and differences from the stack file."""
+    """Return the page: a row per principal, a column per place, and differences from the organization file."""
     cells = [
         [
             row.principal,
@@ -31,7 +31,7 @@ def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Seq
         f"{stack}: permissions",
         f"{len(rows)} principals, {len(places)} places",
         (
-            Section("Differs from the stack file", lines=differs, grave=True),
+            Section("Differs from the organization file", lines=differs, grave=True),
             Section("Roles", head=("principal", "in the file", *places), rows=cells),
             Section("Granted by", head=("principal", "where", "role", "through"), rows=through),
         ),

@@ -107,8 +107,8 @@ class Grant:
 class Row:
     """A principal's roles: place (CLUSTER, or a namespace) → roles.
 
-    file: its role in the stack file; of_creator: it has none, but created the cluster, so EKS gave it access. unread:
-    bindings couldn't be read, so it might have more roles.
+    file: its role in the organization file; of_creator: it has none, but created the cluster, so EKS gave it access.
+    unread: bindings couldn't be read, so it might have more roles.
     """
 
     principal: str
@@ -124,7 +124,7 @@ class Row:
 
 
 def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
-    """Return a row for each principal with an entry for people, and for each in the stack file, by name."""
+    """Return a row for each principal with an entry for people, and for each in the organization file, by name."""
     rows = {}
     for entry in access.entries:
         if entry.type == _OF_PEOPLE:
@@ -157,7 +157,7 @@ def _named(plan: Plan) -> Iterator[str]:
 
 
 def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
-    """Return a principal's role in the stack file: administrator, viewer, member of a team."""
+    """Return a principal's role in the organization file: administrator, viewer, member of a team."""
     principal_key = principal_of(principal)
     eks = plan.spec.eks
     roles = [
@@ -172,12 +172,12 @@ def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
 
 
 def called(row: Row) -> str:
-    """Return a principal's roles in the stack file as text, that it created the cluster, or `no`."""
+    """Return a principal's roles in the organization file as text, that it created the cluster, or `no`."""
     return "; ".join(row.file) or ("no: created the cluster" if row.of_creator else "no")
 
 
 def differences(access: Access, plan: Plan) -> tuple[str, ...]:
-    """Return differences between the entries and bindings and the stack file, as sentences."""
+    """Return differences between the entries and bindings and the organization file, as sentences."""
     return (*_of_entries(access.entries, plan), *_of_bindings(access.bindings, plan))
 
 

@@ -24,7 +24,7 @@ def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
         f"{state}; read at {observed.time:%Y-%m-%d %H:%M:%S} UTC",
         (
             Section("Needs attention", lines=status.problems, grave=True),
-            Section("Differs from the stack file", lines=differs, grave=True),
+            Section("Differs from the organization file", lines=differs, grave=True),
             Section("Couldn't be read", lines=observed.unknown, grave=True),
             groups_section(status),
             pools_section(status),

@@ -70,7 +70,7 @@ class ClusterStatus(TypedDict):
     addons: list[AddonHealth]
     events: list[ClusterEvent]
     problems: list[str]
-    differences: Annotated[list[str], "What differs from the stack file."]
+    differences: Annotated[list[str], "What differs from the organization file."]
     unknown: Annotated[list[str], "What couldn't be read."]
 
 

@@ -1,4 +1,4 @@
-"""Differences between running resources and the stack file, as sentences."""
+"""Differences between running resources and the organization file, as sentences."""
 
 from __future__ import annotations
 

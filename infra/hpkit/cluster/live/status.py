@@ -1,4 +1,4 @@
-"""The state of a platform as a page: groups, teams, waiting tasks, add-ons, and differences from the stack file.
+"""The state of a platform as a page: groups, teams, waiting tasks, add-ons, and differences from the organization file.
 
 It makes no calls: the page is computed from what was read, and from the stack's plan.
 """

@@ -125,7 +125,7 @@ def _of_delete(observed: Observed, plan: Plan, chosen: Sequence[Node]) -> Iterat
     if observed.platform is not None and not observed.platform.continuous:
         yield (
             "the cluster has no continuous provisioning, which is required to delete single nodes. Lower the "
-            "group's instanceCount in the stack file, and run `pulumi up`; the service then chooses the nodes"
+            "group's instanceCount in the organization file, and run `pulumi up`; the service then chooses the nodes"
         )
     autoscaled = {group.spec.name for group in plan.groups if group.autoscaled}
     least = {group.spec.name: group.spec.min_instance_count or 0 for group in plan.groups}
@@ -133,13 +133,13 @@ def _of_delete(observed: Observed, plan: Plan, chosen: Sequence[Node]) -> Iterat
         if name in autoscaled:
             yield (
                 f"{name} is managed by Karpenter, which would recreate the node. Delete its NodeClaim (`kubectl get "
-                "nodeclaims`), or lower the limits of the NodePool in the stack file"
+                "nodeclaims`), or lower the limits of the NodePool in the organization file"
             )
         remaining = counts_after(observed, chosen).get(name, 0)
         if remaining < least.get(name, 0):
             yield (
                 f"{name} would have {remaining} instances, but its minInstanceCount is {least[name]}. Lower "
-                "minInstanceCount in the stack file first"
+                "minInstanceCount in the organization file first"
             )
 
 

@@ -29,7 +29,7 @@ class Running:
 class Step:
     """One step, after the previous ones.
 
-    edits: path in the stack file → its new text. commands: commands to run, in order. reads: what to read first.
+    edits: path in the organization file → its new text. commands: commands to run, in order. reads: what to read first.
     """
 
     title: str

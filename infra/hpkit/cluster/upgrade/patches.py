@@ -1,4 +1,4 @@
-"""Each step as a change of the stack file on top of the previous ones, and its effect. No side effects."""
+"""Each step as a change of the organization file on top of the previous ones, and its effect. No side effects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def patched(
 ) -> Iterator[PatchedStep]:
     """Yield the steps with their patches; record, if given, returns what a plan registers.
 
-    read: turns a text of the stack file into a document, together with the files that it refers to.
+    read: turns a text of the organization file into a document, together with the files that it refers to.
     """
     before = None if record is None else record(plan)
     for step in steps:
@@ -55,5 +55,5 @@ def patched(
 def _plan(document: Document, environment: str) -> Plan:
     parsed: Parsed = parse(document)
     if parsed.organization is None or environment not in parsed.organization.environments:
-        raise HpkitError("the stack file can't be read with this change; change it by hand")
+        raise HpkitError("the organization file can't be read with this change; change it by hand")
     return derive(parsed.organization, environment)

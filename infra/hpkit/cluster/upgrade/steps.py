@@ -71,8 +71,8 @@ def _blocked(plan: Plan, running: Running) -> Iterator[str]:
     if running.kubernetes != plan.spec.eks.version:
         first = "" if plan.spec.eks.existing else f"run `pulumi up --stack {plan.stack}` first, or "
         yield (
-            f"the cluster has Kubernetes {running.kubernetes}, but the stack file has {plan.spec.eks.version}: {first}"
-            "set the running version"
+            f"the cluster has Kubernetes {running.kubernetes}, but the organization file has "
+            f"{plan.spec.eks.version}: {first}set the running version"
         )
     if plan.spec.eks.existing is not None:
         nodes = " and the nodes (cluster.existing): upgrade them" if plan.spec.cluster.existing else ": upgrade it"
@@ -96,13 +96,13 @@ def _behind(plan: Plan, running: Running, today: datetime.date) -> Iterator[str]
 
 
 def _held(plan: Plan, name: str, running: str) -> Iterator[str]:
-    """Yield why no step raises an add-on: its version is not the stack file's."""
+    """Yield why no step raises an add-on: its version is not the organization file's."""
     if name in _written_versions(plan):
         return
     planned = next((addon for addon in plan.addons if addon.name == name), None)
     write = f"for another version, set environments.{plan.environment}.addons.{name}.version"
     if planned is None:
-        yield "it isn't in the stack file; upgrade it with the tool that installed it"
+        yield "it isn't in the organization file; upgrade it with the tool that installed it"
     elif planned.version is None:
         yield f"EKS chose it at installation: {write}"
     elif planned.version != running:
