@@ -18,6 +18,7 @@ from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
 from hpkit.scaffold.lock import needed_packages
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = {"hpkit", "hpkit_local", "hpkit_policies", "hpkit_provider", "hpkit_whatif"}
 
 
 def init(folder, *arguments):
@@ -187,7 +188,13 @@ def test_a_pipeline_needs_nothing_of_the_kits_own_repository(pipeline):
     assert bool(pipelines) == (pipeline != "none")
     for path, text in pipelines.items():
         assert yaml.safe_load(text), path
-        assert not re.search(r"make install|infra/|local/hpkit_local/|\.ci/", text), path
+        assert not re.search(
+            r"\bmake (install|tools|up)\b|\b(infra|local|policies/hpkit|whatif|generate|tests|docs|bench|\.ci)/", text
+        ), path
+        modules = set(re.findall(r"python (?:-\w )*-m ([\w.]+)", text)) | set(
+            re.findall(r"(?:from|import) (hpkit\w*)", text)
+        )
+        assert all(name == "venv" or name.partition(".")[0] in PACKAGES for name in modules), (path, modules)
 
 
 def test_the_repository_uses_the_same_program_and_policy_pack():

@@ -33,6 +33,8 @@ _IN_WORKFLOWS: Final = (
         '"policies/**", "requirements.*", "**.py", "Pulumi.yaml"',
     ),
 )
+# The step of the drift workflow that compares hpkit's own catalog with EKS.
+_OF_MAINTAINERS: Final = re.compile(r" +# New EKS versions are .*?\n(?= +- name: Compare\n)", re.DOTALL)
 # In an example: what stands for the organization's own.
 _RANGE: Final = "203.0.113.0/24"
 
@@ -140,6 +142,7 @@ def _example(name: str) -> str:
 def _installed(workflow: str, version: str) -> str:
     for here, there in _IN_WORKFLOWS:
         workflow = workflow.replace(here, there)
+    workflow = _OF_MAINTAINERS.sub("", workflow)
     return f"# Written by hpkit init {version}.\n{workflow}"
 
 
