@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-# What Pulumi is asked to print is printed.
+# Output that the user's Pulumi options request is printed.
 _PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
 
 
@@ -47,7 +47,7 @@ def _verbose(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, Instance, Path]:
-    """Return the stack that is meant and where it runs; report why it was chosen if no option names it."""
+    """Return the stack and its instance; report why it was chosen if no option names it."""
     from hpkit_local.cloud import Instance
 
     folder = root_of(root)
@@ -91,10 +91,10 @@ def _ready(
     caller: tuple[str, str | None] | None = None,
     plugins: str = "",
 ) -> Iterator[Stack]:
-    """Get the tools, start the instance where it is not, and give the stack on it, alone.
+    """Install the tools, start the instance if necessary, and yield exclusive use of the stack on it.
 
-    caller: AWS account and role that the instance has to have, None for those that it has. plugins: as `--plugins`
-    names them, "" for those that it has.
+    caller: AWS account and role that the instance must have, None for its current ones. plugins: value of `--plugins`,
+    "" for the current ones.
     """
     from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all
 
@@ -108,7 +108,7 @@ def _ready(
         if plugins:
             control.take_plugins(instance, stack, plugins, say=to_stderr)
         starting = control.begin(instance) if control.running(instance) is None else None
-        # Pulumi begins while the services start: it asks for the first one seconds later, and then waits for it.
+        # Pulumi starts while the services start: it calls the first one seconds later, and then waits for it.
         yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
 
 
@@ -117,7 +117,7 @@ def _command(verb: str, stack: str, instance: Instance) -> str:
 
 
 def _refuse_second(stack: str, instance: Instance, root: Path) -> None:
-    """Raise ToolError when another stack is there: an instance has one API server, and so takes one EKS cluster."""
+    """Raise ToolError if another stack is there: an instance has one API server, and so one EKS cluster."""
     from hpkit_local.cloud import stacks_up
 
     for other in stacks_up(instance):
@@ -130,7 +130,7 @@ def _refuse_second(stack: str, instance: Instance, root: Path) -> None:
 
 
 def _refuse_unfinished(stack: str, instance: Instance) -> None:
-    """Raise ToolError when the last run was killed: another one would create some resources twice."""
+    """Raise ToolError if the last run was killed, because another one would create some resources twice."""
     from hpkit_local.cloud import stacks_of
 
     for existing in stacks_of(instance):
@@ -147,7 +147,7 @@ def _uses_existing_eks(stack: str, root: Path) -> bool:
 
 
 def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> int:
-    """Run Pulumi and show how far it is, or print its own lines; return 0, or 1 if Pulumi failed."""
+    """Run Pulumi and show its progress, or print its own lines; return 0, or 1 if Pulumi failed."""
     if verbose or _PRINTS.intersection(extra):
         return int(ready.run(verb, *extra) != 0)
     progress = Progress(verb, stack)
@@ -192,21 +192,21 @@ def _up(
     with _ready("up", stack, instance, folder, wait=wait, caller=caller, plugins=plugins) as ready:
         code = _run(ready, "up", stack, extra, verbose=verbose)
         if code == 0:
-            # What the stack has no use for may still be starting.
+            # Services that the stack doesn't use can still be starting.
             control.start(instance, say=lambda _: None)
     if code == 0:
         kubectl = "kubectl get clusterqueues"
         look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
         click.echo(f"Use it: {line_to_use(instance.name)}")
         click.echo(f"Inspect it: {look}")
-        # A protected stack is asked about, which takes a terminal.
+        # Deleting a protected stack requires a confirmation on a terminal.
         yes = "" if sys.stdin.isatty() else " --yes"
         click.echo(f"Delete it: {called()} local down --stack {stack}{_name(name)}{yes}")
     sys.exit(code)
 
 
 def _looking(verb: str, help_text: str) -> click.Command:
-    """Return a command that reads a stack and shows what differs."""
+    """Return a command that reads a stack and shows differences."""
 
     @click.command(verb, help=help_text)
     @_of_stack
@@ -243,7 +243,7 @@ def _destroy(
 
     stack, instance, folder = _place(stack, name, root)
     _refuse_unknown(stack, folder)
-    # Whether it is there, an `up` that has just begun cannot be asked: it is waited for.
+    # An `up` that has just begun doesn't show whether the stack exists, so wait for it.
     with exclusive(instance, _command("destroy", stack, instance), wait=wait, say=to_stderr):
         if not _is_there(stack, instance, folder, verb="destroy"):
             return
@@ -281,7 +281,7 @@ def _down(
 
 
 def _end(instance: Instance, stack: str, root: Path) -> None:
-    """Delete the instance that a stack had for itself, and stop any other on which nothing is left."""
+    """Delete the instance that belongs only to a stack, and stop any other without stacks."""
     from hpkit_local.cloud import Instance, control, stacks_up
 
     if stacks_up(instance):
@@ -303,7 +303,10 @@ def _refuse_unknown(stack: str, root: Path) -> None:
 
 
 def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
-    """Say whether Pulumi knows the stack on the instance, if not with where it is; ToolError when it is elsewhere."""
+    """Return whether Pulumi knows the stack on the instance.
+
+    Reports where it is otherwise. Raises ToolError if it's on another instance.
+    """
     from hpkit_local.cloud import overviews, stacks_of
 
     if any(each.name == stack for each in stacks_of(instance)):
@@ -321,7 +324,7 @@ def _name(name: str | None) -> str:
 
 
 def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
-    """Delete all of a stack, after asking where it is protected; exit 1 if that fails."""
+    """Delete a whole stack, after a confirmation if it's protected; exit 1 if that fails."""
     ending = ready.ending()
     if ending.refusal and not yes:
         _ask(ending, verb, name)

@@ -81,7 +81,7 @@ _OWN_RULES: dict[str, list[dict[str, Any]]] = {
 
 
 def group_of(principal: str) -> str:
-    """Return the group that stands for an access entry; EKS lets nobody name groups that begin so."""
+    """Return the group of an access entry; EKS doesn't allow users to name groups with this prefix."""
     return f"eks:access-entry:{principal}"
 
 

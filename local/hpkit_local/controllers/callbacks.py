@@ -42,7 +42,7 @@ def make() -> ClusterControllers:
 
 
 class ClusterControllers(Controllers):
-    """What HyperPod, EKS and task governance do in a cluster when their APIs are called."""
+    """The changes that HyperPod, EKS and task governance make in a cluster when their APIs are called."""
 
     def __init__(self, kubeconfig: Path, *, port: int = 0) -> None:
         self._kubeconfig = kubeconfig
@@ -99,11 +99,11 @@ class ClusterControllers(Controllers):
         return EksConnection(f"https://127.0.0.1:{port}", str(self._cluster()["certificate-authority-data"]))
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
-        """Take away all that is in the cluster."""
+        """Delete everything in the cluster."""
         self._submit(f"eks/{cluster['name']}", None)
 
     def cluster_created(self, cluster: Document) -> None:
-        """Look for what HyperPod expects in the cluster."""
+        """Check for the objects that HyperPod requires in the cluster."""
         self._submit(f"dependencies/{cluster['ClusterName']}", cluster)
 
     def cluster_in_service(self, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
@@ -111,7 +111,7 @@ class ClusterControllers(Controllers):
         self._wake()
 
     def cluster_deleted(self, cluster: Document) -> None:
-        """Take the nodes away."""
+        """Delete the nodes."""
         self._submit(f"cluster/{cluster['ClusterName']}", None)
 
     def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers
@@ -119,27 +119,27 @@ class ClusterControllers(Controllers):
         self._wake()
 
     def autoscaling_enabled(self, cluster: Document) -> None:
-        """Bring the kinds of Karpenter."""
+        """Create Karpenter's kinds."""
         self._submit(f"autoscaling/{cluster['ClusterName']}", cluster["AutoScaling"])
 
     def autoscaling_disabled(self, cluster: Document) -> None:
-        """Take the kinds of Karpenter away, and their objects with them."""
+        """Delete Karpenter's kinds with their objects."""
         self._submit(f"autoscaling/{cluster['ClusterName']}", None)
 
     def brings_cert_manager(self) -> bool:
-        """Look for it in the API server; where that does not answer, it is not there."""
+        """Check for it in the API server; if that doesn't respond, it doesn't exist."""
         try:
             return has_cert_manager(Api.of_kubeconfig(self._kubeconfig))
         except OSError:
             return False
 
     def addon_active(self, addon: Document) -> None:
-        """Bring what these add-ons install; other add-ons have no counterpart here."""
+        """Create what these add-ons install; other add-ons have no counterpart here."""
         if addon["addonName"] in _BRINGING:
             self._submit(_addon_key(addon), addon)
 
     def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
-        """Take away what an add-on installed, unless it is to stay."""
+        """Delete what an add-on installed, unless it's preserved."""
         if addon["addonName"] in _BRINGING and not preserve:
             self._submit(_addon_key(addon), None)
 
@@ -152,30 +152,30 @@ class ClusterControllers(Controllers):
         self._wake()
 
     def quota_changed(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Make the team's namespace and queues."""
+        """Create the team's namespace and queues."""
         self._submit(f"quota/{quota['ComputeQuotaId']}", quota)
 
     def quota_deleted(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Take the team's namespace and queues away, and all that is in them."""
+        """Delete the team's namespace and queues, with everything in them."""
         self._submit(f"quota/{quota['ComputeQuotaId']}", None)
 
     def policy_changed(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Make priority classes, and share as the policy says."""
+        """Create priority classes, and share as the policy states."""
         self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", policy)
 
     def policy_deleted(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Take the priority classes away."""
+        """Delete the priority classes."""
         self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", None)
 
     def _cluster(self) -> Mapping[str, Any]:
-        """Return what the kubeconfig says of the API server."""
+        """Return the API server's data for the kubeconfig."""
         cluster: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
             "cluster"
         ]
         return cluster
 
     def _why_unreachable(self) -> str:
-        """Say why callers do not reach the API server through EKS's endpoint; empty if they do."""
+        """Return why callers can't reach the API server through EKS's endpoint, or ""."""
         return "the endpoint has not been started" if self._view is None else why_cut_off(self._view)
 
     def _submit(self, key: str, document: Mapping[str, Any] | None) -> None:

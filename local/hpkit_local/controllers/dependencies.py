@@ -1,8 +1,8 @@
-"""Objects that HyperPod expects in the cluster before it creates nodes: those of its dependencies chart.
+"""Objects that HyperPod requires in the cluster before it creates nodes: those of its dependencies chart.
 
-With the API, installing them is a required step, and without it the cluster's creation may fail entirely. Here it
+With the API, installing them is a required step, and without it the cluster's creation might fail entirely. Here it
 always fails, so that the missing step is noticed. A chart that the local cloud could only record counts as installed,
-as its warning says. Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using
+as its warning states. Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using
 Helm".
 """
 
@@ -20,7 +20,7 @@ _CERTIFICATES: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/
 
 
 def has_cert_manager(api: Api) -> bool:
-    """Return whether something brought cert-manager: its kinds are there, or a chart that was only recorded."""
+    """Return whether cert-manager is installed: its kinds exist, or a chart was recorded."""
     return any(_is_there(api, path) for path in (_CERTIFICATES, _RECORDED))
 
 

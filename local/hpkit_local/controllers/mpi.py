@@ -1,9 +1,9 @@
-"""Kubeflow's MPI operator, stood in for: the launcher and the workers of each MPIJob that Kueue doesn't suspend.
+"""A fake of Kubeflow's MPI operator: launcher and workers of each MPIJob that Kueue doesn't suspend.
 
-Names, labels and statuses are those of mpi-operator 0.5, which the dependencies chart brings
+Names, labels and statuses are those of mpi-operator 0.5, which the dependencies chart installs
 (pkg/controller/mpi_job_controller.go). Kueue suspends and resumes the jobs itself.
 
-Does not: make the Service, host file and SSH keys by which MPI's processes meet, or time limits of workers.
+It doesn't create the Service, host file and SSH keys that MPI's processes use, or apply time limits of workers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POLICIES = {"Launcher": "OnFailure", "Worker": "Never"}
 
 
 def run_mpi(api: Api) -> None:
-    """Take each MPIJob one step on, while the operator's pod runs."""
+    """Advance each MPIJob by one step, while the operator's pod runs."""
     jobs = [each for each in api.items(f"{_JOBS}/mpijobs") if "deletionTimestamp" not in each["metadata"]]
     if not jobs or not any(map(_runs, api.items("/api/v1/pods", labels="app=mpi-operator"))):
         return
@@ -46,7 +46,7 @@ def run_mpi(api: Api) -> None:
 def _step(
     api: Api, job: Document, launcher: dict[str, Any] | None, path: str, pods: list[dict[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Make or delete what a job needs now; return the conditions that follow."""
+    """Create or delete what a job needs now; return the resulting conditions."""
     policy = job["spec"].get("runPolicy", {})
     workers = [pod for pod in pods if pod["metadata"]["labels"][f"{_LABEL}/job-role"] == "worker"]
     clean = policy.get("cleanPodPolicy", "None")

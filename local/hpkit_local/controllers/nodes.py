@@ -49,9 +49,9 @@ class NodeMark:
 
 
 def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, NodeMark]) -> Manifests:
-    """Return the nodes of all clusters that run, or have run and go on to.
+    """Return the nodes of all clusters that run, or have run and still exist.
 
-    `registered` are the names there now; `marks` what NodeClaims add, by logical id.
+    `registered` are the names of existing ones; `marks` what NodeClaims add, by logical ID.
     """
     items = [
         _node(
@@ -74,7 +74,7 @@ def node_name(instance_id: str) -> str:
 
 
 def provider_id(details: Document) -> str:
-    """Return what a node says of the instance that it is."""
+    """Return a node's labels and data from its instance."""
     zone = details["Placement"]["AvailabilityZoneId"]
     return f"aws:///{zone}/sagemaker/cluster/{node_name(details['InstanceId'])}"
 
@@ -104,7 +104,7 @@ def group_taints(group: Document) -> list[dict[str, str]]:
 
 
 def capacity_of(details: Document) -> tuple[dict[str, str], dict[str, str]]:
-    """Return capacity and allocatable of a node; what the catalog does not know is left out."""
+    """Return capacity and allocatable of a node, without figures that aren't in the catalog."""
     return _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
 
 
@@ -151,7 +151,7 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
     state = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
     message = details["InstanceStatus"].get("Message", "") or "HyperPod says so"
     if cut_off:
-        # What the node lifecycle controller says of a node that it does not hear of.
+        # What the node lifecycle controller sets on a node that doesn't report.
         state, message = ("Unknown", UNREACHABLE), "Kubelet stopped posting node status."
     return {
         "capacity": capacity,
@@ -175,10 +175,10 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
 
 
 def _amounts(instance_type: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return capacity and allocatable; what the catalogue does not know is left out."""
+    """Return capacity and allocatable, without figures that aren't in the catalog."""
     if instance_type is None or instance_type.vcpu is None or instance_type.memory_gib is None:
         return {}, {}
-    # What the operating system sees with so many threads of each core.
+    # The CPUs that the operating system sees with this number of threads per core.
     vcpu = instance_type.with_threads(threads).vcpu or instance_type.vcpu
     counted = {"pods": str(instance_type.max_pods)} if instance_type.max_pods else {}
     if instance_type.accelerators and instance_type.accelerator_resource:

@@ -67,7 +67,7 @@ class Manifest:
 
     @property
     def path(self) -> str:
-        """Where the object is."""
+        """Return the object's path."""
         return self.kind.path(self.namespace, self.name)
 
     def document(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Manifest:
         return {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": metadata, **self.content}
 
     def digest(self) -> str:
-        """Return what differs when the manifest does."""
+        """Return a value that differs if the manifest does."""
         text = json.dumps([self.document(), self.status], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -108,7 +108,7 @@ def custom_kind(
 
 
 def owner_reference(api_version: str, kind: str, owner: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reference of what an object's controller makes for it."""
+    """Return the owner reference for objects that an object's controller creates."""
     return {
         "apiVersion": api_version,
         "kind": kind,

@@ -1,6 +1,6 @@
-"""Pending changes: what the AWS endpoint is about to make true, laid over the snapshot of what is true already.
+"""Pending changes: what the AWS endpoint is about to apply, on top of the snapshot of its current state.
 
-A change is a document that is about to be in force, or None for a deletion; its key is `<what>/<name or id>`.
+A change is a document that is about to take effect, or None for a deletion; its key is `<what>/<name or id>`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ON = ("InService", "Deleting")
 
 
 def with_pending(snapshot: Snapshot, pending: PendingChanges) -> Snapshot:
-    """Return the desired state: the snapshot as it will be when the pending changes are made."""
+    """Return the desired state: the snapshot after the pending changes."""
     clusters = _merged(snapshot.clusters, pending, "cluster")
     for name, cluster in clusters.items():
         scaler = cluster.pop("AutoScaling", None)

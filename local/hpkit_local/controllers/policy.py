@@ -1,6 +1,6 @@
 """The task governance add-on and the cluster policy as Kueue objects: topology, admission policy, priority classes.
 
-Does not: install Kueue. It is one of the services of the local cloud and always runs; the add-on brings what uses it.
+It doesn't install Kueue, which is a service of the local cloud and always runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GOVERNED = {
 
 
 def governance(snapshot: Snapshot) -> Manifests:
-    """Return what add-on, policy and quotas make."""
+    """Return the objects of add-on, policy and quotas."""
     addons = [key for key in snapshot.addons if key.rpartition("|")[2] == ADDON]
     installed = Manifests()
     if addons:
@@ -43,14 +43,14 @@ def governance(snapshot: Snapshot) -> Manifests:
         each["SchedulerConfig"].get("IdleResourceSharing") == "Enabled" for each in snapshot.policies.values()
     )
     governed = queues(snapshot, fair=is_fair(snapshot), idle=sharing)
-    # Kueue lets go of a topology only when no flavor has it: it outlives the add-on, if need be.
+    # Kueue removes a topology only when no flavor uses it, so it can outlive the add-on.
     needed = addons or any("topologyName" in manifest.content.get("spec", {}) for manifest in governed.items)
     topology = Manifests((_topology(),)) if needed else Manifests()
     return topology + installed + _classes(snapshot) + governed
 
 
 def is_fair(snapshot: Snapshot) -> bool:
-    """Say whether idle compute goes by weight; without a policy it does, the API's default."""
+    """Return whether idle compute is shared by weight; without a policy it is, the API's default."""
     return all(each["SchedulerConfig"].get("FairShare", "Enabled") == "Enabled" for each in snapshot.policies.values())
 
 
@@ -106,8 +106,8 @@ def _deployment(owners: frozenset[str]) -> Manifest:
 def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
     """Return the configuration that the add-on ships, which `hpkit_local.kubernetes.kueue_run` follows.
 
-    Source: SageMaker developer guide, "Set up for HyperPod task governance". It is written again when it changes; until
-    then it may be edited, as on AWS. A note on it says which text was written, so that a restart writes nothing.
+    Source: SageMaker developer guide, "Set up for HyperPod task governance". It's written again when it changes; until
+    then it can be edited, as on AWS. An annotation records the written text, so that a restart writes nothing.
     """
     config: dict[str, Any] = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
@@ -132,13 +132,13 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
 
 
 def _admission() -> dict[str, Any]:
-    """Return the add-on's policy: work in a team's namespace names a queue, including pods of a controller.
+    """Return the add-on's policy: objects in a team's namespace must have a queue, including pods of a controller.
 
     The kinds, the message, and the namespaces' labels were seen on AWS, and aren't documented. Only the StatefulSets of
     a HyperPodPyTorchJob are exempt, and with them the pods of any StatefulSet, whether or not a HyperPodPyTorchJob
     exists. A pod of a Job or a RayCluster needs the label in its template. That the policy covers Jobs is an assumption
-    from Kueue's sample of such a policy, which has the same message and lets in the Jobs of a JobSet. So does this one
-    with the launcher of an MPIJob, which the operator gives no queue.
+    from Kueue's sample of such a policy, which has the same message and accepts the Jobs of a JobSet. This one also
+    accepts the launcher of an MPIJob, to which the operator adds no queue.
     """
     rules = [
         ("", "v1", "pods"),

@@ -36,7 +36,7 @@ def namespace_of(quota: Document) -> str:
 
 
 def queues(snapshot: Snapshot, *, fair: bool, idle: bool) -> Manifests:
-    """Return what all quotas make; `idle` adds a queue that lends what no team has reserved."""
+    """Return the objects of all quotas; `idle` adds a queue that lends unreserved capacity."""
     manifests = Manifests()
     used: dict[str, set[str]] = {}
     reserved: dict[str, Amounts] = {}
@@ -101,7 +101,7 @@ def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts],
             "withinClusterQueue": quota["ComputeQuotaConfig"].get("PreemptTeamTasks", "LowerPriority"),
         },
         "resourceGroups": _groups(quota, mine, limits),
-        # A quota that is switched off admits nothing more; what runs goes on.
+        # A quota that is turned off admits nothing more; running tasks continue.
         "stopPolicy": "None" if active else "Hold",
         **weight,
     }
@@ -165,7 +165,7 @@ def _resource(quota: Document, name: str, nominal: int, *, limit: int | None) ->
 
 
 def _free(snapshot: Snapshot, reserved: dict[str, Amounts]) -> dict[str, Amounts]:
-    """Return what nodes that run have beyond all quotas."""
+    """Return the resources of running nodes beyond all quotas."""
     running: dict[str, int] = {}
     for details in (node for found in snapshot.nodes.values() for node in found):
         if details["InstanceStatus"]["Status"] == "Running":

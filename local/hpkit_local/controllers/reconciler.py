@@ -1,7 +1,8 @@
-"""The thread that reconciles the API server with the state of the endpoint, again and again.
+"""The thread that repeatedly reconciles the API server with the state of the endpoint.
 
-It compares all that should exist, applies what differs and deletes what is no longer desired. Nothing is remembered
-across restarts but what is in the endpoint and in the API server; what fails because either is away is retried.
+It compares everything that should exist, applies differences and deletes what is no longer desired. It remembers
+nothing across restarts: the state is in the endpoint and in the API server. It retries what fails because either is
+unavailable.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ _END_SECONDS = 3.0
 _FORGET_SECONDS = 10.0
 _NODES = f"{KINDS['Node'].folder()}/"
 _KUEUE_PODS = f"{CONFIG_MAP.rpartition('/configmaps')[0]}/pods"
-# What the API server says when what is asked for can never be.
+# The API server's responses to requests that can never succeed.
 _INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
 
 Document = Mapping[str, Any]
-# Metadata of what there is, by kind and path.
+# Metadata of existing objects, by kind and path.
 _Present = dict[str, dict[str, dict[str, Any]]]
 
 
@@ -66,8 +67,8 @@ class Reconciler:
         self._applied: dict[str, tuple[str, object]] = {}
         self._provisioner = Provisioner(view)
         self._empty = False
-        # What a pass that found nothing to do has seen: of the endpoint, and how far the API server was. It is settled
-        # when two have seen it, since what the first was told may have been a moment old.
+        # What a pass without changes saw: the endpoint's state, and the API server's version. It's settled after two
+        # equal passes, because the first one's data could have been a moment old.
         self._quiet: tuple[Snapshot, str] | None = None
         self._settled: tuple[Snapshot, str] | None = None
         self._busy_seconds = _BUSY_SECONDS
@@ -84,7 +85,7 @@ class Reconciler:
         """End after the pass that runs."""
         self._stopping = True
         self._wake.set()
-        # An API server that hangs must not keep the endpoint from ending.
+        # A hanging API server must not prevent the endpoint from ending.
         self._thread.join(timeout=_END_SECONDS)
 
     def wake(self) -> None:
@@ -112,7 +113,7 @@ class Reconciler:
             try:
                 pause = self._reconcile()
             except OSError as error:
-                # The API server is away or refuses for now, which it says itself.
+                # The API server is unavailable or rejects temporarily, which it states itself.
                 _log.debug("to be tried again: %s", error)
             except Exception as error:  # noqa: BLE001 - a defect must not end the thread
                 _log.exception("reconciling failed")
@@ -134,7 +135,7 @@ class Reconciler:
             # Without an EKS cluster there is nothing to reconcile; the API server can be used for itself.
             return _IDLE_SECONDS
         seen = (snapshot, api.revision())
-        # What is asked about the cluster, and changes nothing that should be in it, waits for an answer all the same.
+        # A query that changes nothing in the cluster waits for a result all the same.
         if seen == self._settled and not pending:
             return self._idle()
         present = {name: _present(api, kind) for name, kind in KINDS.items()}
@@ -169,18 +170,18 @@ class Reconciler:
         return self._busy_seconds
 
     def _idle(self) -> float:
-        """Return how long to pause: what follows a change, such as Kueue's new pod, is noticed soon."""
+        """Return the pause: consequences of a change, such as Kueue's new pod, are noticed soon."""
         self._idle_seconds = min(self._idle_seconds * 1.2, _IDLE_SECONDS)
         return self._idle_seconds
 
     def _forget(self) -> None:
-        """Drop pending changes that nobody asks about any more: what they were for is gone."""
+        """Drop pending changes that are no longer queried, because their object is deleted."""
         now = time.monotonic()
         for key in [key for key in self._pending if now - self._asked[key] > _FORGET_SECONDS]:
             del self._pending[key]
 
     def _fail(self, why: str) -> None:
-        """Let every change that waits fail, rather than wait for ever."""
+        """Fail every waiting change, so that none waits forever."""
         with self._view.held():
             self._outcomes.update({key: (change, why) for key, change in self._pending.items()})
 
@@ -212,14 +213,14 @@ class Reconciler:
                 if error.status in _INVALID:
                     refused.update(dict.fromkeys(manifest.owners, str(error)))
                 _log.debug("%s: %s", manifest.path, error)
-                # What nobody waits for and cannot be is tried again, but not in haste.
+                # Impossible objects without a waiting change are retried, but slowly.
                 late |= manifest.owners or (set() if error.status in _INVALID else {""})
             if manifest.path == CONFIG_MAP and not _kueue_follows(api):
                 late |= manifest.owners
         return late - refused.keys()
 
     def _prune(self, api: Api, paths: Collection[str], present: _Present) -> bool:
-        """Delete what was made here and is no longer desired; say whether something is still there."""
+        """Delete objects of this controller that are no longer desired; return whether some still exist."""
         live = {path: metadata for name in reversed(present) for path, metadata in present[name].items()}
         surplus = [
             path
@@ -242,7 +243,7 @@ def _present(api: Api, api_resource: ApiResource) -> dict[str, dict[str, Any]]:
 
 
 def _is_shipped(manifest: Manifest, live: Mapping[str, Any]) -> bool:
-    """Say whether an object that may be edited was written as this manifest says, by this process or one before."""
+    """Return whether an editable object was written from this manifest, by this process or an earlier one."""
     shipped = manifest.annotations.get(SHIPPED_ANNOTATION)
     return shipped is not None and live.get("annotations", {}).get(SHIPPED_ANNOTATION) == shipped
 
@@ -277,7 +278,7 @@ def _names(found: Mapping[str, Document]) -> set[str]:
 
 
 def _kueue_starts(api: Api) -> bool:
-    """Make the pod that stands for Kueue ready when Kueue is, with its settings; say whether that is still to come."""
+    """Make the pod that represents Kueue ready when Kueue is, with its settings; return whether that is pending."""
     labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
     pods = [
         pod["metadata"]
@@ -293,7 +294,7 @@ def _kueue_starts(api: Api) -> bool:
 
 
 def _kueue_follows(api: Api) -> bool:
-    """Say whether Kueue runs with the settings that are in the cluster."""
+    """Return whether Kueue runs with the settings that are in the cluster."""
     found = api.read(CONFIG_MAP)
     return running(api) == digest(found.get("data", {}).get(CONFIG_KEY, ""))
 
@@ -308,7 +309,7 @@ def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]
 
 
 def _without_dependencies(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
-    """Refuse HyperPod clusters on a cluster without the chart of what they expect."""
+    """Reject HyperPod clusters on a cluster without the dependencies chart."""
     asked = [key for key in pending if key.startswith("dependencies/")]
     found = missing_dependencies(api) if asked else ""
     return dict.fromkeys(asked, found) if found else {}

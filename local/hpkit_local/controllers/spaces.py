@@ -1,9 +1,9 @@
-"""SageMaker Spaces, stood in for: its kinds, and for each Workspace the Deployment that its controller makes.
+"""A fake of SageMaker Spaces: its kinds, and for each Workspace the Deployment that its controller creates.
 
-A Deployment has the Workspace's labels and annotations, as have its pods: Kueue admits them by these. Source:
+A Deployment has the Workspace's labels and annotations, and so do its pods: Kueue admits them by these. Source:
 jupyter-infra/jupyter-k8s, internal/controller/deployment_builder.go and state_machine.go.
 
-Does not: apply templates and access strategies, make volumes, Services and connections, or look for idle spaces.
+It doesn't apply templates and access strategies, create volumes, Services and connections, or detect idle spaces.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORKSPACES = f"/apis/{_GROUP}/{_VERSION}/workspaces"
 _NAME = f"{_GROUP}/workspace-name"
 _DIGEST = "hpkit.local/digest"
 _NAMESPACE = "jupyter-k8s-system"
-# Of the controller, for what states none (constants.go).
+# The controller's defaults (constants.go).
 _IMAGE, _REQUESTS = "jupyter", {"cpu": "100m", "memory": "128Mi"}
 # Fields that a Workspace shares with a pod.
 _OF_POD = ("affinity", "initContainers", "nodeSelector", "serviceAccountName", "tolerations")
@@ -67,7 +67,7 @@ def spaces(snapshot: Snapshot) -> Manifests:
 
 
 def run_spaces(api: Api, snapshot: Snapshot) -> None:
-    """Make, change or delete the Deployment of each Workspace, and write the Workspace's conditions."""
+    """Create, change or delete the Deployment of each Workspace, and write the Workspace's conditions."""
     if not addon_owners(snapshot.addons, SPACES):
         return
     for each in api.items(_WORKSPACES):

@@ -1,12 +1,12 @@
-"""The identity behind a bearer token of EKS: the answer to a TokenReview of the API server.
+"""The identity of an EKS bearer token: the response to a TokenReview of the API server.
 
 A token is `k8s-aws-v1.` and, in unpadded URL-safe base64, a presigned URL of STS GetCallerIdentity. The URL signs the
 header `x-k8s-aws-id`, the cluster's name. Source: aws-iam-authenticator, "API Authorization from Outside a Cluster".
 
-The signature isn't checked, because the local endpoint has no secrets: anyone who knows an access key ID is let in. The
-header's value isn't checked either, because the URL doesn't contain it. Everything else of the URL is checked.
+The signature isn't checked, because the local endpoint has no secrets: anyone who knows an access key ID is admitted.
+The header's value isn't checked either, because the URL doesn't contain it. Everything else in the URL is checked.
 
-The aws-auth ConfigMap isn't read; clusters with authentication mode CONFIG_MAP let nobody in.
+The aws-auth ConfigMap isn't read; clusters with authentication mode CONFIG_MAP admit no one.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _user(view: View, access_key: str) -> dict[str, Any]:
 
 
 def _username(caller: Caller, entry: Mapping[str, Any]) -> str:
-    # EKS replaces what a user name of Kubernetes should not have in the session's name.
+    # EKS replaces characters in the session's name that Kubernetes user names shouldn't have.
     session = _session(caller)
     return (
         str(entry["username"])

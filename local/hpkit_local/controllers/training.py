@@ -1,11 +1,11 @@
-"""HyperPod's training operator, stood in for: its kind, and for each HyperPodPyTorchJob a Workload of Kueue and pods.
+"""A fake of HyperPod's training operator: its kind, and for each HyperPodPyTorchJob a Workload and pods.
 
 The operator isn't published. Its fields and defaults are those of the HyperPod CLI (sagemaker-hyperpod 3.12.0,
-training/config), which finds a job's pods by the label HPJob. For Kueue the kind is an external framework: the
-operator makes Workloads itself. What it does with them is what Kueue 0.19 does for kinds of its own
+training/config), which finds a job's pods by the label HPJob. For Kueue, the kind is an external framework: the
+operator creates Workloads itself. It handles them as Kueue 0.19 does for its built-in kinds
 (pkg/controller/jobframework/reconciler.go).
 
-Does not: restart pods or jobs, read logs, keep spares, scale elastically, or apply time limits.
+It doesn't restart pods or jobs, read logs, keep spares, scale elastically, or apply time limits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OF_JOB = "HPJob"
 _DIGEST = "hpkit.local/digest"
 _QUEUE, _CLASS = f"{_KUEUE}/queue-name", f"{_KUEUE}/priority-class"
 _MODES = {mode: f"{_KUEUE}/podset-{mode}-topology" for mode in ("required", "preferred", "unconstrained")}
-# Reasons of evictions after which Kueue queues a job again at once (WorkloadEvicted).
+# Reasons of evictions after which Kueue requeues a job immediately (WorkloadEvicted).
 _REQUEUED = ("Preempted", "NodeFailures")
 _ENDED = ("Succeeded", "Failed")
 _MOST_NAME = 52
@@ -88,7 +88,7 @@ def training(snapshot: Snapshot) -> Manifests:
 
 
 def run_training(api: Api, snapshot: Snapshot) -> None:
-    """Take each HyperPodPyTorchJob one step on: its Workload, its pods, and its status."""
+    """Advance each HyperPodPyTorchJob by one step: its Workload, its pods, and its status."""
     if not addon_owners(snapshot.addons, TRAINING):
         return
     jobs = [each for each in api.items(f"{_JOBS}/{_PLURAL}") if "deletionTimestamp" not in each["metadata"]]
@@ -109,7 +109,7 @@ def run_training(api: Api, snapshot: Snapshot) -> None:
 def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
     queue = job["metadata"].get("labels", {}).get(_QUEUE)
     if not queue:
-        # As with other kinds, Kueue leaves a job without a queue alone.
+        # As with other kinds, Kueue ignores a job without a queue.
         if not job["spec"].get("runPolicy", {}).get("suspend"):
             _make(api, job, pods, {}, "")
             _follow(api, job, pods, None)
@@ -121,7 +121,7 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
         workload is not None
         and workload["metadata"]["annotations"].get(_DIGEST) != desired["metadata"]["annotations"][_DIGEST]
     ):
-        # The job has changed: it begins anew, as another one.
+        # The job has changed: it starts again, as another one.
         delete(api, pods)
         api.delete(path)
         return
@@ -184,7 +184,7 @@ def _pod_set(replica: Document) -> dict[str, Any]:
 
 
 def _template(replica: Document) -> dict[str, Any]:
-    """Return a replica's pod template as a pod has it: with labels and annotations alone, and an end."""
+    """Return a replica's pod template as a pod has it: only with labels and annotations, and a restart policy."""
     template = replica.get("template") or {}
     metadata = template.get("metadata") or {}
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
@@ -239,7 +239,7 @@ def _make(api: Api, job: Document, pods: list[dict[str, Any]], places: Mapping[s
 
 
 def _follow(api: Api, job: Document, pods: list[dict[str, Any]], workload: str | None) -> None:
-    """Say of the job and its Workload what its pods do."""
+    """Write the state of the pods to the job and its Workload."""
     phases = [pod.get("status", {}).get("phase") for pod in pods]
     failed = next((pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") == "Failed"), None)
     if failed is not None or all(phase == "Succeeded" for phase in phases):
@@ -258,7 +258,7 @@ def _follow(api: Api, job: Document, pods: list[dict[str, Any]], workload: str |
 
 
 def _give_back(api: Api, path: str, workload: Document, conditions: dict[str, Document]) -> None:
-    """Take quota away from an evicted job without pods, so that Kueue can queue it again."""
+    """Remove the quota of an evicted job without pods, so that Kueue can queue it again."""
     evicted = conditions["Evicted"]
     requeued = "True" if evicted["reason"] in _REQUEUED else "False"
     changed = {
@@ -298,7 +298,7 @@ def _say(api: Api, job: Document, condition_type: str, message: str) -> None:
 
 
 def is_owned_by(pod: Document, job: Document) -> bool:
-    """Return whether a pod was made by a job."""
+    """Return whether a job created a pod."""
     return any(each["uid"] == job["metadata"]["uid"] for each in pod["metadata"].get("ownerReferences", ()))
 
 
@@ -325,7 +325,7 @@ def delete(api: Api, pods: Iterable[Document]) -> None:
 
 
 def _version(thing: Document) -> dict[str, str]:
-    """Return what makes a change fail if somebody else has made one since."""
+    """Return what makes a change fail if another writer has changed the object since."""
     return {"resourceVersion": thing["metadata"]["resourceVersion"]}
 
 

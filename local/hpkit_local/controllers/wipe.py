@@ -1,4 +1,4 @@
-"""What goes with an EKS cluster: everything in the API server that is not the local cloud's own."""
+"""Deletes what belongs to an EKS cluster: everything in the API server that isn't the local cloud's own."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _FOLDERS = (
 )
 _KEPT_PREFIXES = ("kube-", "kueue-", "system:", "system-")
 _KEPT = ("default",)
-# Of the API server itself, and what says that it serves an API by itself.
+# Objects of the API server itself, and APIServices of its own APIs.
 _BORN = {"kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged"}
 # In Kueue's own namespace, which stays.
 _FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
 
 
 def wipe(api: Api) -> bool:
-    """Delete it, and say whether some of it is still there."""
+    """Delete it, and return whether some of it still exists."""
     is_left = False
     for folder in _FOLDERS:
         for live in api.items(folder, metadata_only=True):
@@ -56,7 +56,7 @@ def wipe(api: Api) -> bool:
     for live in api.items(_FOREIGN, metadata_only=True):
         is_left = True
         api.delete(f"{_FOREIGN}/{live['metadata']['name']}")
-    # Namespace default cannot be deleted, and the API server's own Service in it comes back.
+    # The namespace default can't be deleted, and the API server's own Service in it is recreated.
     return _empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or is_left
 
 
@@ -67,7 +67,7 @@ def _own(metadata: Mapping[str, Any]) -> bool:
 
 
 def _empty(api: Api, namespace: str, *, keep: Collection[str]) -> bool:
-    """Delete all that is in a namespace but what is named; say whether anything else still is there."""
+    """Delete everything in a namespace except what is named; return whether anything else still exists."""
     is_left = False
     for folder in _namespaced(api):
         path = folder.format(namespace=namespace)
@@ -82,7 +82,7 @@ def _remove(api: Api, path: str, metadata: Mapping[str, Any]) -> None:
     if "deletionTimestamp" not in metadata:
         api.delete(path)
         return
-    # Who would take finalizers away may be gone with its namespace; Kueue does it within one look.
+    # The controller of a finalizer might be deleted with its namespace; Kueue removes its own within one pass.
     if metadata.get("finalizers"):
         try:
             api.merge(path, {"metadata": {"finalizers": None}})

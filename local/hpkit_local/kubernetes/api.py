@@ -53,7 +53,7 @@ class Api:
         ends, because temporary files may be cleaned up earlier.
         """
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        # The instance's own, though somebody has chosen another since.
+        # The instance's own context, even if a user has chosen another since.
         context = document["contexts"][0]["name"]
         configuration = configuration_of(
             document, context=context, folder=path.parent, certificates=path.parent / "pki"
@@ -66,15 +66,15 @@ class Api:
         return str(self._client.configuration.host)
 
     def healthy(self) -> bool:
-        """Say whether it is ready to serve."""
+        """Return whether it's ready to serve."""
         return self._send("GET", "/readyz")[0] == http.client.OK
 
     def read(self, path: str) -> dict[str, Any]:
-        """Return what a path holds; RefusedError if the server does not give it."""
+        """Return the object at a path. Raises RefusedError if the server doesn't return it."""
         return self._answer("GET", path)
 
     def find(self, path: str) -> dict[str, Any] | None:
-        """Return what a path holds, None where the server has nothing there."""
+        """Return the object at a path, or None."""
         try:
             return self.read(path)
         except RefusedError as error:
@@ -93,7 +93,7 @@ class Api:
         if cached:
             query["resourceVersion"] = "0"
         try:
-            # No objects may come as null.
+            # Empty lists can be null.
             answer = self._answer("GET", folder, query=query, accept=METADATA_LIST if metadata_only else JSON)
         except RefusedError as error:
             if error.status != http.client.NOT_FOUND:
@@ -102,7 +102,7 @@ class Api:
         return answer["items"] or []
 
     def revision(self) -> str:
-        """Return how far the server's memory is: the same as before while nobody has written anything."""
+        """Return the server's version: the same as before if nothing was written."""
         answer = self._answer("GET", "/api/v1/namespaces", query={"limit": "1"}, accept=METADATA_LIST)
         return str(answer["metadata"]["resourceVersion"])
 
@@ -118,7 +118,7 @@ class Api:
             raise ConnectionError(f"GET {folder}: {error}") from error
 
     def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Server-side apply: the document's fields become as given, regardless of their previous owner."""
+        """Apply server-side: the document's fields are set, regardless of their previous owner."""
         query = {"fieldManager": self._field_manager, "force": "true"}
         return self._answer("PATCH", path, document, query=query, content_type=APPLY_PATCH)
 
@@ -135,9 +135,9 @@ class Api:
         return self._answer("PUT", path, document)
 
     def delete(self, path: str) -> None:
-        """Begin to delete; nothing happens if the object is gone.
+        """Begin to delete; do nothing if the object doesn't exist.
 
-        A pod ends at once, without its period of grace.
+        A pod ends immediately, without its grace period.
         """
         query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
         try:
@@ -147,7 +147,7 @@ class Api:
                 raise
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the open connections."""
         self._client.rest_client.close()
 
     def _answer(self, method: str, path: str, document: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:

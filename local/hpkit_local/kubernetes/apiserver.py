@@ -45,7 +45,7 @@ def apiserver(
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
-            # Nobody reads these metrics, and an idle local cloud should take next to nothing.
+            # These metrics aren't used, and an idle local cloud should use few resources.
             "--etcd-count-metric-poll-period=0s",
             "--etcd-db-metric-poll-interval=0s",
             f"--client-ca-file={authority.certificate}",
@@ -60,8 +60,8 @@ def apiserver(
             "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
             "--allow-privileged=true",
             f"--emulated-version={minor}",
-            # etcd before 3.5.13 cannot say how far a watch is, which streamed lists need: watches would break off. And
-            # without the lease of the only API server, nothing is written while nothing happens.
+            # etcd before 3.5.13 can't report a watch's progress, which streamed lists need, so watches would break.
+            # Without the lease of the only API server, nothing is written while nothing happens.
             "--feature-gates=WatchList=false,APIServerIdentity=false",
             f"--requestheader-client-ca-file={front_proxy.authority.certificate}",
             f"--requestheader-allowed-names={front_proxy.name}",
@@ -86,7 +86,7 @@ def apiserver(
 
 
 def write_kubeconfig(path: Path, *, name: str, port: int, authority: Pair, client: Pair) -> None:
-    """Write a kubeconfig (mode 0600, JSON being YAML) that holds all it needs."""
+    """Write a kubeconfig (mode 0600, JSON being YAML) with everything included."""
     user = {
         "client-certificate-data": _encoded(client.certificate),
         "client-key-data": _encoded(client.key),
@@ -99,7 +99,7 @@ def write_kubeconfig(path: Path, *, name: str, port: int, authority: Pair, clien
 
 
 def write_reviews(path: Path, url: str) -> None:
-    """Write where the API server asks who a bearer token stands for, in the form of a kubeconfig."""
+    """Write the address that the API server uses to review bearer tokens, in the form of a kubeconfig."""
     _write(path, "token-review", cluster={"server": url}, user={})
 
 

@@ -34,7 +34,7 @@ _CONNECTIONS = 64
 
 @dataclass(frozen=True)
 class ApiResource:
-    """A kind of objects as the API server serves it; `verbs` are known where discovery told them."""
+    """A kind that the API server serves; `verbs` are set if discovery returned them."""
 
     api_version: str
     kind: str
@@ -56,10 +56,10 @@ class ApiResource:
 def configuration_of(
     document: dict[str, Any], *, folder: Path, context: str | None = None, certificates: Path | None = None
 ) -> Configuration:
-    """Return what a kubeconfig says, in its current context or another; ConfigException if it is not sound.
+    """Return a kubeconfig's data, in its current context or another. Raises ConfigException if it's invalid.
 
-    Relative paths in it start from `folder`. Certificates that it holds as data go to files in `certificates`, else
-    among the temporary ones: Python reads them from files only.
+    Relative paths in it start from `folder`. Certificates that it contains as data are written to files in
+    `certificates`, or to temporary ones, because Python reads them only from files.
     """
     configuration = Configuration()
     loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # `kubernetes` has no types
@@ -73,7 +73,7 @@ def configuration_of(
 
 
 def loopback_client(configuration: Configuration) -> ApiClient:
-    """Return a client that threads can share; it keeps connections, and leaves retries to who uses it."""
+    """Return a client that threads can share; it keeps connections, and leaves retries to its users."""
     configuration.proxy = None  # a loopback address is never behind one
     configuration.retries = False
     configuration.connection_pool_maxsize = _CONNECTIONS

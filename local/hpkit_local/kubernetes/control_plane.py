@@ -77,7 +77,7 @@ def scheduler(executable: Path, *, minor: str, kubeconfig: Path, port: int, auth
 
 
 def kwok(executable: Path, *, folder: Path, kubeconfig: Path, port: int, server: Pair) -> Service:
-    """Return the service, and write into the folder what it shows as the log of each container.
+    """Return the service, and write what it shows as the log of each container into the folder.
 
     It has no exec: a command would run on this machine, not in a container.
     """

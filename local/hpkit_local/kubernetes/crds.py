@@ -1,4 +1,4 @@
-"""CRDs and other manifests, read from the folders that hold them; Kueue's CRDs applied to the local API server."""
+"""Reads CRDs and other manifests from folders, and applies Kueue's CRDs to the local API server."""
 
 import hashlib
 import json
@@ -32,9 +32,9 @@ def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:
-    """Apply Kueue's CRDs from a folder; those that it converts between versions name its webhook by address.
+    """Apply Kueue's CRDs from a folder; CRDs with version conversion get their webhook's address.
 
-    CRDs that are already up to date are left alone: the API server takes seconds for them.
+    CRDs that are already up to date aren't applied: the API server takes seconds for them.
     """
     existing = {
         definition["metadata"]["name"]: definition["metadata"].get("annotations", {})

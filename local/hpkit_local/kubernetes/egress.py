@@ -1,7 +1,7 @@
-"""How the API server reaches what serves behind a Service: over a proxy, for here pods are processes on loopback.
+"""How the API server reaches processes behind a Service: through a proxy, because pods here are processes on loopback.
 
-The API server's egress selector sends it what is for the network `cluster`: webhooks and aggregated APIs whose
-configuration names a Service. Source: Kubernetes, `EgressSelectorConfiguration` of apiserver.k8s.io/v1beta1.
+The API server's egress selector sends it connections for the network `cluster`: webhooks and aggregated APIs whose
+configuration refers to a Service. Source: Kubernetes, `EgressSelectorConfiguration` of apiserver.k8s.io/v1beta1.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ _SECONDS = 5.0
 
 @dataclass(frozen=True)
 class FrontProxy:
-    """Who the API server is to aggregated APIs and to the proxy: its name there and certificate, and their authority.
+    """The API server's identity for aggregated APIs and the proxy.
 
-    server: as whom the proxy answers it.
+    Its name there, its certificate, and their authority.
+
+    server: the proxy's own identity.
     """
 
     name: str
@@ -36,14 +38,14 @@ class FrontProxy:
 
 
 def front_proxy(folder: Path) -> FrontProxy:
-    """Return the certificates, made if absent: of an authority that signs nothing else."""
+    """Return the certificates, created if missing, from an authority that signs nothing else."""
     name = "front-proxy-client"
     issuer = authority(folder, "front-proxy-ca")
     return FrontProxy(name, signed(folder, name, issuer=issuer), signed(folder, "egress", issuer=issuer), issuer)
 
 
 def write_selection(path: Path, *, port: int, front: FrontProxy) -> None:
-    """Write what tells an API server to reach Services over a proxy on this port of loopback."""
+    """Write the configuration that makes an API server reach Services through a proxy on this loopback port."""
     tls = {
         "caBundle": str(front.authority.certificate),
         "clientCert": str(front.client.certificate),
@@ -74,7 +76,7 @@ class Egress(Relay):
         self._locate = locate
 
     async def serve(self, reader: Reader, writer: Writer) -> None:
-        """Connect one caller with what he names, or tell him why not."""
+        """Connect one caller with its target, or return the reason why not."""
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _SECONDS)
             host, port = _target(head.decode("latin-1"))
@@ -90,7 +92,7 @@ class Egress(Relay):
 
 
 def _target(head: str) -> tuple[str, int]:
-    """Return host and port of a request's head; ValueError if it asks for anything but a connection."""
+    """Return host and port of a request's header. Raises ValueError if it isn't a CONNECT request."""
     words = head.split("\r\n", 1)[0].split(" ")
     host, _, port = words[1].rpartition(":") if len(words) > 1 else ("", "", "")
     if words[0] != "CONNECT" or not host:

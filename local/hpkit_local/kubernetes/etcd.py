@@ -1,4 +1,4 @@
-"""etcd as a service: loopback only, in plain HTTP.
+"""etcd as a service: on loopback only, with plain HTTP.
 
 With TLS, etcd before 3.5.8 lets watches starve (etcd issue 15402): the API server then never sees its own writes.
 """
@@ -48,7 +48,7 @@ def _settings(data: Path, ports: dict[str, int], *, issuer: Pair, peer_pair: Pai
         "listen-peer-urls": peer,
         "initial-advertise-peer-urls": peer,
         "initial-cluster": f"local={peer}",
-        # `host-whitelist` is of the client port alone (etcd, server/embed/etcd.go). A page whose name turns to
+        # `host-whitelist` applies only to the client port (etcd, server/embed/etcd.go). A page whose name resolves to
         # loopback could send raft messages to the other one, and with them writes.
         "peer-transport-security": {
             "cert-file": str(peer_pair.certificate),
@@ -65,7 +65,7 @@ def _settings(data: Path, ports: dict[str, int], *, issuer: Pair, peer_pair: Pai
         # heartbeats, so short times make the start fast. They aren't shorter, because each heartbeat wakes the process.
         "heartbeat-interval": 100,
         "election-timeout": 500,
-        # What a killed process wrote is kept all the same; a power failure may take the instance, which is made anew.
+        # Writes of a killed process are kept; after a power failure, the instance might have to be recreated.
         "unsafe-no-fsync": True,
         # Health is served in plain HTTP there, without data.
         "listen-metrics-urls": f"http://127.0.0.1:{ports['etcd-metrics']}",

@@ -1,4 +1,4 @@
-"""A port on loopback that leads to another, for those who are admitted: bytes pass as they are, TLS included."""
+"""A loopback port that forwards admitted callers to another: bytes are passed unchanged, including TLS."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ __all__ = ["Forwarder"]
 
 
 class Forwarder(Relay):
-    """Forwards connections while `admits` says so, asked for each that begins and whenever a caller sends something.
+    """Forwards connections while `admits` returns true.
 
-    Who is not admitted is disconnected at once, those included who were admitted before. A firewall would let him wait
-    until his own time is up, which tells nothing more.
+    It's called at each start and whenever a caller sends something.
+
+    Others are disconnected immediately, including callers who were admitted before. A firewall would make them wait for
+    their own time-out, with no more information.
     """
 
     def __init__(self, target: tuple[str, int], *, admits: Callable[[], bool], port: int = 0) -> None:

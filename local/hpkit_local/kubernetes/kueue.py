@@ -28,7 +28,7 @@ OUTSIDE = {
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
     ]
 }
-# Source: SageMaker developer guide, "Set up for HyperPod task governance": the ConfigMap that the add-on brings.
+# Source: SageMaker developer guide, "Set up for HyperPod task governance": the add-on's ConfigMap.
 INTEGRATIONS: dict[str, Any] = {
     "frameworks": [
         *("batch/job", "kubeflow.org/mpijob", "ray.io/rayjob", "ray.io/raycluster", "jobset.x-k8s.io/jobset"),
@@ -62,12 +62,14 @@ _PROBES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Kueue:
-    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder for its files.
+    """Kueue's requirements.
 
-    `manifests` is the folder with its CRDs and webhooks. `operators` are executables by name; they may be missing.
+    Ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder for its files.
+
+    `manifests` is the folder with its CRDs and webhooks. `operators` are executables by name; they can be missing.
     `front_proxy` is the folder of the certificates with which the API server reaches them. `authority` and `client` are
     the certificates and the key for requests to the API server, at port `kube-apiserver`. `on_by_default` are the
-    feature gates that are on unless the settings in the cluster switch them off.
+    feature gates that are on unless the settings in the cluster turn them off.
     """
 
     executable: Path
@@ -109,7 +111,7 @@ class Kueue:
         )
 
     def healthy(self) -> bool:
-        """Say whether the API server reaches all webhooks: Kueue calls itself ready while it still adds some."""
+        """Return whether the API server reaches all webhooks: Kueue reports ready while it still adds some."""
         if http_status(self.ports["kueue-health"], "/readyz") != http.client.OK:
             return False
         statuses = (
@@ -151,7 +153,7 @@ class Kueue:
                 "webhookServiceName": SERVICE,
                 "webhookSecretName": SECRET,
             },
-            # Those that are on anyway are named, so that settings that name them too are no reason to start again.
+            # Gates that are on anyway are listed, so that settings with them don't cause a restart.
             "featureGates": {**dict.fromkeys(self.on_by_default, True), **SHIPPED_GATES, **OWN_GATES},
             "manageJobsWithoutQueueName": False,
             "managedJobsNamespaceSelector": OUTSIDE,

@@ -1,4 +1,4 @@
-"""What Kueue finds in the cluster when it starts: its kinds, and webhooks that the API server calls by address."""
+"""Kueue's objects in the cluster at its start: its kinds, and webhooks that the API server calls by address."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ _OWN_KINDS = {"workload", "clusterqueue", "cohort", "localqueue", "resourceflavo
 
 
 def apply_objects(api: Api, manifests: Path, folder: Path, *, port: int) -> None:
-    """Write certificates into a folder, and apply kinds and webhooks; OSError while the API server is away.
+    """Write certificates into a folder, and apply kinds and webhooks.
 
-    manifests: the folder that holds its CRDs and webhooks; port: where the webhooks are on loopback.
+    Raises OSError while the API server is unavailable.
+
+    manifests: the folder with its CRDs and webhooks; port: the webhooks' port on loopback.
     """
     ca, pair = _certificates(folder)
     bundle = base64.b64encode(ca.certificate.read_bytes()).decode()
@@ -40,7 +42,7 @@ def apply_objects(api: Api, manifests: Path, folder: Path, *, port: int) -> None
 
 
 def _certificates(folder: Path) -> tuple[Pair, Pair]:
-    """Return authority and server pair; Kueue's rotator leaves them alone only if names and files are these."""
+    """Return authority and server pair; Kueue's rotator keeps them only if names and files are these."""
     ca = authority(folder, "kueue-ca", rsa=True)
     pair = signed(folder, "webhook", issuer=ca, names=(f"{SERVICE}.{NAMESPACE}.svc", "127.0.0.1"))
     served = folder / "served"

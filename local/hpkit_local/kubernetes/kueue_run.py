@@ -2,7 +2,7 @@
 
 The settings are those of the task governance add-on, in ConfigMap kueue-manager-config. They take effect here without
 `kubectl rollout restart`, except for those that belong to the instance (addresses, certificates). This process also
-runs the operators that charts bring, and leads the API server to them.
+runs the operators that charts install, and directs the API server to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PODS = "/api/v1/namespaces/kueue-system/pods"
 POD_LABELS = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
 CONFIG_MAP = f"{_FOLDER}/kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
-# The settings with which Kueue runs are noted in another ConfigMap, so that readers of the settings see no unrelated
+# The settings with which Kueue runs are recorded in another ConfigMap, so that readers of the settings see no unrelated
 # change.
 _NOTE = "hpkit-local-kueue"
 _NOTE_KEY = "running"
@@ -52,8 +52,8 @@ _OPEN = (
 _IDLE_SECONDS = 0.5
 _BUSY_SECONDS = 0.1
 _END_SECONDS = 6.0
-# Kueue ends its controllers at once. For another second, it ends connections of the API server to its webhooks. A new
-# Kueue takes those over.
+# Kueue ends its controllers immediately. For another second, it ends connections of the API server to its webhooks. A
+# new Kueue takes those over.
 _RESTART_SECONDS = 0.3
 
 
@@ -102,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
                 if settled:
                     pause = _IDLE_SECONDS
             except OSError as error:
-                # The API server is away: look again.
+                # The API server is unavailable: try again.
                 print(f"kueue_run: {error}", file=sys.stderr)
                 pause = _IDLE_SECONDS
             changed.wait(pause)
@@ -116,7 +116,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _watch(api: Api, changed: threading.Event, stop: threading.Event) -> None:
-    """Tell of changes of settings at once."""
+    """Watch for changes of settings."""
     while not stop.wait(_IDLE_SECONDS):
         with suppress(OSError):
             for _ in api.changes(_FOLDER):
@@ -124,7 +124,7 @@ def _watch(api: Api, changed: threading.Event, stop: threading.Event) -> None:
 
 
 def _applied(api: Api, arguments: argparse.Namespace) -> bool:
-    """Apply what Kueue finds in the cluster; say whether that is done, or the API server does not serve yet."""
+    """Apply Kueue's objects in the cluster; return whether it succeeded, or the API server doesn't serve yet."""
     try:
         apply_objects(api, arguments.manifests, arguments.config.parent, port=arguments.webhook_port)
     except OSError:
@@ -159,7 +159,7 @@ def _data(api: Api, path: str) -> Mapping[str, str]:
 
 
 def _is_cut_off(api: Api) -> bool:
-    """Say whether there are pods of Kueue on nodes, and none of these nodes can be reached."""
+    """Return whether pods of Kueue are on nodes, and none of these nodes can be reached."""
     labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
     homes = {each["spec"].get("nodeName") for each in api.items(_PODS, labels=labels)} - {None}
     if not homes:
@@ -174,7 +174,7 @@ def _is_unreachable(node: Mapping[str, Any]) -> bool:
 
 
 def digest(text: str) -> str:
-    """Return what is noted of a text."""
+    """Return the recorded form of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -194,7 +194,7 @@ class _Runner:
         return None if self._child is None or self._child.poll() is None else self._child.returncode or 1
 
     def poll(self) -> bool:
-        """Start Kueue or start it again, as its settings ask; say whether it runs with them, as noted."""
+        """Start or restart Kueue if its settings require it; return whether it runs with them, as recorded."""
         if _is_cut_off(self._api):
             self._stand_still()
             return True

@@ -1,4 +1,4 @@
-"""Operators that charts bring and that run as processes here, as data: one entry per program."""
+"""Operators from charts that run as processes here, as data: one entry per program."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ __all__ = ["OPERATORS", "Operator"]
 
 @dataclass(frozen=True)
 class Operator:
-    """A program that runs in pods with these labels and an image of this name; `arguments` are added to the pod's.
+    """A program that runs in pods with these labels and an image with this name; `arguments` are added to the pod's.
 
     In arguments, `{namespace}` is the pod's, `{kubeconfig}` the file with its account's token, and `{ports[NAME/PORT]}`
-    where on loopback the port of an operator's container is. serves: its container's ports that others reach. variable:
-    the environment variable in which it wants its namespace, which a pod finds in a file.
+    the loopback port of an operator's container port. serves: its container ports that others reach. variable: the
+    environment variable for its namespace, which a pod finds in a file.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Operator:
     variable: str = ""
 
 
-# Neither metrics nor health: several instances would want the same ports.
+# No metrics or health ports, because several instances would use the same ones.
 _NO_PORTS = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 OPERATORS = (
@@ -49,7 +49,7 @@ OPERATORS = (
             *("--authentication-kubeconfig={kubeconfig}", "--authorization-kubeconfig={kubeconfig}"),
             "--lister-kubeconfig={kubeconfig}",
             "--metrics-service-address=127.0.0.1:{ports[keda-operator/9666]}",
-            # As whom the operator's certificate knows it.
+            # The name in the operator's certificate.
             "--metrics-service-grpc-authority=keda-operator.{namespace}.svc",
         ),
         serves=(6443,),

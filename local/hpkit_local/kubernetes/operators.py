@@ -1,4 +1,4 @@
-"""Runs the operators that charts bring: a pod whose image has an executable here becomes a process on this machine.
+"""Runs operators from charts: a pod whose image has an executable here becomes a process on this machine.
 
 kwok reports every pod as running; these pods do run. A process has the arguments of its pod's container. It has the
 rights of its service account, through a token that is bound to the pod, so that a chart's RBAC is tested.
@@ -67,9 +67,9 @@ class Operators:
         self._ports = free_ports(f"{each.name}/{port}" for each in OPERATORS for port in each.serves)
 
     def locate(self, host: str, port: int) -> int:
-        """Return the port on loopback of a node's kubelet, or of what serves behind a Service's address or DNS name.
+        """Return the loopback port of a node's kubelet, or of a process behind a Service's address or DNS name.
 
-        LookupError with the reason if nothing on this machine does.
+        Raises LookupError with the reason if no process on this machine serves it.
         """
         name, _, namespace = host.partition(".")
         if port == KUBELET_PORT and self._api.find(f"/api/v1/nodes/{quote(host)}") is not None:
@@ -96,9 +96,9 @@ class Operators:
         )
 
     def poll(self) -> bool:
-        """Start and end processes as there are pods, and say whether all run that should.
+        """Start and end processes to match the pods, and return whether all run that should.
 
-        OSError while the API server is away.
+        Raises OSError while the API server is unavailable.
         """
         pods = {}
         for operator in OPERATORS:
@@ -121,7 +121,7 @@ class Operators:
         return whole and self._running.keys() >= pods.keys() - self._told
 
     def died(self) -> bool:
-        """Say whether one has ended by itself, which nothing in the API server tells."""
+        """Return whether one has ended by itself, which the API server doesn't show."""
         return any(each.process.poll() is not None for each in self._running.values())
 
     def end(self) -> None:
@@ -162,9 +162,9 @@ class Operators:
                 shutil.rmtree(folder)
 
     def _mount(self, uid: str, pod: Mapping[str, Any], container: Mapping[str, Any] | None) -> dict[str, Path] | None:
-        """Write the Secrets that a container mounts, as they are now; None if one is missing that must be there.
+        """Write the current Secrets that a container mounts; return None if a required one is missing.
 
-        Whole Secrets alone, as the charts of these operators have them: no `items`, no `subPath`.
+        Only whole Secrets, as in these operators' charts: no `items`, no `subPath`.
         """
         secrets = {each["name"]: each["secret"] for each in pod["spec"].get("volumes") or () if "secret" in each}
         folders = {}
@@ -189,7 +189,7 @@ class Operators:
         self._file(uid).unlink(missing_ok=True)
 
     def _tell(self, uid: str, pod: Mapping[str, Any], message: str) -> None:
-        """Say it where who looks at the pod finds it, once."""
+        """Report it once, where users of the pod find it."""
         if uid in self._told:
             return
         metadata = pod["metadata"]
@@ -239,7 +239,7 @@ class Operators:
 
 
 def write_mount(folder: Path, data: Mapping[str, bytes]) -> None:
-    """Write a Secret as a kubelet does, all of its files changing at once; nothing if they are the same.
+    """Write a Secret as a kubelet does, changing all of its files at once; do nothing if they are the same.
 
     The files are links into `..data`, itself a link to the folder of the newest: watchers wait for that one.
     """

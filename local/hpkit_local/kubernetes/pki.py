@@ -1,4 +1,4 @@
-"""Certificates of one instance: its own authority and what it signs; made once, kept in its folder."""
+"""Certificates of one instance: its own authority and its certificates, created once and kept in its folder."""
 
 import datetime
 import ipaddress
@@ -33,10 +33,10 @@ class Pair:
 
 
 def authority(folder: Path, name: str, *, rsa: bool = False) -> Pair:
-    """Return the authority of that name (also its DNS name, which Kueue's rotator checks); made if absent.
+    """Return the authority with a name (also its DNS name, which Kueue's rotator checks); created if missing.
 
-    rsa: with a key of that kind in PKCS#1, the only form that Kueue's rotator reads; what the authority signs has one
-    too. Other keys are of the curve P-256, which are made in no time.
+    rsa: with an RSA key in PKCS#1, the only form that Kueue's rotator reads; certificates of the authority have one
+    too. Other keys use the curve P-256, which is fast to generate.
     """
     return _kept(folder, name, issuer=None, organization="", names=(name,), rsa=rsa)
 
@@ -44,7 +44,7 @@ def authority(folder: Path, name: str, *, rsa: bool = False) -> Pair:
 def signed(
     folder: Path, name: str, *, issuer: Pair, organization: str = "", names: Sequence[str] = ("127.0.0.1", "localhost")
 ) -> Pair:
-    """Return a certificate for server and client use, signed by the issuer; made if absent."""
+    """Return a certificate for server and client use, signed by the issuer; created if missing."""
     return _kept(folder, name, issuer=issuer, organization=organization, names=names)
 
 

@@ -19,7 +19,7 @@ _CHUNK = 1 << 16
 
 
 class Relay(ABC):
-    """Accepts connections; `serve` says what becomes of each."""
+    """Accepts connections; `serve` handles each."""
 
     def __init__(self, *, port: int = 0, context: ssl.SSLContext | None = None) -> None:
         """Listen, with TLS if there is a context; OSError if another has the port."""
@@ -76,9 +76,9 @@ class Relay(ABC):
         first: bytes = b"",
         may_pass: MayPass | None = None,
     ) -> None:
-        """Pass bytes on to an address and back, until either side ends or the caller isn't admitted any more.
+        """Pass bytes to an address and back, until either side ends or the caller isn't admitted any more.
 
-        first: what is sent to the caller once the connection exists. OSError if connecting fails.
+        first: what is sent to the caller once the connection exists. Raises OSError if connecting fails.
         """
         back, forth = await asyncio.open_connection(*address)
         try:

@@ -1,1 +1,1 @@
-"""Fakes of Pulumi's resource plugins, used by the local cloud alone."""
+"""Fakes of Pulumi's resource plugins, used only by the local cloud."""

@@ -1,9 +1,9 @@
 """Puts plugins where the Pulumi engine looks for installed ones: the PULUMI_HOME of a local cloud.
 
-The `aws` plugin is always the fake. The `kubernetes` plugin is Pulumi's own where it's installed, otherwise
-hpkit's fake. Nothing is downloaded.
+The `aws` plugin is always the fake. The `kubernetes` plugin is Pulumi's own if it's installed, otherwise hpkit's fake.
+Nothing is downloaded.
 
-Does not: touch PATH or any other PULUMI_HOME. A stack that targets AWS never meets a fake plugin.
+PATH and other PULUMI_HOMEs aren't changed, so a stack on AWS never uses a fake plugin.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""Child processes of the local cloud: what is started, how it is found again and ended, and its private files."""
+"""Child processes of the local cloud: starting, identifying and ending them, and their private files."""

@@ -1,4 +1,4 @@
-"""Whether a process answers on its port."""
+"""Checks whether a process answers on its port."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +19,10 @@ def http_status(
     client: tuple[Path, Path] | None = None,
     posts: Mapping[str, Any] | None = None,
 ) -> int:
-    """Return the status that an endpoint on loopback answers; ConnectionError if it does not answer.
+    """Return the status of an endpoint on loopback. Raises ConnectionError if it doesn't respond.
 
-    With the certificate of an authority, it is asked by TLS; client: certificate and key of who asks; posts: a document
-    that is sent.
+    With the certificate of an authority, it's called with TLS; client: the caller's certificate and key; posts: a
+    document to send.
     """
     method = "GET" if posts is None else "POST"
     certificate, key = map(str, client) if client else (None, None)

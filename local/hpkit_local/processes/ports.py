@@ -30,16 +30,16 @@ def free_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[
 
 
 def hold_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[str, socket.socket]:
-    """Return a socket for each name that holds a free port, the same as before where that is still free.
+    """Return a socket per name that reserves a free port, the same as before if it's still free.
 
-    On Linux, a program can listen on a port that is held so, and the kernel gives it to nobody else.
+    On Linux, a program can listen on a port that is reserved in this way, and the kernel gives it to no other program.
     """
     return {name: _held(before.get(name)) for name in names}
 
 
 def _held(before: int | None) -> socket.socket:
-    """Hold this port if it is free, else another."""
-    # Closed connections keep a port busy for a while. A service can listen on it again all the same.
+    """Reserve this port if it's free, otherwise another."""
+    # Closed connections keep a port busy for a while, but a service can still listen on it.
     held = None if before is None else _bound(before)
     ports = _below_those_of_the_kernel()
     for port in random.SystemRandom().sample(ports, min(_TRIES, len(ports))):
@@ -62,7 +62,7 @@ def _bound(port: int) -> socket.socket | None:
 
 
 def _is_untouched(port: int) -> bool:
-    """Say whether nobody has or holds a port: those that only hold it don't keep each other out."""
+    """Return whether no process has or reserves a port: processes that only reserve it don't exclude each other."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))

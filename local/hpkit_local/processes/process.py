@@ -1,4 +1,4 @@
-"""Processes by identity: a number together with its start time, so that a number used again is never mistaken."""
+"""Processes identified by number and start time, so that a reused number is never mistaken."""
 
 import ctypes
 import os
@@ -28,12 +28,12 @@ class Identity:
     started: str
 
     def alive(self) -> bool:
-        """Say whether this very process still runs (a zombie does not)."""
+        """Return whether exactly this process still runs (a zombie doesn't)."""
         return identify(self.pid) == self
 
 
 def identify(pid: int) -> Identity | None:
-    """Return who has that process number now; None if nobody has."""
+    """Return the process that has that number now, or None."""
     try:
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
@@ -47,7 +47,7 @@ def identify(pid: int) -> Identity | None:
 
 @cache
 def _boot_id() -> str:
-    """Return what tells this boot from others, where the system says it."""
+    """Return an identifier of this boot, if the system has one."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

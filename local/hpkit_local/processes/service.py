@@ -1,4 +1,4 @@
-"""What the supervisor knows of one process that it keeps running."""
+"""A process that the supervisor keeps running."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ def _nothing() -> None:
 class Service:
     """One child process: it starts when all services that it `needs` are healthy.
 
-    `prepare` runs before every start. It may raise OSError if something that it needs has disappeared. `healthy`
-    answers within a second or two, and raises OSError while the service can't be reached.
+    `prepare` runs before every start. It can raise OSError if something that it needs has disappeared. `healthy`
+    returns within a second or two, and raises OSError while the service can't be reached.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""A scenario on the API server and the Kueue of an instance: objects of teams made, Jobs submitted and ended."""
+"""Runs a scenario on an instance's API server and Kueue: creates teams' objects, submits and ends Jobs."""

@@ -1,4 +1,4 @@
-"""Workloads as Jobs, and the state of Jobs as their controller would write it: no pod is ever made."""
+"""Workloads as Jobs, and the state of Jobs as their controller would write it: no pods are created."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _QUEUE = "kueue.x-k8s.io/queue-name"
 _PRIORITY = "kueue.x-k8s.io/priority-class"
 _TYPE = "node.kubernetes.io/instance-type"
 _TOPOLOGY = "kueue.x-k8s.io/podset-{mode}-topology"
-# Whose Jobs these are: Kubernetes' own controller leaves them alone.
+# The manager of these Jobs, so that Kubernetes' own controller ignores them.
 _CONTROLLER = "hpkit.local/rehearsal"
-# Devices are asked for as limits; Kubernetes takes them for requests too.
+# Devices are set as limits; Kubernetes uses them as requests too.
 _BASIC = ("cpu", "memory")
 
 
@@ -36,7 +36,7 @@ def job_of(workload: Workload, number: int, *, priority_class: str | None) -> di
     (pods,) = workload.pod_sets
     namespace = namespace_of(workload)
     labels = {_QUEUE: f"{namespace}-localqueue"} | ({_PRIORITY: priority_class} if priority_class else {})
-    # A scenario's task goes to one instance type, or has all flavors of its queue.
+    # A scenario's task uses one instance type, or has all flavors of its queue.
     instance_type = next(iter(pods.flavors)) if pods.flavors is not None and len(pods.flavors) == 1 else None
     template = {
         "metadata": {"labels": labels, "annotations": _placement(pods)},
@@ -83,7 +83,7 @@ def _placement(pods: PodSet) -> dict[str, str]:
 
 
 def controlled(job: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the status that the controller writes when a Job was suspended or let go; None where it has it."""
+    """Return the status that the controller writes when a Job was suspended or resumed; None if it has it."""
     status, spec = job.get("status", {}), job["spec"]
     if any(
         each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in status.get("conditions", ())
@@ -121,7 +121,7 @@ def status_of_ended(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def assignments(workload: Mapping[str, Any]) -> tuple[PodSetAssignment, ...]:
-    """Return what an admitted Workload got: flavors, counts, and the nodes where a topology has them."""
+    """Return an admitted Workload's assignment: flavors, counts, and the nodes if a topology assigns them."""
     return tuple(
         PodSetAssignment(
             assignment["name"], assignment["count"], assignment.get("flavors", {}), {}, _domains(assignment)

@@ -1,4 +1,4 @@
-"""How busy Kueue is: what waits to be looked at, and how often it has looked."""
+"""Measures how busy Kueue is: waiting items in its queues, and its number of cycles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Metrics:
 
     def __init__(self, api: Api, port: int) -> None:
         self._api = api
-        # Its certificate is one that Kueue signs itself; nobody else is on loopback.
+        # Kueue signs its certificate itself; no other process uses the port on loopback.
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -43,7 +43,7 @@ class Metrics:
         self._token = ""
 
     def prepare(self) -> None:
-        """Make the account."""
+        """Create the account."""
         account = {"kind": "ServiceAccount", "name": _NAME, "namespace": _NAMESPACE}
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _NAME}
         rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
@@ -60,7 +60,7 @@ class Metrics:
         self._token = self._api.create(f"{self._accounts()}/token", request)["status"]["token"]
 
     def read(self) -> Activity:
-        """Return how busy Kueue is; ConnectionError while it does not answer."""
+        """Return how busy Kueue is. Raises ConnectionError while it doesn't respond."""
         try:
             self._connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {self._token}"})
             answer = self._connection.getresponse()
@@ -77,7 +77,7 @@ class Metrics:
         )
 
     def close(self) -> None:
-        """Take the account away."""
+        """Delete the account."""
         self._connection.close()
         for path in (
             f"{_RBAC}/clusterrolebindings/{_NAME}",

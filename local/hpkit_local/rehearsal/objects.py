@@ -1,4 +1,7 @@
-"""What task governance makes of quotas and a policy, on an instance without a stack; nodes of topologies."""
+"""The objects that task governance creates for quotas and a policy, on an instance without a stack.
+
+Nodes for topologies.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ REHEARSED = {"hpkit.local/rehearsal": "true"}
 
 _TYPE = "node.kubernetes.io/instance-type"
 _SINCE = "2026-01-01T00:00:00Z"
-# Of what the add-on brings: the settings that Kueue follows, and nothing that has pods or admits requests.
+# From the add-on: only the settings that Kueue follows, without its pods and admission policies.
 _KINDS = (
     *("Namespace", "ConfigMap", "Topology", "ResourceFlavor", "WorkloadPriorityClass", "ClusterQueue", "LocalQueue"),
 )
@@ -28,10 +31,10 @@ Document = Mapping[str, Any]
 def team_objects(
     quotas: Iterable[Document], policy: Document | None, instances: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Return the objects, in the order in which they are made.
+    """Return the objects in the order of their creation.
 
     quotas: parameters of CreateComputeQuota. policy: the SchedulerConfig of CreateClusterSchedulerConfig. instances:
-    how many nodes of each instance type run, on which the queue of idle capacity hangs.
+    number of running nodes of each instance type, which determines the queue of idle capacity.
     """
     nodes = [
         {"InstanceType": instance_type, "InstanceStatus": {"Status": "Running"}}
@@ -65,7 +68,7 @@ def node_objects(nodes: Sequence[Node]) -> Iterator[tuple[dict[str, Any], dict[s
 
 
 def _stored(quota: Document) -> dict[str, Any]:
-    """Return a quota as the service keeps it: fractions filled in, and its default limit on borrowing."""
+    """Return a quota as the service stores it: fractions filled in, and its default limit on borrowing."""
     return {**quota, "ComputeQuotaId": quota["Name"], "ComputeQuotaConfig": stored_config(quota["ComputeQuotaConfig"])}
 
 

@@ -1,4 +1,4 @@
-"""The real Kueue as a scheduler of a scenario: Jobs in, what it decides about them out."""
+"""The real Kueue as a scheduler for a scenario: Jobs go in, its decisions come out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREEMPTOR = re.compile(r"UID: ([0-9a-f-]+)")
 _POLL_SECONDS = 0.15
 # Kueue takes up what was set aside once a second.
 _CALM_SECONDS = 1.6
-# Far beyond what the busiest machine needs between two changes.
+# Far more than the busiest machine needs between two changes.
 _HANGS_SECONDS = 300.0
 _MOST_CHANGES = 40
 Document = Mapping[str, Any]
@@ -42,7 +42,7 @@ class _Task:
 
 @dataclass(slots=True)
 class _Seen:
-    """What one look at the cluster showed."""
+    """The state of the cluster at one poll."""
 
     in_step: bool = True
     problem: str = ""
@@ -55,7 +55,7 @@ class KueueScheduler:
     def __init__(
         self, api: Api, metrics: Metrics, *, classes: Mapping[int, str], sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        """Take the API server, Kueue's metrics, and the names of priority classes by weight."""
+        """Create it with the API server, Kueue's metrics, and the names of priority classes by weight."""
         self._api = api
         self._metrics = metrics
         self._classes = classes
@@ -80,7 +80,7 @@ class KueueScheduler:
         self._freed = False
 
     def finish(self, name: str) -> None:
-        """Let a Job that runs be complete."""
+        """Mark a running Job as complete."""
         self._begin()
         task = self._tasks[name]
         path = JOBS.path(task.namespace, task.job)
@@ -89,7 +89,7 @@ class KueueScheduler:
         self._freed = True
 
     def settle(self) -> list[Admitted | Preempted]:
-        """Wait until Kueue has nothing to do; ToolError if it does not come to that."""
+        """Wait until Kueue is idle. Raises ToolError if it doesn't become idle."""
         changes: list[Admitted | Preempted] = []
         changed = time.monotonic()
         while True:
@@ -114,7 +114,7 @@ class KueueScheduler:
             self._sleep(_POLL_SECONDS)
 
     def reasons(self) -> dict[str, str]:
-        """Return what Kueue says of each task that waits."""
+        """Return Kueue's message about each waiting task."""
         messages = {}
         for each in self._api.items(_WORKLOADS.folder()):
             name = self._names.get(_owner(each), "")
@@ -124,7 +124,7 @@ class KueueScheduler:
         return messages
 
     def _calm(self, changes: list[Admitted | Preempted]) -> float:
-        """Return for how long nothing may change: what came free, those who wait are shown in a while."""
+        """Return how long nothing may change: freed quota is offered to waiting tasks only after a while."""
         if not self._waiting():
             return 0.0
         freed = self._freed or any(isinstance(each, Preempted) for each in changes)
@@ -134,7 +134,7 @@ class KueueScheduler:
         return sorted(name for name, task in self._tasks.items() if task.state == "waiting")
 
     def _begin(self) -> None:
-        """Let a second begin: in whole seconds Kueue counts when something was created and admitted."""
+        """Start a new second: Kueue records creation and admission in whole seconds."""
         while int(time.time()) <= self._last:
             self._sleep(0.05)
         self._attempts = self._metrics.read().attempts
@@ -172,7 +172,7 @@ class KueueScheduler:
         return seen
 
     def _compare(self, task: _Task, job: Document, workload: Document, by_uid: Mapping[str, str], seen: _Seen) -> None:
-        """Note what became of a task since the last look, and whether Kueue, Job and task agree."""
+        """Record a task's changes since the last poll, and whether Kueue, Job and task agree."""
         conditions = {each["type"]: each for each in workload.get("status", {}).get("conditions", ())}
         reserved, evicted, finished = (_holds(conditions, kind) for kind in ("QuotaReserved", "Evicted", "Finished"))
         suspended = bool(job["spec"].get("suspend"))

@@ -1,4 +1,4 @@
-"""A rehearsal on an instance: what it needs is made, and all that was made is taken away again."""
+"""A rehearsal on an instance: creates what it needs, and deletes all of it afterward."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORKLOADS = ApiResource(_KUEUE, "Workload", "workloads", namespaced=True)
 _LABELS = ",".join(f"{name}={value}" for name, value in REHEARSED.items())
 # What is compared with the model of a plan.
 _COMPARED = ("ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass")
-# In this order: nobody lets go of what another still names.
+# In this order, because an object that others refer to can't be deleted.
 _DELETED = (
     *("LocalQueue", "ClusterQueue", "WorkloadPriorityClass", "ResourceFlavor", "Topology", "Node", "ConfigMap"),
     "Namespace",
@@ -51,10 +51,10 @@ class Session:
 def rehearsal(
     instance: Instance, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node], *, classes: Mapping[int, str]
 ) -> Iterator[Session]:
-    """Give Kueue of an instance with a stack's objects on it, and take away afterwards what was made.
+    """Yield an instance's Kueue with a stack's objects, and delete the created ones afterward.
 
-    objects, nodes: made where the instance has no stack; else its own are used. classes: names of the priority classes
-    by weight. ToolError for an API server that is not on loopback, or where other work waits or runs already.
+    objects, nodes: created if the instance has no stack; otherwise its own are used. classes: names of the priority
+    classes by weight. Raises ToolError for an API server that isn't on loopback, or if other jobs wait or run.
     """
     api = Api.of_kubeconfig(instance.kubeconfig, field_manager="hpkit-rehearsal")
     refuse_remote(api.host)
@@ -105,7 +105,7 @@ def _refuse_work(api: Api, name: str) -> None:
 
 
 def refuse_other_queues(queues: Container[str], objects: Iterable[Mapping[str, Any]], name: str) -> None:
-    """Raise ToolError for an instance whose queues are not those that a stack would have."""
+    """Raise ToolError for an instance whose queues aren't those that a stack would have."""
     wanted = (each["metadata"]["name"] for each in objects if each["kind"] == "ClusterQueue")
     missing = [queue for queue in wanted if queue not in queues]
     if missing:
@@ -120,7 +120,7 @@ def _make(api: Api, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node])
         path = KINDS["Node"].path("", node["metadata"]["name"])
         api.apply(path, node)
         api.merge(f"{path}/status", status)
-        # A node comes with the taint of one that is not ready, and nobody else here takes it away.
+        # A new node has the not-ready taint, and no controller here removes it.
         api.merge(path, {"spec": {"taints": None}})
     for manifest in objects:
         _insist(api, manifest)
@@ -166,7 +166,7 @@ def _await(holds: Callable[[], bool], expectation: str) -> None:
 
 
 def _clean(api: Api) -> None:
-    """Delete what this rehearsal or one that was killed has made, and wait until Kueue has let go of it."""
+    """Delete what this or a killed rehearsal created, and wait until Kueue has released it."""
     for api_resource in (JOBS, *(KINDS[name] for name in _DELETED)):
         for each in api.items(api_resource.folder(), labels=_LABELS, metadata_only=True):
             api.delete(api_resource.path(each["metadata"].get("namespace", ""), each["metadata"]["name"]))

@@ -1,4 +1,4 @@
-"""`python -m hpkit_local.supervisor FOLDER`: keep one instance running until SIGTERM."""
+"""`python -m hpkit_local.supervisor FOLDER`: keeps one instance running until SIGTERM."""
 
 import fcntl
 import signal
@@ -30,7 +30,7 @@ def main(folder: str) -> int:
             print("another supervisor already runs this instance", file=sys.stderr)
             return 1
         try:
-            # Who starts this waits for the ports alone.
+            # The starting command waits only for the ports.
             ports = instance.claim_ports()
             Supervisor(instance, ()).poll()
             services = import_module("hpkit_local.supervisor.services")

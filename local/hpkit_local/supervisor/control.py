@@ -35,7 +35,7 @@ __all__ = [
     "take_plugins",
 ]
 
-# What `environment` sets, in addition to endpoints of single services; unsetting it needs no instance.
+# Variables that `environment` sets, in addition to endpoints of single services; unsetting them needs no instance.
 VARIABLES = (
     "HPKIT_STACK",
     "HYPERPOD_SETTLE_SECONDS",
@@ -71,7 +71,7 @@ _PORT_CLAIMS = 3
 _REGION = "us-west-2"
 _SETTLE_SECONDS = 10.0
 _LEAST_SETTLE_SECONDS = 0.8
-# What a person runs in a shell; the rest is run by the instance.
+# Tools that users run in a shell; the instance runs the others.
 _FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
 
 
@@ -80,7 +80,7 @@ class _PartError(ToolError):
 
 
 def find_root(start: Path) -> Path:
-    """Return the nearest folder upward that holds Pulumi.yaml."""
+    """Return the nearest folder upward with Pulumi.yaml."""
     for folder in (start.absolute(), *start.absolute().parents):
         if (folder / "Pulumi.yaml").is_file():
             return folder
@@ -90,7 +90,7 @@ def find_root(start: Path) -> Path:
 
 
 def running(instance: Instance) -> State | None:
-    """Return what runs, if the supervisor does."""
+    """Return the running state, if the supervisor runs."""
     return instance.running()
 
 
@@ -102,7 +102,7 @@ class Starting:
         self.healthy: set[str] = set()
 
     def problem(self) -> str:
-        """Say what has become healthy; return which service ends again and again, and why, or ""."""
+        """Report services that became healthy; return which service ends repeatedly and why, or ""."""
         state = running(self._instance)
         for name, part in (state.parts if state else {}).items():
             if part.state == "healthy" and name not in self.healthy:
@@ -114,14 +114,14 @@ class Starting:
 
 
 def begin(instance: Instance) -> Starting:
-    """Start an instance that does not run; return when its ports are known, while its services start."""
+    """Start an instance that isn't running; return when its ports are known, while its services start."""
     if _begin(instance).poll() is not None:
         raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
     return Starting(instance)
 
 
 def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) -> State:
-    """Start or go on; return when every service is healthy. What a killed supervisor left behind is ended first."""
+    """Start or continue; return when every service is healthy. Processes of a killed supervisor are ended first."""
     with exclusive(instance, f"hpkit local start --name {instance.name}", wait=wait, say=say):
         if running(instance) is not None:
             return _await_ready(instance, say, lambda: running(instance) is not None)
@@ -129,8 +129,8 @@ def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) 
             try:
                 return _start(instance, say)
             except _PartError:
-                # Between the moment when a port was found free and the service that listens on it, another program
-                # can be quicker. Each start claims ports anew.
+                # Between finding a free port and listening on it, another program can take it. Each start reserves
+                # ports again.
                 used_ports = instance.ports_of_others()
                 if not used_ports:
                     raise
@@ -144,9 +144,9 @@ def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) 
 def stop(
     instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
 ) -> bool:
-    """End the supervisor and every service, and return whether anything ran; nothing is left running.
+    """End the supervisor and every service, and return whether anything ran.
 
-    force: do not wait for what works on the instance, which then ends since its instance is gone.
+    force: don't wait for commands on the instance, which then end because their instance is stopped.
     """
     if not instance.folder.is_dir():
         return False
@@ -157,7 +157,7 @@ def stop(
 def reset(
     instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
 ) -> None:
-    """Stop, and delete all that the instance keeps; force as for stop."""
+    """Stop, and delete everything in the instance; force as for stop."""
     if not instance.folder.is_dir():
         return
     with _to_end(instance, "reset", say=say, wait=wait, force=force):
@@ -194,10 +194,10 @@ def take_caller(
 
 
 def take_plugins(instance: Instance, stack: str, plugins: str, *, say: Callable[[str], None]) -> None:
-    """Have an instance take Pulumi's own `kubernetes` plugin, or the fake; one with a stack keeps what it has.
+    """Make an instance use Pulumi's own `kubernetes` plugin, or the fake; one with a stack keeps its plugin.
 
-    plugins: as `--plugins` names them. Raises ToolError where a stack is up with another plugin, or the official one
-    is requested and can't run.
+    plugins: value of `--plugins`. Raises ToolError if a stack was created with another plugin, or the official one is
+    requested and can't run.
     """
     home = instance.folder / HOME
     before = installed(home) if stacks_up(instance) else ""
@@ -246,7 +246,7 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
     settle = max(_SETTLE_SECONDS * factor, _LEAST_SETTLE_SECONDS) if factor else 0
     return {
         "KUBECONFIG": str(instance.kubeconfig),
-        # What the plugin `hyperpod` waits for what is effective late, scaled as the endpoint scales its own times.
+        # The waiting times of the plugin `hyperpod` for delayed effects, scaled like the endpoint's own times.
         "HYPERPOD_SETTLE_SECONDS": f"{settle:g}",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['aws']}",
         "AWS_ACCESS_KEY_ID": local_only,
@@ -272,9 +272,9 @@ def service_endpoints(variables: Iterable[str]) -> list[str]:
 
 
 def shell_environment(instance: Instance) -> dict[str, str]:
-    """Return the variables for a shell: as `environment`, with hpkit and those of its tools on PATH that are here.
+    """Return the variables for a shell: those of `environment`, with hpkit and its installed tools on PATH.
 
-    HPKIT_STACK names the stack that is up, for the commands on one stack; it is empty where none is.
+    HPKIT_STACK names the running stack, for the commands on one stack; it's empty without one.
     """
     here = tuple(tool.name for tool in TOOLS if tool.name in _FOR_SHELLS and locate(tool).path is not None)
     variables = environment(instance, tools=here)
@@ -289,7 +289,7 @@ def _start(instance: Instance, say: Callable[[str], None]) -> State:
     try:
         return _await_ready(instance, say, lambda: child.poll() is None)
     except ToolError:
-        # Its logs tell why.
+        # Its logs contain the reason.
         _clear(instance)
         raise
 
@@ -317,7 +317,7 @@ def _clear(instance: Instance) -> bool:
     if state is None:
         return False
     alive = [each for each in state.processes() if each.alive()]
-    # The supervisor ends its services in order; only what it leaves behind is ended here.
+    # The supervisor ends its services in order; only processes that it leaves are ended here.
     end([each for each in alive if each == state.supervisor], seconds=_STOP_SECONDS)
     latest = instance.state() or state
     end([*state.processes(), *latest.processes()], seconds=_STOP_SECONDS)
@@ -326,7 +326,7 @@ def _clear(instance: Instance) -> bool:
 
 
 def _supervised(instance: Instance) -> bool:
-    """Say whether a supervisor holds the instance's lock, whatever is written down."""
+    """Return whether a supervisor holds the instance's lock, regardless of its record."""
     with (instance.folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

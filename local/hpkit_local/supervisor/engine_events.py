@@ -1,6 +1,6 @@
-"""What a run of Pulumi does, read from the event log that its engine writes while it works.
+"""The progress of a Pulumi run, read from the event log that its engine writes while it runs.
 
-The log holds one JSON document a line, as `apitype.EngineEvent` of Pulumi's SDK defines them. Pulumi's Automation API
+The log has one JSON document per line, as `apitype.EngineEvent` of Pulumi's SDK defines them. Pulumi's Automation API
 reads the same log (`--event-log`).
 """
 
@@ -30,7 +30,7 @@ _CHANGES = {
     "import": "imported",
 }
 _STEP = re.compile(r"""\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[]+)""")
-# A longer value says less than its path.
+# Longer values are less useful than their path.
 _LONGEST_VALUE = 40
 _VERBS = {"create": "creating", "create-replacement": "creating", "update": "updating", "import": "importing"}
 
@@ -59,9 +59,9 @@ class ResourceChange:
 class EngineEvents:
     """The events of one run so far.
 
-    reads: URNs of what the program only reads, which don't count as resources. done: what was done → how many
-    resources, `unchanged` for the rest; changes: each changed resource. under_way: URN → work, the oldest first; errors
-    and warnings: each diagnostic once, errors in full. seconds: how long the engine took, once it has ended.
+    reads: URNs of what the program only reads, which don't count as resources. done: operation → number of resources,
+    `unchanged` for the rest; changes: each changed resource. under_way: URN → work, the oldest first; errors and
+    warnings: each diagnostic once, errors in full. seconds: how long the engine took, once it has ended.
     """
 
     file: Path
@@ -77,10 +77,10 @@ class EngineEvents:
     _stderr: list[str] = field(default_factory=list)
 
     def read(self) -> None:
-        """Take in what was added to the log since the last time, up to the last whole line."""
+        """Read what was added to the log since the last time, up to the last whole line."""
         try:
             with self.file.open("rb") as log:
-                # Pulumi begins the log anew for each phase: a run with a preview has two.
+                # Pulumi starts a new log for each phase: a run with a preview has two.
                 if os.fstat(log.fileno()).st_size < self._position:
                     self._position = 0
                 log.seek(self._position)
@@ -95,7 +95,7 @@ class EngineEvents:
                 self._take(json.loads(line))
 
     def said(self) -> list[str]:
-        """Return the errors, and before them what the program wrote to its standard error: a traceback, for one."""
+        """Return the errors, after what the program wrote to standard error, such as a traceback."""
         written = "".join(self._stderr).rstrip()
         return [*([written] if written else []), *self.errors]
 
@@ -130,7 +130,7 @@ class EngineEvents:
                 self.changes.append(ResourceChange(change, resource_type, name, tuple(_differences(metadata))))
 
     def _is_made(self, metadata: dict[str, Any]) -> bool:
-        """Say whether a resource is one that Pulumi makes."""
+        """Return whether a resource is one that Pulumi creates."""
         return counts_as_resource(str(metadata["type"])) and metadata["urn"] not in self.reads
 
     def _diagnose(self, diagnostic: dict[str, Any]) -> None:
@@ -165,7 +165,7 @@ def _differences(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _value(inputs: Any, path: str) -> Any:
-    """Return what is at a property path of Pulumi's, such as `a.b[0]["c.d"]`; None where nothing is."""
+    """Return the value at one of Pulumi's property paths, such as `a.b[0]["c.d"]`, or None."""
     for quoted, index, key in _STEP.findall(path):
         try:
             inputs = inputs[int(index)] if index else inputs[key or quoted]
@@ -187,9 +187,9 @@ def _is_stack(urn: str) -> bool:
 
 
 def _named(urn: str) -> str:
-    """Return a resource as people call it, by its URN: `Vpc vpc`.
+    """Return a resource's name for people, from its URN: `Vpc vpc`.
 
-    A URN is urn:pulumi:<stack>::<project>::<parent types>$<type>::<name>; a name may have `::` in it
+    A URN is urn:pulumi:<stack>::<project>::<parent types>$<type>::<name>; a name can contain `::`
     (https://www.pulumi.com/docs/iac/concepts/resources/names/#urns).
     """
     parts = urn.split("::", 3)

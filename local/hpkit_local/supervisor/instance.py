@@ -1,4 +1,4 @@
-"""Where one instance of the local cloud keeps its things, and what it wrote down there."""
+"""The files of one instance of the local cloud, and its records."""
 
 import json
 import re
@@ -21,7 +21,7 @@ PORTS = (
     *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
-# A thousandth of what AWS takes: states still change one after the other, and nobody waits for them.
+# A thousandth of AWS's times: states still change in order, and users don't wait for them.
 LATENCY_FACTOR = "0.001"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _LONGEST_NAME = 40
@@ -45,7 +45,7 @@ class ServiceState:
 
 @dataclass(frozen=True)
 class State:
-    """What runs: the supervisor and its services, which users know as the parts of an instance."""
+    """The running supervisor and its services, which users know as the parts of an instance."""
 
     supervisor: Identity
     parts: dict[str, ServiceState] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Instance:
 
     @staticmethod
     def fits(name: str) -> bool:
-        """Say whether an instance can have that name."""
+        """Return whether an instance can have that name."""
         return _NAME.fullmatch(name) is not None
 
     @property
@@ -92,7 +92,7 @@ class Instance:
 
     @property
     def state_folder(self) -> Path:
-        """The folder where Pulumi keeps the stacks that are on it."""
+        """The folder where Pulumi keeps the stacks on it."""
         return self.folder / "pulumi-state"
 
     @property
@@ -105,7 +105,7 @@ class Instance:
         return self.folder / "logs" / f"{service}.log"
 
     def state(self) -> State | None:
-        """Return what was last written down as running; it may have died since."""
+        """Return the last recorded running state; it might have died since."""
         saved = self._read("run.json")
         if saved is None:
             return None
@@ -113,12 +113,12 @@ class Instance:
         return State(Identity(**saved["supervisor"]), parts)
 
     def running(self) -> State | None:
-        """Return what runs, if the supervisor does."""
+        """Return the running state, if the supervisor runs."""
         state = self.state()
         return state if state is not None and state.supervisor.alive() else None
 
     def has_record(self) -> bool:
-        """Say whether anything is written down as running: what was stopped has none, what was killed has."""
+        """Return whether a running state is recorded: a stopped instance has none, a killed one has."""
         return (self.folder / "run.json").is_file()
 
     def write_state(self, state: State) -> None:
@@ -130,7 +130,7 @@ class Instance:
         (self.folder / "run.json").unlink(missing_ok=True)
 
     def aws_arguments(self) -> list[str]:
-        """Return the extra arguments of the AWS endpoint that `start` was given last."""
+        """Return the extra arguments of the AWS endpoint from the last `start`."""
         return list(self._settings().get("aws", []))
 
     def write_aws_arguments(self, arguments: list[str]) -> None:
@@ -138,7 +138,7 @@ class Instance:
         self._write("settings.json", {**self._settings(), "aws": arguments})
 
     def latency_factor(self) -> float:
-        """Return how long changes of the AWS endpoint take: 1 as on AWS, 0 not at all."""
+        """Return how long changes of the AWS endpoint take: 1 as on AWS, 0 no time."""
         given = [value for flag, value in pairwise(self.aws_arguments()) if flag == "--latency-factor"]
         return float(given[-1] if given else LATENCY_FACTOR)
 
@@ -164,18 +164,18 @@ class Instance:
         return {name: int(port) for name, port in (self._read("ports.json") or {}).items()}
 
     def claim_ports(self) -> ExitStack:
-        """Write down the same ports as at the last start, where still free, else others; return what holds them.
+        """Record the same ports as at the last start if they are still free, else others; return what reserves them.
 
-        Until it is closed, other programs don't get them while a service that died, or didn't start yet, has them not.
+        Until it's closed, other programs don't get the ports of a service that died, or hasn't started yet.
         """
         with ExitStack() as held:
             ports = {name: held.enter_context(each) for name, each in hold_ports(PORTS, self.ports()).items()}
             self._write("ports.json", {name: each.getsockname()[1] for name, each in ports.items()})
-            # Elsewhere no program can listen on a port that another one holds.
+            # On other systems, no program can listen on a port that another one reserves.
             return held.pop_all() if sys.platform == "linux" else ExitStack()
 
     def ports_of_others(self) -> dict[str, int]:
-        """Return those of its ports that another program has; ask while nothing of the instance runs."""
+        """Return its ports that another program has; call it while nothing of the instance runs."""
         return {name: port for name, port in self.ports().items() if not _is_free(port)}
 
     def _read(self, name: str) -> dict[str, Any] | None:

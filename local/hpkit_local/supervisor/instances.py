@@ -1,4 +1,4 @@
-"""The instances of a repository, and which of them a command means that names none."""
+"""The instances of a repository, and the ones that a command without a name can use."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Overview:
-    """An instance as it is: `problem` says why its record cannot be read; state is None when it does not run."""
+    """An instance's state: `problem` is why its record can't be read; state is None if it doesn't run."""
 
     instance: Instance
     state: State | None
@@ -23,7 +23,7 @@ class Overview:
 
     @property
     def may_run(self) -> bool:
-        """Whether it runs, or nobody can say."""
+        """Return whether it runs, or that isn't known."""
         return self.state is not None or bool(self.problem)
 
 
@@ -34,12 +34,12 @@ def instances(root: Path) -> list[Instance]:
 
 
 def overviews(root: Path) -> list[Overview]:
-    """Return what each instance of the repository is at."""
+    """Return the state of each instance in the repository."""
     return [_overview(each) for each in instances(root)]
 
 
 def candidates(root: Path) -> list[Overview]:
-    """Return the instances that a command without --name could mean: those that run, else all."""
+    """Return the instances that a command without --name could use: those that run, else all."""
     found = overviews(root)
     return [each for each in found if each.may_run] or found
 

@@ -1,4 +1,4 @@
-"""One command at a time on an instance: who works on it is written into the lock, which dies with its holder."""
+"""One command at a time on an instance: the lock contains its holder, and ends with it."""
 
 import datetime
 import fcntl
@@ -23,7 +23,7 @@ _NAME_POLLS = 20
 
 
 class _Held(threading.local):
-    """The locks that this thread has: what one command does by another does not wait for itself."""
+    """The locks of this thread, so that a command that calls another doesn't wait for itself."""
 
     def __init__(self) -> None:
         self.paths: set[Path] = set()
@@ -34,7 +34,7 @@ _HELD = _Held()
 
 @dataclass(frozen=True)
 class Holder:
-    """Who works on an instance."""
+    """The command that uses an instance."""
 
     command: str
     pid: int
@@ -75,7 +75,7 @@ def exclusive(
 
 
 def holder_of(instance: Instance) -> Holder | None:
-    """Return who wrote its name into the lock; it may have died since."""
+    """Return the holder that is written in the lock; it might have died since."""
     try:
         return Holder(**json.loads(_path(instance).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

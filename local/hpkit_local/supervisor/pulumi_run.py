@@ -1,4 +1,4 @@
-"""One run of Pulumi as a child process: interrupted in its own way, and ended when what it works on is gone."""
+"""One run of Pulumi as a child process: interrupted in its own way, and ended if its instance stops."""
 
 import os
 import signal
@@ -14,13 +14,13 @@ from hpkit_local.processes.process import bound_to_parent
 __all__ = ["Ended", "run"]
 
 _WATCH_SECONDS = 0.2
-# What Pulumi may take to write down what it knows, once told, and once told again.
+# How long Pulumi can take to write its state after the first and after the second interrupt.
 _END_SECONDS = (5.0, 3.0)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended: its exit code, whether a user interrupted it, and why it was ended from here, or ""."""
+    """The result of a run: its exit code, whether a user interrupted it, and why it was ended from here, or ""."""
 
     code: int
     interrupted: bool
@@ -36,11 +36,11 @@ def run(
     log: Path | None = None,
     watch: Callable[[bool], None] = lambda _interrupted: None,
 ) -> Ended:
-    """Run a command that hears of interruptions from here alone; `stop_reason` returns why it cannot continue, or "".
+    """Run a command that is interrupted only from here; `stop_reason` returns why it can't continue, or "".
 
-    log: where its output goes; None leaves it where that of this process goes. `watch` is called several times a
-    second, with whether the user has interrupted the run.
-    A terminal would interrupt its plugins too, and what they make at that moment would be lost.
+    log: the target of its output; None leaves it where this process's output goes. `watch` is called several times a
+    second, with whether the user has interrupted the run. A terminal would interrupt its plugins too, and the resources
+    that they are creating would be lost.
     """
     interrupted = False
     process: subprocess.Popen[bytes] | None = None
@@ -62,7 +62,7 @@ def run(
             stdout=output,
             stderr=output,
             start_new_session=True,
-            # A killed command must not go on behind the back of the next one.
+            # A killed command must not continue in the background of the next one.
             preexec_fn=bound_to_parent(signal.SIGINT),  # noqa: PLW1509 - the other thread only waits for a child
         )
         if interrupted:
@@ -93,7 +93,7 @@ def _watched(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let Pulumi write down what it has, by its own ^C, and the second one that is for haste; then leave nothing."""
+    """Let Pulumi write its state, with its own ^C and the second one for haste; then end everything."""
     for seconds in _END_SECONDS:
         process.send_signal(signal.SIGINT)
         try:

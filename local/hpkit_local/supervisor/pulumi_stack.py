@@ -42,7 +42,7 @@ _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
 _EKS_UPDATE_SECONDS = 900
 _POLL_SECONDS = 0.1
 _SALT = re.compile(r"^encryptionsalt:.*$", re.MULTILINE)
-# What belongs to the backend of the user's own stack: its passphrase, or its key of AWS KMS.
+# Settings of the backend of the user's own stack: its passphrase, or its AWS KMS key.
 _OF_ITS_BACKEND = re.compile(r"^(encryptionsalt|secretsprovider|encryptedkey):.*$\n?", re.MULTILINE)
 
 
@@ -65,10 +65,10 @@ class Stack:
         """
         self._say, self._wait, self._starting = say, wait, starting
         self._instance, self._name, self._root = instance, name, root
-        # Needed by Pulumi alone; a stack that only the organization file describes has none.
+        # Only Pulumi needs it; a stack that only the organization file describes has none.
         self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
         self._project = instance.folder / "project"
-        # The engine lives for a minute: it needs its memory back less than the time that looking for garbage takes.
+        # The engine lives for a minute, so garbage collection would take more time than its memory is worth.
         self.environment = {"GOGC": "400", **os.environ, **self._variables(environment(instance))}
 
     @property
@@ -79,8 +79,8 @@ class Stack:
     def run(self, verb: str, *extra: str, show: Callable[[EngineEvents], None] | None = None) -> int:
         """Run one of VERBS without questions; return Pulumi's exit code.
 
-        show: called several times a second with what the engine has done so far; Pulumi's output then goes to `log`.
-        Without it, the output goes where that of this process goes.
+        show: called several times a second with the engine's progress; Pulumi's output then goes to `log`. Without it,
+        the output goes where this process's goes.
 
         `destroy` deletes the entire stack, including protected resources: ask first.
 
@@ -111,7 +111,7 @@ class Stack:
             events.interrupted = interrupted
             show(events)
 
-        # The option is one of those that Pulumi hides unless they are asked for, as its Automation API does.
+        # Pulumi hides this option by default; its Automation API uses it in the same way.
         environment = {**self.environment, "PULUMI_DEBUG_COMMANDS": "true"}
         logged = [*command[:2], "--event-log", str(events.file), *command[2:]]
         ended = run(logged, self._root, environment, stop_reason=stop_reason, log=self.log, watch=watch)
@@ -120,11 +120,11 @@ class Stack:
         return ended
 
     def ending(self) -> Teardown:
-        """Return what the end of the stack takes away, and what stands against it."""
+        """Return what is deleted with the stack, and what blocks that."""
         return teardown_of(self._name, self.read("stack", "export"))
 
     def unprotect(self) -> None:
-        """Let go of what the engine keeps; raises ToolError when the cluster itself is protected."""
+        """Unprotect what the engine protects. Raises ToolError if the cluster itself is protected."""
         ending = self.ending()
         if ending.refusal:
             raise ToolError(ending.refusal)
@@ -132,10 +132,10 @@ class Stack:
             self._unprotect()
 
     def lift_protection(self) -> None:
-        """Let go of everything, as `protect: false` and an `up` would: the engine, the bucket, and EKS at the endpoint.
+        """Unprotect everything, as `protect: false` and an `up` would: the engine, the bucket, and EKS at the endpoint.
 
-        What uses the stack's claims is deleted, since Kubernetes would keep these for as long.
-        For the local cloud alone, where nothing is lost that cannot be made again.
+        Pods and jobs that use the stack's claims are deleted, because Kubernetes would keep the claims while they
+        exist. Only for the local cloud, where nothing is lost that can't be created again.
         """
         exported = self.read("stack", "export")
         self._delete_holders(teardown_of(self._name, exported))
@@ -170,7 +170,7 @@ class Stack:
             api.close()
 
     def _let_eks_go(self, name: str, region: str) -> None:
-        """Take the deletion protection off at the local endpoint, which refuses to delete as AWS does."""
+        """Turn off the deletion protection at the local endpoint, which refuses deletions as AWS does."""
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -197,7 +197,7 @@ class Stack:
         self._quietly(command, self._project)
 
     def _watch(self, verb: str) -> Callable[[], str]:
-        """Return what says why the instance is not what it is now: killed, or stopped by another command."""
+        """Return a function that explains why the instance has changed: killed, or stopped by another command."""
         name, state = self._instance.name, self._instance.running()
         again = (
             "Existing resources are kept, unless the instance was reset. To continue: "
@@ -216,7 +216,7 @@ class Stack:
         return stop_reason
 
     def read(self, *arguments: str) -> str:
-        """Run a Pulumi command that only reads, and return what it says."""
+        """Run a read-only Pulumi command, and return its output."""
         self._prepare()
         command = ["pulumi", *arguments, "--stack", self._name, "--non-interactive"]
         return self._quietly(command, self._project)
@@ -233,7 +233,7 @@ class Stack:
         return self._project / "stacks" / self._settings_of_users.name
 
     def _prepare(self) -> None:
-        """Make the stack where it is not, carry the user's settings over, and let go of a dead run's lock."""
+        """Create the stack if it doesn't exist, copy the user's settings, and release a dead run's lock."""
         self._write_project()
         self._release()
         _link_language_host(tool_path("pulumi"), tool_path("pulumi-language-python"))
@@ -303,13 +303,13 @@ class Stack:
         return done.stdout
 
     def _variables(self, base: Mapping[str, str]) -> dict[str, str]:
-        # The program runs on this Python, whatever the shell has active.
+        # The program runs on this Python, regardless of the shell's active environment.
         own = str(Path(sys.executable).parent)
         return {**base, "PATH": os.pathsep.join([own, base["PATH"]])}
 
 
 def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
-    """Write into a state that buckets go with what is in them; return whether that is anything new."""
+    """Mark buckets in a state to be deleted with their contents; return whether that changes the state."""
     is_changed = False
     for bucket in (each for each in resources if each["type"] == _BUCKET):
         for values in (bucket.get("inputs", {}), bucket.get("outputs", {})):

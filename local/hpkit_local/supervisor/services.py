@@ -20,7 +20,7 @@ __all__ = ["services_of"]
 
 
 def services_of(instance: Instance) -> list[Service]:
-    """Return the services on the instance's ports, and write certificates and kubeconfig that they need."""
+    """Return the services on the instance's ports, and write the certificates and kubeconfig that they need."""
     ports = instance.ports()
     pki = instance.folder / "pki"
     ca = authority(pki, "hpkit-local-ca")
@@ -104,6 +104,6 @@ def _aws(instance: Instance, port: int, *, eks_port: int) -> Service:
             "MALLOC_ARENA_MAX": "2",
         },
         folder=Path(__file__).resolve().parents[2],
-        # Any answer says that it serves; what it answers is its own affair.
+        # Any response means that it serves, regardless of its contents.
         healthy=lambda: http_status(port, "/") > 0,
     )

@@ -1,4 +1,4 @@
-"""Which stacks are on an instance, read from what Pulumi keeps there: without an engine, so that it takes no time."""
+"""Lists the stacks on an instance from Pulumi's files: without an engine, so that it's fast."""
 
 import json
 from contextlib import suppress
@@ -18,7 +18,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 class StackThere:
     """A stack that Pulumi knows on an instance.
 
-    resources: how many it has. region: "" where none is known. unfinished: how many a killed run began to create.
+    resources: how many it has. region: "" if it isn't known. unfinished: how many a killed run began to create.
     """
 
     name: str
@@ -28,7 +28,7 @@ class StackThere:
 
 
 def stacks_of(instance: Instance) -> list[StackThere]:
-    """Return the stacks that Pulumi knows there, empty ones too.
+    """Return the stacks that Pulumi knows there, including empty ones.
 
     The files are those of Pulumi's own backend for folders: `.pulumi/stacks/<project>/<stack>.json`
     (https://www.pulumi.com/docs/iac/concepts/state-and-backends/#local-filesystem).
@@ -44,7 +44,7 @@ def stacks_up(instance: Instance) -> list[StackThere]:
 
 
 def reads_of(instance: Instance, stack: str) -> frozenset[str]:
-    """Return the URNs of what the stack's program only reads, as it was when the stack last changed."""
+    """Return the URNs of what the stack's program only reads, as of the last change of the stack."""
     for file in (instance.state_folder / ".pulumi" / "stacks").glob(f"*/{stack}.json"):
         with suppress(*_UNREADABLE):
             return frozenset(str(each["urn"]) for each in _resources(file) if each.get("external"))
@@ -57,7 +57,7 @@ def _resources(file: Path) -> list[dict[str, Any]]:
 
 def _latest(file: Path) -> dict[str, Any]:
     checkpoint = json.loads(file.read_text(encoding="utf-8"))["checkpoint"]
-    # `pulumi stack import` writes it in capitals (Pulumi 3.200), which Go's decoder doesn't tell from small letters.
+    # `pulumi stack import` writes it in capitals (Pulumi 3.200), because Go's decoder ignores case.
     return checkpoint.get("latest") or checkpoint.get("Latest") or {}
 
 
@@ -71,5 +71,5 @@ def _read(file: Path) -> StackThere | None:
         region = next((str(each) for each in regions if each), "")
         return StackThere(file.stem, len(resources_in(resources)), region, len(pending))
     except _UNREADABLE:
-        # Another version of Pulumi may write otherwise; Pulumi itself is asked before anything is done.
+        # Another version of Pulumi might write another format; Pulumi itself is called before any change.
         return None

@@ -17,7 +17,7 @@ _LONGEST_PAUSE_SECONDS = 10.0
 _STEADY_SECONDS = 30.0
 _START_SECONDS = 60.0
 _END_SECONDS = 8.0
-# How a Go program trades memory for time: who sets these means them, whatever a service says of itself.
+# How a Go program trades memory for time: if the user sets these, they take precedence over a service's own.
 _TUNING = ("GOGC", "GOMEMLIMIT")
 
 
@@ -62,7 +62,7 @@ class Supervisor:
 
     @property
     def steady(self) -> bool:
-        """Say whether all services are healthy, as far as is known."""
+        """Return whether all services are healthy, as far as known."""
         return all(child.healthy for child in self._supervised.values())
 
     def end(self) -> None:
@@ -88,7 +88,7 @@ class Supervisor:
         child.process = spawn(service.command, log=log, environment=environment, folder=service.folder, bound=True)
         child.identity = identify(child.process.pid)
         child.since = time.monotonic()
-        # At once, so that a supervisor that is killed now leaves a record of this child.
+        # Immediately, so that a killed supervisor leaves a record of this child.
         self._write()
 
     def _probe(self, child: _Supervised) -> None:

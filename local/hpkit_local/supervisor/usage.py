@@ -1,4 +1,4 @@
-"""What a process takes of the machine."""
+"""The resources that a process uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Usage:
     """Memory in bytes, and processor time in seconds since the start.
 
     On Linux, memory is the PSS: each process gets its part of a shared page. The sum over processes is then what they
-    take from the machine. On other systems, memory is the resident size.
+    use together. On other systems, memory is the resident size.
     """
 
     memory: int = 0
@@ -27,7 +27,7 @@ class Usage:
 
 
 def usage_of(identity: Identity, *, family: bool = True) -> Usage:
-    """Return what a process takes, with its children unless `family` is false; nothing when it is gone."""
+    """Return a process's usage, with its children unless `family` is false; nothing if it has ended."""
     if not identity.alive():
         return Usage()
     try:

@@ -1,6 +1,6 @@
-"""Outside tools of the local cloud: where they are, and how they get here.
+"""External tools of the local cloud: finding and installing them.
 
-Kept by version in the user's cache, so that a fresh clone of the repository builds nothing twice.
+They are kept by version in the user's cache, so that a new clone of the repository builds nothing again.
 """
 
 from hpkit_local.toolchain.bootstrap import get, get_all

@@ -20,7 +20,7 @@ _AT_ONCE = 2
 
 
 def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
-    """Get what is missing, two at a time where there are two cores; ToolError names all that failed."""
+    """Install missing tools, two at a time on two cores. Raises ToolError with all that failed."""
     failures: list[str] = []
     workers = ThreadPoolExecutor(max_workers=min(_AT_ONCE, os.cpu_count() or 1))
     try:
@@ -39,10 +39,10 @@ def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
 
 
 def _by_recipe(tools: Sequence[Tool]) -> list[list[Tool]]:
-    """Return the tools in groups: what is built by one recipe is built one after another, in the given order.
+    """Return the tools in groups: tools with one recipe are built one after another, in the given order.
 
-    Side by side, each would compile all that they share. What takes longest is first, so that nothing long is left over
-    for one core.
+    In parallel, each build would compile what they share. The longest is first, so that no long build remains for one
+    core.
     """
     groups: dict[object, list[Tool]] = {}
     for tool in tools:

@@ -14,7 +14,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(parent: str, *command: str) -> str:
-    """Replace this process by the command; return only to say why that cannot be."""
+    """Replace this process with the command; return only if that fails, with the reason."""
     if sys.platform == "linux":
         # An interrupt, not a kill: Go and pip then delete their temporary files.
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -25,7 +25,7 @@ def tool_folder(tool: Tool) -> Path:
 
 
 def installed(tool: Tool) -> Path | None:
-    """Return the tool's executable in the cache (of files alone, their folder), if all that belongs to it is there."""
+    """Return the tool's executable in the cache (for files alone, their folder), if it's complete."""
     folder = tool_folder(tool) / tool.folder
     if not tool.executables:
         return folder if folder.is_dir() else None
@@ -36,9 +36,9 @@ def installed(tool: Tool) -> Path | None:
 
 @contextmanager
 def staging(tool: Tool) -> Iterator[Path]:
-    """Give a folder to fill; renamed into place if the block ends well, deleted if not.
+    """Yield a folder to fill; it's renamed to its place if the block succeeds, and deleted otherwise.
 
-    The caller holds the tool's lock: what an earlier, killed run left behind is nobody's and is deleted.
+    The caller holds the tool's lock, so files of an earlier, killed run are deleted.
     """
     final = tool_folder(tool)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def staging(tool: Tool) -> Iterator[Path]:
 
 @contextmanager
 def locked(name: str, say: Say) -> Iterator[None]:
-    """Hold the lock of a name; while another process holds it, say so and wait. It dies with its holder."""
+    """Hold the lock of a name; while another process holds it, report that and wait. It ends with its holder."""
     path = cache_root() / "locks" / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def locked(name: str, say: Say) -> Iterator[None]:
         has_reported = False
         while not _try_lock(file.fileno()):
             file.seek(0)
-            # Who has just taken the lock writes down a moment later who that is.
+            # A new holder writes its name into the lock a moment later.
             if not has_reported and (holder := file.read().strip()):
                 has_reported = True
                 who = "this bootstrap" if holder == str(os.getpid()) else f"another bootstrap (process {holder})"

@@ -1,4 +1,7 @@
-"""What publishers have in common: a file of known SHA-256, for this machine, on a host that may be out of reach."""
+"""The common part of all publishers.
+
+A file with a known SHA-256, for this machine, on a host that might be unreachable.
+"""
 
 import hashlib
 import http.client
@@ -22,9 +25,9 @@ _Opened = Callable[[str], http.client.HTTPResponse]
 
 
 class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
-    """A source that cannot give the tool here; the message says why, the next one is tried.
+    """A source that can't provide the tool here; the message has the reason, and the next source is tried.
 
-    `challenge` is what an address wants to be brought, where it answered that (RFC 9110, WWW-Authenticate).
+    `challenge` is what an address requires, if it returned that (RFC 9110, WWW-Authenticate).
     """
 
     def __init__(self, message: str, *, challenge: str = "") -> None:
@@ -41,7 +44,7 @@ def of_this_machine(platforms: Mapping[str, str], *, tool: str) -> str:
 
 
 def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
-    """Ask for an address; NotToBeHad if nobody answers, or with an error."""
+    """Request an address. Raises NotToBeHad without a response, or for an error."""
     address = request if isinstance(request, str) else request.full_url
     try:
         answer: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310 - https addresses of the table
@@ -57,7 +60,7 @@ def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
 
 
 def download(address: str, sha256: str, file: Path, *, say: Callable[[str], None], opener: _Opened = opened) -> None:
-    """Put what an address answers into a file; NotToBeHad, and no file, if it breaks off or has another SHA-256."""
+    """Save an address's response. Raises NotToBeHad, and keeps no file, if it's incomplete or has another SHA-256."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:
@@ -80,7 +83,7 @@ def checksum(file: Path) -> str:
 
 
 def _copy(answer: http.client.HTTPResponse, output: BinaryIO, *, say: Callable[[str], None]) -> None:
-    """Copy an answer to a file, and say how far it is."""
+    """Copy a response to a file, and report the progress."""
     whole = f"{answer.length / _MEGABYTE:.0f} MB" if answer.length else "unknown size"
     say(f" ({whole})")
     reported = time.monotonic()

@@ -53,7 +53,7 @@ def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) ->
 
 
 def _build_standard_library(packages: Iterable[str], *, go: Path, work: Path, steps: Steps) -> None:
-    """Compile what a build needs of Go's standard library; two builds that start side by side would both compile it."""
+    """Compile the parts of Go's standard library that a build needs; two parallel builds would both compile it."""
     # Import paths of modules begin with a domain; packages inside the library can't be named from outside.
     standard = [each for each in packages if "." not in each.partition("/")[0] and each.partition("/")[0] != "vendor"]
     public = [each for each in standard if "internal" not in each.split("/")]
@@ -70,7 +70,7 @@ def _build_standard_library(packages: Iterable[str], *, go: Path, work: Path, st
 
 
 def take(source: GoFiles, *, go: Path, into: Path, steps: Steps) -> None:
-    """Put files of a module into a folder; ToolError if a pattern matches none."""
+    """Copy files of a module into a folder. Raises ToolError if a pattern matches none."""
     work = _work_folder(steps.tool, source.recipe)
     answer = _downloaded(source.module, go=go, work=work, steps=steps, seconds=source.seconds, fine=_for_a_newer_go)
     root = f"{answer['Path']}@{answer['Version']}/"
@@ -158,7 +158,7 @@ def _module_folder(module: str, *, go: Path, work: Path, steps: Steps) -> Path:
 def _downloaded(
     module: str, *, go: Path, work: Path, steps: Steps, seconds: int = 10, fine: Callable[[str], bool] = lambda _: False
 ) -> dict[str, Any]:
-    """Return what Go says of a module that it downloaded and verified."""
+    """Return Go's data about a module that it downloaded and verified."""
     output = steps.run(
         [str(go), "mod", "download", "-json", module],
         doing=f"finding {module}",
@@ -172,7 +172,7 @@ def _downloaded(
 
 
 def _for_a_newer_go(output: str) -> bool:
-    """Say whether a download failed only because the module's code asks for a newer Go: by then it is verified."""
+    """Return whether a download failed only because the module requires a newer Go: by then it's verified."""
     answer = json.loads(output) if output else {}
     return "Zip" in answer and "requires go " in answer.get("Error", "")
 

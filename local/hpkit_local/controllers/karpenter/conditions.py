@@ -1,7 +1,7 @@
-"""Managed Karpenter: its kinds while it is on, and conditions on node classes and node pools.
+"""Managed Karpenter: its kinds while it's on, and conditions on node classes and node pools.
 
-Conditions are those of the SageMaker developer guide ("Create a NodeClass", "Create a NodePool"); reasons are worded
-here.
+Conditions are those of the SageMaker developer guide ("Create a NodeClass", "Create a NodePool"); the texts of reasons
+are hpkit's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ POOL_LABEL = "karpenter.sh/nodepool"
 _GROUP = CLASSES.split("/")[2]
 TYPE_LABEL, _ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
 ZONE_LABEL, CAPACITY_LABEL = "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"
-# The capacity type may be given and is ignored: it comes with the group.
+# The capacity type can be set and is ignored, because the group determines it.
 _KEYS = (TYPE_LABEL, ZONE_LABEL, _ARCH, CAPACITY_LABEL)
 Document = Mapping[str, Any]
 _OWN = Path(__file__).parent / "manifests"
@@ -67,7 +67,7 @@ def _crds() -> tuple[dict[str, Any], ...]:
 
 
 def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> None:
-    """Write the conditions of every NodeClass and NodePool that differ from what they should be."""
+    """Write the conditions of every NodeClass and NodePool that differ."""
     clusters = [cluster for cluster in snapshot.clusters.values() if "AutoScaling" in cluster]
     if not clusters:
         return
@@ -124,7 +124,7 @@ def _class_status(
 
 
 def _shown(cluster: Document, group: Document, snapshot: Snapshot) -> dict[str, Any]:
-    """Return what status.instanceGroups says of a group."""
+    """Return a group's data for status.instanceGroups."""
     config = group.get("OverrideVpcConfig") or cluster.get("VpcConfig", {})
     types = group.get("InstanceRequirements", {}).get("CurrentInstanceTypes") or [group["InstanceType"]]
     labels = group.get("KubernetesConfig", {}).get("DesiredLabels", {})
@@ -192,7 +192,7 @@ def set_conditions(api: Api, path: str, live: Document, conditions: _Conditions,
         since = old["lastTransitionTime"] if old.get("status") == truth else now
         condition = {"type": condition_type, "status": truth, "reason": reason, "message": message}
         after.append({**condition, "lastTransitionTime": since, "observedGeneration": generation})
-    # An empty message may come back as none at all.
+    # The server might drop an empty message.
     current = [{"message": "", **before.get(kind, {})} for kind in conditions]
     if current == after and all(status.get(key) == value for key, value in status_fields.items()):
         return

@@ -29,9 +29,9 @@ class Claimed:
 
 
 def surplus(pool: Mapping[str, Any], nodes: Sequence[Claimed], *, now: datetime, factor: float) -> list[str]:
-    """Return the names of nodes to take away; `factor` makes waiting shorter than the pool says.
+    """Return the names of nodes to delete; `factor` shortens the pool's waiting time.
 
-    Budgets without schedule count, the tightest of them; a share of nodes is rounded up, as Karpenter does.
+    Budgets without a schedule count, the strictest of them; a share of nodes is rounded up, as Karpenter does.
     """
     disruption = pool["spec"].get("disruption") or {}
     after = disruption.get("consolidateAfter", "0s")

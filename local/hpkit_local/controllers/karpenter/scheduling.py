@@ -1,7 +1,7 @@
-"""Whether a pod could run on a node, and which nodes are missing: what Karpenter weighs, without a clock or an API.
+"""Karpenter's decisions, without a clock or an API: whether a pod fits a node, and which nodes are missing.
 
-Seen of a pod: its requests, node selector, required node affinity and tolerations. Does not: weigh affinity between
-pods, topology spread, volumes, preferences, or prices; the smallest instance type that holds a pod is taken.
+Considered for a pod: its requests, node selector, required node affinity and tolerations. Affinity between pods,
+topology spread, volumes, preferences, and prices aren't considered; the smallest instance type that fits is used.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Room:
     free: dict[str, Decimal]
 
     def takes(self, pod: Document) -> bool:
-        """Give the pod its place, if it could run there."""
+        """Place the pod, if it can run there."""
         needs = requests(pod)
         fits = all(self.free.get(name, Decimal()) >= amount for name, amount in needs.items())
         if not fits or not _could_run(pod, self.labels, self.taints):
@@ -73,7 +73,7 @@ class Launch:
 
 
 def waits_for_node(pod: Document) -> bool:
-    """Say whether the scheduler found no node for a pod: daemons' pods do not count, nor those that are held back."""
+    """Return whether the scheduler found no node for a pod: DaemonSets' and gated pods don't count."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return (
         "nodeName" not in pod["spec"]
@@ -84,12 +84,12 @@ def waits_for_node(pod: Document) -> bool:
 
 
 def is_daemons(pod: Document) -> bool:
-    """Say whether a pod is one of a DaemonSet, which every node has."""
+    """Return whether a pod belongs to a DaemonSet, which runs on every node."""
     return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
 
 
 def requests(pod: Document) -> dict[str, Decimal]:
-    """Return what a pod needs: the sum over its containers, or what an init container needs if that is more."""
+    """Return a pod's requests: the sum over its containers, or an init container's if that is more."""
     total = _sum(_requested(container) for container in pod["spec"]["containers"])
     for container in pod["spec"].get("initContainers") or []:
         for name, amount in _requested(container).items():
@@ -135,7 +135,7 @@ def _new(
     limits: Mapping[str, Amounts],
     planned: list[tuple[Room, Launch]],
 ) -> Launch | None:
-    """Plan a node for the pod: from the heaviest NodePool, the smallest that holds it within the limits."""
+    """Plan a node for the pod: from the NodePool with the highest weight, the smallest that fits within the limits."""
     ordered = sorted(offerings, key=lambda each: (-each.weight, each.pool, sorted(each.allocatable.values())))
     for offering in ordered:
         pool = having.setdefault(offering.pool, {})
@@ -152,7 +152,7 @@ def _new(
 
 
 def matches_all(requirements: Iterable[Document], labels: Mapping[str, str]) -> bool:
-    """Say whether labels meet requirements of the form key, operator, values."""
+    """Return whether labels meet requirements of the form key, operator, values."""
     return all(_matches(each, labels) for each in requirements)
 
 
@@ -209,7 +209,7 @@ def _sum(amounts: Iterable[Amounts]) -> dict[str, Decimal]:
 
 
 def _size(pod: Document) -> list[Decimal]:
-    """Return what orders pods: devices first, then CPUs, then memory."""
+    """Return the sort key of pods: devices first, then CPUs, then memory."""
     needs = requests(pod)
     devices = sum((amount for name, amount in needs.items() if "/" in name), Decimal())
     return [devices, needs.get("cpu", Decimal()), needs.get("memory", Decimal())]

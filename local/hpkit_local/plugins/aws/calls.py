@@ -30,7 +30,7 @@ _AWAY_MOST = 2.0
 _GONE: Final = re.compile(
     r"NotFound$|^NoSuch|^ResourceNotFound|NotFoundException$|NotFoundError$|^404$|^InvalidVpcEndpoint(Id)?NotFound"
 )
-# What another change still holds, and what a role that was made a moment ago runs into.
+# Errors while another change holds a resource, and for a role that was created a moment ago.
 _HELD: Final = frozenset(
     {"DependencyViolation", "DeleteConflict", "ConflictException", "ResourceInUse", "ResourceInUseException"}
 )
@@ -40,7 +40,7 @@ _FRESH_ROLE: Final = re.compile(r"(cannot|can't|unable to|could not|not authoriz
 
 @dataclass(frozen=True)
 class Account:
-    """Who the calls are made as."""
+    """The caller's identity."""
 
     account: str
     arn: str
@@ -55,7 +55,7 @@ class Clients:
         self._cancelled = cancelled
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Any] = {}
-        # Explicit, so that nothing here ever reads a person's own credentials.
+        # Explicit, so that the user's own credentials are never read.
         self._session = boto3.Session(
             aws_access_key_id="local",
             aws_secret_access_key="local",  # noqa: S106 - the endpoint checks no signature
@@ -91,7 +91,10 @@ class Clients:
         return client
 
     def _outlast(self, attempts: int, caught_exception: Exception | None, **_: Any) -> float | None:
-        """Wait out an endpoint that is away: repeated within one call of botocore, a request is known as the same."""
+        """Wait until the endpoint is available.
+
+        Repeated within one botocore call, a request is recognized as the same.
+        """
         if not isinstance(caught_exception, _AWAY):
             return None
         cancelled = self._cancelled.wait(min(_FIRST * attempts, _AWAY_MOST))
@@ -99,7 +102,7 @@ class Clients:
         return False if cancelled or attempts >= _AWAY_TRIES else 0.0
 
     def get(self, service: str, region: str) -> Any:
-        """Return a client; making one is not safe in several threads at once."""
+        """Return a client; creating one isn't thread-safe."""
         with self._lock:
             key = (service, region)
             if key not in self._made:
@@ -157,7 +160,7 @@ class Calls:
         return self.clients.account
 
     def pages(self, operation: str, member: str, /, **params: Any) -> Iterator[Any]:
-        """Yield the entries of all pages of a list; nothing when what it belongs to is gone."""
+        """Yield the entries of all pages of a list; nothing if its owner is deleted."""
         client = self._client(operation)
         sent = {name: value for name, value in params.items() if value is not None}
         try:
@@ -203,5 +206,5 @@ def _passing(operation: str, error: ClientError) -> bool:
     code, text = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
     if code in _RACES or _FRESH_ROLE.search(text):
         return True
-    # A Create that meets its own name already there is refused for good.
+    # A Create whose own name already exists is rejected permanently.
     return code in _HELD and not operation.startswith(("Create", "Put", "Associate"))

@@ -1,4 +1,4 @@
-"""Check: every property is one this plugin knows, of the right type, and there when it must be."""
+"""Check: every property is known to this plugin, has the right type, and is set if required."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpkit_provider.engine.values import Props, is_unknown
 
 __all__ = ["DEFAULTS", "check", "named"]
 
-DEFAULTS = "__defaults"  # where the real provider, too, keeps the names of inputs it made up
+DEFAULTS = "__defaults"  # the real provider, too, keeps the names of generated inputs here
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "policy": (str,),
@@ -37,7 +37,7 @@ def check(resource_type: ResourceType, inputs: Props) -> list[CheckFailure]:
 
 
 def named(resource_type: ResourceType, name: str, *, old: Props, new: Props, seed: bytes) -> Props:
-    """Return the inputs with a name made up where the program gives none; the one made up before stays."""
+    """Return the inputs, with a generated name if the program sets none; an earlier generated one stays."""
     key = resource_type.autoname
     if not key or key in new or f"{key}Prefix" in new:
         return new

@@ -1,4 +1,4 @@
-"""The provider's configuration, and the one rule of a fake plugin: nothing but a loopback endpoint."""
+"""The provider's configuration, and the rule of a fake plugin: only loopback endpoints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CONFIG: Final = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Where to work, and what every resource gets."""
+    """The target, and the settings of every resource."""
 
     endpoint: str
     region: str

@@ -1,4 +1,4 @@
-"""What differs between what is live and what is wanted, and what is live in the words of the program."""
+"""Compares live and desired values, and converts live values to the program's form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[Pro
 
 
 def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
-    """Whether the old one must be gone before the new one can be: both would be called the same."""
+    """Return whether the old one must be deleted before the new one can be created, because both have one name."""
     identity = resource_type.facts.identity
     if not identity or resource_type.autoname in old.get(DEFAULTS, []):
         return False
@@ -35,7 +35,7 @@ def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
 
 
 def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
-    """Return what is live as the inputs that would say it, in the program's own form where it means the same."""
+    """Return live values as inputs, in the program's own form if both mean the same."""
     inputs: Props = {DEFAULTS: stated[DEFAULTS]} if DEFAULTS in stated else {}
     for prop in resource_type.spec.members:
         name = prop.name
@@ -55,7 +55,7 @@ def _differences(prop: Prop, old: Any, new: Any) -> Iterator[Difference]:
 
 
 def overlaid(live: Any, stated: Any) -> Any:
-    """Return what is live with what the program states in the program's own words, all the way down."""
+    """Return live values with the program's values in the program's own form, at every depth."""
     if isinstance(live, dict) and isinstance(stated, dict):
         return {**live, **{name: overlaid(live.get(name), value) for name, value in stated.items()}}
     if isinstance(live, list) and isinstance(stated, list) and len(live) == len(stated):
@@ -64,7 +64,7 @@ def overlaid(live: Any, stated: Any) -> Any:
 
 
 def _projected(prop: Prop, stated: Any, live: Any) -> Any:
-    """Return the live value as far as the program says anything about it."""
+    """Return the live value, limited to what the program sets."""
     if prop.members and isinstance(stated, dict) and isinstance(live, dict):
         return {
             name: _projected(prop.by_name[name], value, live[name]) if name in live else value
@@ -78,7 +78,7 @@ def _projected(prop: Prop, stated: Any, live: Any) -> Any:
 
 
 def _meaning(prop: Prop, value: Any) -> Any:
-    """Return a value without what means nothing: the layout of JSON, IAM's lists of one, a scheme."""
+    """Return a value without meaningless differences: the layout of JSON, IAM's lists with one entry, a scheme."""
     if isinstance(value, list) and prop.members:
         return [_meaning(prop, entry) for entry in value]
     if isinstance(value, dict) and prop.members:
@@ -94,7 +94,7 @@ def _meaning(prop: Prop, value: Any) -> Any:
 
 
 def _unlisted(value: Any) -> Any:
-    """IAM takes a list of one for its only entry, and keeps lists in no order."""
+    """Return IAM's value: a list with one entry equals the entry, and lists have no order."""
     if isinstance(value, dict):
         return {key: _unlisted(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -13,7 +13,7 @@ __all__ = ["Function"]
 
 @dataclass(frozen=True)
 class Function:
-    """One function: what it takes, its calls, and its answer to arguments."""
+    """One function: its arguments, its calls, and its result."""
 
     token: str
     service: str

@@ -1,4 +1,4 @@
-"""What is the same for every type: create, read, update and delete around its own functions."""
+"""The common part of every type: create, read, update and delete around its own functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tags = dict[str, str]
 
 @dataclass(frozen=True)
 class ResourceState:
-    """A resource as it is: what the engine keeps of it."""
+    """A live resource: what the engine keeps of it."""
 
     resource_id: str
     state: Props
@@ -30,7 +30,7 @@ class ResourceState:
 def differences(
     resource_type: ResourceType, *, old: Props, new: Props, state: Props, common: Tags
 ) -> list[PropertyChange]:
-    """Return what differs; tags are compared with all existing tags, including those of the configuration."""
+    """Return the differences; tags are compared with all existing tags, including those of the configuration."""
     property_changes = list(changes(resource_type, _before(resource_type, old=old, state=state), new))
     if resource_type.tagging:
         wanted = _all_tags(new, common)
@@ -41,7 +41,7 @@ def differences(
 
 
 def preview_outputs(resource_type: ResourceType, new: Props, state: Props, common: Tags, region: str) -> Props:
-    """Return the outputs that a preview shows: what is computed is unknown until it is there."""
+    """Return the outputs that a preview shows: computed ones are unknown until the resource exists."""
     computed = (
         dict.fromkeys(resource_type.computed, UNKNOWN) if not state else dict.fromkeys(resource_type.volatile, UNKNOWN)
     )
@@ -54,7 +54,7 @@ def preview_outputs(resource_type: ResourceType, new: Props, state: Props, commo
 
 
 def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags) -> ResourceState:
-    """Make it; what fails after it exists leaves it in state, with the inputs that were surely carried out."""
+    """Create it; a failure after it exists keeps it in state, with the inputs that were certainly applied."""
     desired = _effective(resource_type, inputs)
     if resource_type.tagging:
         desired["tagsAll"] = _all_tags(inputs, common)
@@ -82,11 +82,11 @@ def read(
 def update(
     resource_type: ResourceType, call: Calls, resource_id: str, *, old: Props, new: Props, state: Props, common: Tags
 ) -> ResourceState:
-    """Bring what is live to the new inputs."""
+    """Update the live resource to the new inputs."""
     there = _before(resource_type, old=old, state=state)
     names = frozenset(change.path for change in changes(resource_type, there, new))
     before, desired = _effective(resource_type, there), _effective(resource_type, new)
-    # What the program no longer states must not come back from the state.
+    # What the program no longer sets must not come back from the state.
     inputs = {name for name, prop in resource_type.spec.by_name.items() if not prop.computed}
     expected_state = {**{name: value for name, value in state.items() if name not in inputs}, **desired}
     if resource_type.tagging:
@@ -106,7 +106,7 @@ def delete(resource_type: ResourceType, call: Calls, resource_id: str, state: Pr
 
 
 def _before(resource_type: ResourceType, *, old: Props, state: Props) -> Props:
-    """Return the old inputs, with what is known of those that the program left out until now."""
+    """Return the old inputs, with known values of those that the program omitted until now."""
     left_out = [prop.name for prop in resource_type.spec.members if prop.computed or prop.write_only]
     return {**{name: state[name] for name in left_out if name in state}, **old}
 
@@ -169,7 +169,7 @@ def _expected(prop: Prop, value: Any, live_value: Any) -> Any:
 def _partly(
     resource_type: ResourceType, error: PluginError, resource_id: str, inputs: Props, desired: Props
 ) -> InitFailedError:
-    # Only what cannot change is kept as an input: the next update then carries out all the rest.
+    # Only immutable inputs are kept: the next update then applies all others.
     fixed = {name for name, prop in resource_type.spec.by_name.items() if prop.immutable or prop.write_only}
     kept = {name: value for name, value in inputs.items() if name in fixed or name in resource_type.facts.identity}
     state = {name: value for name, value in desired.items() if name not in ("tags", "tagsAll")}

@@ -1,4 +1,4 @@
-"""What is written down about a type: its properties, its calls, its tags. A type is one `ResourceType` in one table."""
+"""The definition of a type: its properties, its calls, its tags. A type is one `ResourceType` in one table."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Prop:
 
     @property
     def immutable(self) -> bool:
-        """Whether any change takes a new resource."""
+        """Return whether any change replaces the resource."""
         return self.path in self.facts.immutable
 
     @property
     def computed(self) -> bool:
-        """Whether the service fills it in when the program leaves it out."""
+        """Return whether the service sets it if the program omits it."""
         return self.path in self.facts.optional
 
     @property
     def default(self) -> Any:
-        """What the real provider takes by itself."""
+        """Return the real provider's default."""
         return self.facts.defaults.get(self.path)
 
     def within(self, facts: TypeFacts, above: str = "") -> Prop:
@@ -66,7 +66,7 @@ REGION = Prop("region").within(TypeFacts(immutable=frozenset({"region"}), option
 
 @dataclass(frozen=True)
 class Change:
-    """What an update is to bring about."""
+    """The intended result of an update."""
 
     old: Props
     new: Props
@@ -76,7 +76,7 @@ class Change:
         return name in self.names
 
     def among(self, *names: str) -> bool:
-        """Whether any of these differ."""
+        """Return whether any of these differ."""
         return not self.names.isdisjoint(names)
 
 
@@ -124,7 +124,7 @@ class ResourceType:
 
     @cached_property
     def facts(self) -> TypeFacts:
-        """What the catalog says of it."""
+        """Return the catalog's facts about it."""
         return type_facts(self.token)
 
     @cached_property
@@ -136,7 +136,7 @@ class ResourceType:
 
     @property
     def autoname(self) -> str:
-        """The input that is made up when the program leaves it out; empty for none."""
+        """Return the input that is generated if the program omits it, or ""."""
         return self.facts.autoname
 
     @cached_property
@@ -146,16 +146,16 @@ class ResourceType:
 
     @cached_property
     def write_only_inputs(self) -> frozenset[str]:
-        """The inputs that AWS never tells."""
+        """Return the inputs that AWS never returns."""
         return frozenset(prop.name for prop in self.spec.members if prop.write_only)
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """What is only known once the resource exists."""
+        """Return the outputs that are only known once the resource exists."""
         tagged = ("tagsAll",) if self.tagging else ()
         return (*self.outputs, *(prop.name for prop in self.spec.members if prop.computed), *tagged)
 
 
 def defaults(spec: Prop) -> Props:
-    """Return what the real provider takes for what a program leaves out."""
+    """Return the real provider's values for omitted inputs."""
     return {prop.name: prop.default for prop in spec.members if prop.default is not None}

@@ -45,7 +45,7 @@ class AwsServicer(PluginServicer):
 
     @property
     def clients(self) -> Clients:
-        """The clients of the configuration; an engine that sent none means the environment's."""
+        """Return the configuration's clients; an engine that sent no configuration means the environment's."""
         with self._making:
             if self._made is None:
                 self._made = Clients(settings_from({}, os.environ), self.cancelled)
@@ -68,7 +68,7 @@ class AwsServicer(PluginServicer):
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:
-        """Return the names of what there is; properties are the real package's."""
+        """Return the names of existing types; properties are the real package's."""
         schema = {
             "name": self.package,
             "version": VERSION,
@@ -79,7 +79,7 @@ class AwsServicer(PluginServicer):
 
     @readable
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        """Name settings that this plugin does not know; refuse an endpoint that is not loopback."""
+        """Reject settings that this plugin doesn't know, and an endpoint that isn't on loopback."""
         news = from_struct(request.news)
         failures = [
             provider_pb2.CheckFailure(
@@ -95,7 +95,7 @@ class AwsServicer(PluginServicer):
 
     @readable
     def Configure(self, request: Any, context: Any) -> Any:
-        """Take the settings, and make sure of the account if they name one."""
+        """Read the settings, and verify the account if they set one."""
         config = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
         config.update(from_struct(request.args))
         self._made = Clients(settings_from(config, os.environ), self.cancelled)
@@ -124,7 +124,7 @@ class AwsServicer(PluginServicer):
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:
-        """Create, or say what would be."""
+        """Create, or preview the creation."""
         resource_type, inputs = _resource_type(request.urn), from_struct(request.properties)
         if request.preview:
             region = inputs.get("region", self.clients.settings.region)
@@ -149,7 +149,7 @@ class AwsServicer(PluginServicer):
 
     @readable
     def Update(self, request: Any, context: Any) -> Any:
-        """Update, or say what would be."""
+        """Update, or preview the update."""
         resource_type = _resource_type(request.urn)
         old, new, state = from_struct(request.old_inputs), from_struct(request.news), from_struct(request.olds)
         if request.preview:

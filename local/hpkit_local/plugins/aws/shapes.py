@@ -1,4 +1,4 @@
-"""Names and documents between the provider's words and those of the APIs."""
+"""Converts names and documents between the provider's form and the APIs'."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tag_list(tags: Tags) -> list[dict[str, str]] | None:
 
 
 def tag_map(tags: Iterable[dict[str, str]] | None) -> Tags:
-    """Return tags as the provider tells them."""
+    """Return tags in the provider's form."""
     return {tag["Key"]: tag["Value"] for tag in tags or []}
 
 

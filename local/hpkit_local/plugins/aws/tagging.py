@@ -1,4 +1,4 @@
-"""How services tag: `Tag…` and `Untag…` operations, which differ in how they name the resource and its tags."""
+"""The services' `Tag…` and `Untag…` operations, which differ in how they name the resource and its tags."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hpkit_provider.engine.waiter import wait
 __all__ = ["until"]
 
 _MOST = 5.0
-_SHARE = 0.05  # of the time waited, between two looks
+_SHARE = 0.05  # fraction of the time waited, between two polls
 
 
 def until(

@@ -18,7 +18,7 @@ from hpkit_provider.engine.errors import PluginError
 
 __all__ = ["KNOWN", "Access", "connect"]
 
-# Of what the official plugin's provider accepts, what the program sets; the engine sends the rest.
+# The settings of the official plugin's provider that the program uses; the engine sends the rest.
 KNOWN = frozenset({"enableServerSideApply", "kubeconfig", "version", "pluginDownloadURL", "__internal"})
 
 
@@ -94,7 +94,7 @@ def _require_loopback(server: str) -> None:
 
 
 def _taken_over(document: dict[str, Any], user: str | None) -> EksToken | None:
-    """Take `aws eks get-token` out of the kubeconfig: the token is made here, the AWS CLI need not be installed."""
+    """Remove `aws eks get-token` from the kubeconfig: the token is created here, without the AWS CLI."""
     for entry in document.get("users") or []:
         if entry.get("name") == user and (entry.get("user") or {}).get("exec"):
             token = eks_token(entry["user"]["exec"])

@@ -1,4 +1,4 @@
-"""Calls to the API server: kinds found by discovery, passing trouble waited out, its own words in every error."""
+"""Calls to the API server: discovery of kinds, retries of temporary failures, and its own texts in every error."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ _DENIALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class ApiError(PluginError):
-    """The API server said no; the message is its own."""
+    """The API server rejected a request; the message is its own."""
 
     def __init__(self, subject: str, status: Mapping[str, Any]) -> None:
         self.code = int(status.get("code", 0))
@@ -49,12 +49,12 @@ class RetryingApi:
 
     @property
     def configuration(self) -> Configuration:
-        """How the API server is reached."""
+        """The connection to the API server."""
         configuration: Configuration = self._access.client.configuration
         return configuration
 
     def renew_token(self) -> None:
-        """Let the next token be a new one, for one who will use it longer than a call takes."""
+        """Make the next token a new one, for a caller that uses it longer than a call takes."""
         if self._access.token is not None:
             self._access.token.forget()
 
@@ -66,7 +66,7 @@ class RetryingApi:
         return found or next((kind for kind in self.kinds(task, api_version) if kind.kind == name), None)
 
     def kinds(self, task: Task, api_version: str) -> list[ApiResource]:
-        """Ask what a group and version serves; nothing if there is no such."""
+        """Return what a group and version serves; nothing if it doesn't exist."""
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             listed = self.ask(task, "GET", root).get("resources", [])
@@ -99,7 +99,7 @@ class RetryingApi:
     def ask(
         self, task: Task, method: str, path: str, document: Mapping[str, Any] | None = None, **query: str
     ) -> dict[str, Any]:
-        """Call; what passes by itself is waited out for a while, whatever the call: all of them may be repeated."""
+        """Call; temporary failures are retried for a while, because every call can be repeated."""
         delays = task.delays(_FIRST, _MOST)
         started = task.left
         sure = False
@@ -123,7 +123,7 @@ class RetryingApi:
                         "INSTANCE`."
                     ) from None
                 task.progress("the API server doesn't respond yet")
-            except ApiException as error:  # what the client makes of a certificate that does not fit
+            except ApiException as error:  # the client's error for a certificate that doesn't match
                 self.require_way()
                 reason = " ".join(str(error.reason).split())
                 raise PluginError(
@@ -133,7 +133,7 @@ class RetryingApi:
             task.pause(next(delays))
 
     def require_way(self) -> None:
-        """Raise PluginError where EKS's endpoint does not let this machine in: it would not either when asked again."""
+        """Raise PluginError if EKS's endpoint doesn't admit this machine, because a retry would fail too."""
         why = self._access.token.why_unreachable() if self._access.token is not None else ""
         if why:
             raise PluginError(
@@ -143,9 +143,9 @@ class RetryingApi:
             )
 
     def _is_meant(self, denial: int) -> bool:
-        """Say whether a denial would be repeated: who decides may be away, or not ready."""
+        """Return whether a denial is permanent: the authorizer might be unavailable, or not ready."""
         if denial == HTTPStatus.FORBIDDEN:
-            # Until it is ready, it knows nobody's rights.
+            # Until it's ready, it doesn't know any rights.
             return self._ready()
         token = self._access.token
         if token is None:
@@ -190,7 +190,7 @@ def _advice(code: int) -> str:
 
 
 def _passes(error: ApiError) -> bool:
-    """Whether the trouble is likely to pass: overload, start-up, a webhook that is being started again."""
+    """Return whether the failure is temporary: overload, start-up, a webhook that is restarting."""
     if error.code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT):
         return True
     unreachable = "failed calling webhook" in error.message and "connect" in error.message

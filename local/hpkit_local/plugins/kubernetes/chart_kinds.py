@@ -1,8 +1,8 @@
-"""Creates the kinds of a chart in parallel before helm is called: helm creates them one by one, and then waits.
+"""Creates a chart's CRDs in parallel before helm is called, because helm creates and checks them one by one.
 
-Helm skips a CRD that exists, but the API server first checks it again, which takes a second for large ones. Only CRDs
-that helm would certainly create are created here: those of the chart itself, and of its subcharts that only conditions
-switch. All others are left to helm; if none are left, helm skips CRDs.
+Helm skips an existing CRD, but the API server first checks it again, which takes a second for large ones. Only CRDs
+that helm would certainly create are created here: those of the chart itself, and of its subcharts that depend only on
+conditions. Others are left to helm; if none are left, helm skips CRDs.
 """
 
 import tarfile
@@ -32,15 +32,15 @@ _CRD: Final = ApiResource("apiextensions.k8s.io/v1", "CustomResourceDefinition",
 
 
 def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
-    """Create the CRDs of a chart and wait until they are served; say whether helm has none left to create.
+    """Create the CRDs of a chart and wait until they are served; return whether helm has none left to create.
 
-    What is refused, helm is refused too, and reports.
+    Helm gets the same rejections, and reports them.
     """
     kinds, are_all = kinds_of(chart, values)
     if not kinds:
         return False
     task.progress(f"creating {len(kinds)} CustomResourceDefinitions")
-    # What a single one waits for would replace this line.
+    # A single wait's message would replace this line.
     waiting = replace(task, log=silent)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
         return all(list(threads.map(lambda kind: _create(waiting, api, kind), kinds))) and are_all
@@ -65,7 +65,7 @@ def kinds_of(chart: Path, values: Mapping[str, Any]) -> tuple[list[Props], bool]
 def _kinds_in(
     folder: PurePosixPath, files: Mapping[PurePosixPath, str], values: Mapping[str, Any], *, certain: bool
 ) -> Iterator[tuple[Props, bool]]:
-    """Yield those of the chart in a folder, and of the charts in it, with whether helm is certain to create them."""
+    """Yield the CRDs of the chart in a folder and of its subcharts, with whether helm certainly creates them."""
     about = _document(files.get(folder / "Chart.yaml"))
     chart_values = with_values(_document(files.get(folder / "values.yaml")), values)
     for path, text in files.items():
@@ -77,7 +77,7 @@ def _kinds_in(
             name = _document(files[path]).get("name")
             entries = [each for each in about.get("dependencies") or () if each.get("name") == name]
             if not entries or any(_is_on(each, chart_values) for each in entries):
-                # What is there twice, or switched by tags, helm decides.
+                # Helm decides about duplicates, and about charts that depend on tags.
                 is_clear = len(entries) <= 1 and not any(each.get("tags") for each in entries)
                 inner = chart_values.get(next((each["alias"] for each in entries if each.get("alias")), str(name)))
                 is_clear &= isinstance(inner, Mapping | None)
@@ -97,7 +97,7 @@ def _is_on(entry: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
 
 
 def _files(chart: Path) -> Mapping[PurePosixPath, str]:
-    """Return the texts of a chart that say what kinds it has, by path in it."""
+    """Return the texts of a chart that determine its kinds, by path in it."""
     if chart.is_dir():
         texts = {path: path.read_text(encoding="utf-8") for path in sorted(chart.rglob("*")) if _tells(path)}
         return {PurePosixPath(path.relative_to(chart)): text for path, text in texts.items()}
@@ -112,7 +112,7 @@ def _files(chart: Path) -> Mapping[PurePosixPath, str]:
 
 
 def _tells(path: PurePosixPath | Path) -> bool:
-    """Say whether a file is a chart's description, its values, or among what helm takes for CRDs."""
+    """Return whether a file is a chart's description, its values, or one of helm's CRD files."""
     return path.name in ("Chart.yaml", "values.yaml") or ("crds" in path.parent.parts and path.suffix in _MANIFESTS)
 
 

@@ -1,7 +1,7 @@
-"""Where the chart of a release comes from: the disk, a folder of kept packages, or a registry that helm asks.
+"""The source of a release's chart: the disk, a folder of packages, or a registry that helm downloads from.
 
-Environment variable HPKIT_MIRROR names a folder that holds packages as `helm package` names them,
-`<name>-<version>.tgz`. A chart of a registry that is in it is taken from there.
+The environment variable HPKIT_MIRROR names a folder with packages as `helm package` names them, `<name>-<version>.tgz`.
+A registry's chart that is in it is read from there.
 """
 
 import os
@@ -23,7 +23,7 @@ MIRROR: Final = "HPKIT_MIRROR"
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart on the disk; without a path, why it is out of reach."""
+    """A chart on disk; without a path, why it isn't available."""
 
     path: Path | None
     missing: str = ""
@@ -67,7 +67,7 @@ def _version(name: str, file: Path) -> Version | None:
 
 
 def _pulled(task: Task, helm: HelmRun, inputs: Props) -> Chart:
-    """Let helm fetch the package from a registry."""
+    """Let helm download the package from a registry."""
     version = ["--version", str(inputs["version"])] if inputs.get("version") else []
     target = helm.folder / "chart"
     task.progress(f"getting chart {inputs['chart']}")

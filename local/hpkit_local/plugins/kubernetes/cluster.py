@@ -46,11 +46,11 @@ class Cluster:
         return Readiness(self.api)
 
     def lacking(self, task: Task, inputs: Props, live: Props) -> str:
-        """Say what keeps an object from being ready; empty if nothing."""
+        """Return what prevents an object from being ready, or ""."""
         return self._ready.lacking(task, inputs, live)
 
     def preview(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
-        """Return the answer of a dry run; None when the API server cannot tell yet."""
+        """Return the result of a dry run; None if the API server can't run it yet."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return None
@@ -63,13 +63,13 @@ class Cluster:
             # Namespace not there yet; or the object to be replaced still there; or a webhook that has side effects.
             if (new and error.code in _REFUSED_FOR_NOW) or "does not support dry run" in error.message:
                 return None
-            # Who may only look: the real plugin shows what the program says then (provider.go, Create and Update).
+            # Without write permission, the real plugin shows the program's values (provider.go, Create and Update).
             if error.code == HTTPStatus.FORBIDDEN:
                 return None
             raise _readable(error, inputs) from None
 
     def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
-        """Create, or for a patch type change what is there; wait until it is ready."""
+        """Create, or for a patch type change the existing object; wait until it's ready."""
         kind, ref = self.ref(task, inputs)
         present = self._present(task, kind, ref)
         if patch and present is None:
@@ -80,7 +80,7 @@ class Cluster:
         return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
     def update(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> LiveObject:
-        """Apply anew; wait until it is ready."""
+        """Apply again; wait until it's ready."""
         kind, ref = self.ref(task, inputs)
         if patch and self._present(task, kind, ref) is None:
             raise _nothing_to_patch(ref)
@@ -94,7 +94,7 @@ class Cluster:
         return LiveObject(ref, live, manager) if live is not None else None
 
     def delete(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> None:
-        """Delete and wait until it is gone; of a patch type give up the fields alone."""
+        """Delete and wait until it's deleted; for a patch, release only its fields."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return
@@ -141,7 +141,7 @@ class Cluster:
             ) from None
 
     def _present(self, task: Task, kind: ApiResource, ref: Ref) -> Props | None:
-        """Return what is there under the name, once a deletion under way has ended."""
+        """Return the existing object, after a running deletion has ended."""
         live = self.api.find(task, kind.path(ref.namespace, ref.name))
         if live is not None and live["metadata"].get("deletionTimestamp"):
             self._until_gone(task, kind, ref, live["metadata"]["uid"])
@@ -159,7 +159,10 @@ class Cluster:
         return self.api.ask(task, "POST", kind.folder(namespace), clean(inputs), **query)
 
     def _relinquish(self, task: Task, kind: ApiResource, ref: Ref, live: Props, *, manager: str) -> Props:
-        """Apply nothing: what this manager alone applied goes. The uid keeps it from being created anew."""
+        """Apply nothing, so that fields of only this manager are removed.
+
+        The uid prevents it from being created again.
+        """
         empty = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"uid": live["metadata"]["uid"]}}
         try:
             path = kind.path(ref.namespace, ref.name)
@@ -190,17 +193,17 @@ def _document(inputs: Props, ref: Ref) -> Props:
 
 
 def _holding(live: Props) -> str:
-    """Say what keeps an object from going: finalizers, those in the spec of a namespace included."""
+    """Return what blocks an object's deletion: finalizers, including those in the spec of a namespace."""
     finalizers = [*live["metadata"].get("finalizers", []), *((live.get("spec") or {}).get("finalizers") or [])]
     text = f"finalizers {', '.join(map(str, finalizers)) or '(none)'}"
-    # Of a namespace the controller says what is left in it.
+    # A namespace's controller reports what remains in it.
     conditions = (live.get("status") or {}).get("conditions") or []
     remains = [str(each.get("message")) for each in conditions if each.get("status") == "True"]
     return "; ".join([text, *remains]) if live.get("kind") == "Namespace" else text
 
 
 def _readable(error: ApiError, inputs: Props) -> PluginError:
-    """Say of a refusal which object and what to do, where the server's own words do not."""
+    """Add the object and the fix to a rejection, if the server's own text lacks them."""
     object_name = f"{inputs.get('kind')} {metadata_of(inputs).get('name', '')}"
     conflicts = [cause for cause in error.causes if cause.get("reason") == "FieldManagerConflict"]
     if conflicts:

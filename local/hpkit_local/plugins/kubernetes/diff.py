@@ -1,4 +1,4 @@
-"""What differs between the inputs of then and now, and what of it the API server can only take in a new object."""
+"""Compares old and new inputs, and finds changes that the API server accepts only in a new object."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ __all__ = ["changes", "deletes_first"]
 
 
 def changes(token: str, old: Props, new: Props, *, release: bool) -> list[PropertyChange]:
-    """Return what differs between two objects, or two Helm releases."""
+    """Return the differences between two objects, or two Helm releases."""
     if release:
         facts = type_facts(token)
     else:
@@ -25,7 +25,7 @@ def changes(token: str, old: Props, new: Props, *, release: bool) -> list[Proper
 
 
 def deletes_first(old: Props, new: Props) -> bool:
-    """Whether the old object must be gone before the new one can be: they have one name."""
+    """Return whether the old object must be deleted before the new one can be created: they have one name."""
     before, after = metadata_of(old), metadata_of(new)
     if annotation(new, AUTONAMED.rpartition("/")[2]) == "true":
         return False

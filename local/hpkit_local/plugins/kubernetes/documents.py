@@ -8,7 +8,7 @@ __all__ = ["documents_of"]
 
 
 class _Loader(yaml.CSafeLoader):
-    """What looks like a date is text, for JSON has no dates."""
+    """Read dates as text, because JSON has no dates."""
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -34,7 +34,7 @@ _ELSEWHERE: Final = ("HELM_KUBE", "HELM_NAMESPACE", "KUBECONFIG")
 
 @dataclass(frozen=True)
 class Answer:
-    """How a run of helm ended: its exit code, what it printed, its error in one line, what it last waited for."""
+    """The result of a run of helm: its exit code, its output, its error on one line, what it last waited for."""
 
     code: int
     output: str
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class HelmRun:
-    """A helm that can be called, and a folder that goes afterwards."""
+    """A helm executable, and a temporary folder."""
 
     executable: Path
     folder: Path
@@ -83,7 +83,7 @@ class HelmRun:
                 try:
                     task.pause(0.0)
                 except PluginError:
-                    # Told to end, helm marks the release as failed, and so the next run can go on.
+                    # Helm handles SIGTERM by marking the release as failed, so that the next run can continue.
                     process.terminate()
                     try:
                         process.wait(timeout=_GRACE_SECONDS)
@@ -101,7 +101,7 @@ class Helm:
     api: RetryingApi
 
     def lacking(self) -> str:
-        """Say why there is no helm; empty if there is one."""
+        """Return why helm isn't available, or ""."""
         try:
             tool_path("helm")
         except ToolError as error:
@@ -115,7 +115,7 @@ class Helm:
             executable = tool_path("helm")
         except ToolError as error:
             raise PluginError(str(error)) from None
-        # Helm waits for no API server that is being started, so it is asked before for what helm will ask.
+        # Helm doesn't wait for a starting API server, so the endpoints that helm uses are checked first.
         self.api.ask(task, "GET", f"/api/v1/namespaces/{namespace}/secrets", limit="1")
         # Of a wait of helm's the token must last to the end.
         self.api.renew_token()
@@ -153,7 +153,7 @@ def _kubeconfig(configuration: Configuration) -> dict[str, Any]:
 
 
 def _waited_for(errors: str) -> str:
-    """Return what helm last said to wait for."""
+    """Return what helm last reported to wait for."""
     found: Sequence[str] = _WAITS.findall(errors)
     return found[-1].strip() if found else ""
 

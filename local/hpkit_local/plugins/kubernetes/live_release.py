@@ -1,4 +1,4 @@
-"""A release as helm tells it: status, values, revision and chart, and what its manifest holds."""
+"""A release from helm: status, values, revision and chart, and the contents of its manifest."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _NOT_FOUND: Final = "release: not found"
 
 @dataclass(frozen=True)
 class LiveRelease:
-    """What helm keeps of the newest revision of a release."""
+    """Helm's data about the newest revision of a release."""
 
     status: str
     description: str
@@ -27,12 +27,12 @@ class LiveRelease:
 
     @property
     def pending(self) -> bool:
-        """Whether a helm is at work, or was cut off."""
+        """Return whether a helm is running, or was interrupted."""
         return self.status.startswith("pending-")
 
     @property
     def cut_off(self) -> bool:
-        """Whether a first installation was ended before it was done: nobody has used it yet."""
+        """Return whether a first installation was interrupted, so that nothing uses it yet."""
         ended = self.status == "failed" and "context canceled" in self.description
         return self.status == "pending-install" or (ended and self.chart["revision"] == 1)
 

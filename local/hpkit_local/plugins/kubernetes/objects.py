@@ -1,4 +1,4 @@
-"""Objects as programs state them and as the API server keeps them: names, ids, what is whose."""
+"""Objects in programs and in the API server: names, IDs, ownership."""
 
 import copy
 import hashlib
@@ -58,7 +58,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class LiveObject:
-    """An object as it is now, and the state that the engine keeps of it."""
+    """A live object, and the state that the engine keeps of it."""
 
     ref: Ref
     object: Props
@@ -66,7 +66,7 @@ class LiveObject:
 
     @property
     def state(self) -> Props:
-        """The outputs: the object without the bookkeeping of field managers, and who applied it."""
+        """The outputs: the object without the data of field managers, and who applied it."""
         outputs = {**self.object, "metadata": {**metadata_of(self.object)}}
         outputs["metadata"].pop("managedFields", None)
         return {**outputs, "__fieldManager": self.manager, "__initialApiVersion": self.ref.api_version}
@@ -81,7 +81,7 @@ def typed(token: str, inputs: Props) -> tuple[str, str]:
 
 
 def is_patch(token: str, inputs: Props) -> bool:
-    """Whether the resource is of a `…Patch` type, which changes an object that another owns."""
+    """Return whether the resource is of a `…Patch` type, which changes an object that another owns."""
     return token.rpartition(":")[2] == f"{inputs.get('kind', '')}Patch"
 
 
@@ -99,7 +99,7 @@ def annotation(document: Mapping[str, Any], name: str) -> str:
 
 
 def named(inputs: Props, old: Props, *, name: str, seed: bytes) -> Props:
-    """Give an object without a name the one it had, or a new one of the resource's name and 8 digits."""
+    """Give an unnamed object its previous name, or a new one from the resource's name and 8 digits."""
     metadata = inputs.get("metadata", {})
     if is_unknown(metadata) or metadata.get("name"):
         return inputs
@@ -126,7 +126,7 @@ def ref_of(document: Mapping[str, Any], *, default_namespace: str, namespaced: b
 
 
 def manager_of(urn: str, state: Props) -> str:
-    """Return the field manager: the one in state, else one of the resource's own."""
+    """Return the field manager: the one in state, or else the resource's own."""
     own = "pulumi-kubernetes-" + hashlib.sha256(urn.encode()).hexdigest()[:8]
     return str(state.get("__fieldManager") or own)
 
@@ -147,7 +147,7 @@ def clean(document: Mapping[str, Any]) -> Props:
 
 
 def applied(document: Mapping[str, Any]) -> Props:
-    """Return of a live object what was applied to it by clients; all that is not the server's if nobody applied."""
+    """Return the part of a live object that clients applied; without one, all that isn't the server's."""
     cleaned = clean(document)
     entries = metadata_of(document).get("managedFields") or []
     owned = [entry.get("fieldsV1", {}) for entry in entries if _by_apply(entry)]
@@ -165,7 +165,7 @@ def _by_apply(entry: Mapping[str, Any]) -> bool:
 
 
 def _owned(value: Any, owned: list[Mapping[str, Any]]) -> Any:
-    """Keep what `fieldsV1` sets name; lists are kept whole, for their entries' keys need the schema to be read."""
+    """Keep what `fieldsV1` sets name; lists are kept whole, because their entries' keys require the schema."""
     inner = [each for each in owned if any(key != "." for key in each)]
     if not isinstance(value, dict) or not inner:
         return value
@@ -186,7 +186,7 @@ def seen_inputs(inputs: Props, live: Props) -> Props:
 
 def _project(stated: Any, live: Any) -> Any:
     if isinstance(stated, dict) and isinstance(live, dict):
-        # An empty map that the server does not keep says nothing, so its absence is no difference.
+        # An empty map that the server doesn't keep has no meaning, so its absence is no difference.
         kept = {key: item for key, item in stated.items() if key in live or item in ({}, [], None)}
         return {key: _project(item, live[key]) if key in live else item for key, item in kept.items()}
     if isinstance(stated, list) and isinstance(live, list):
@@ -196,7 +196,7 @@ def _project(stated: Any, live: Any) -> Any:
 
 
 def _paired(stated: list[Any], live: list[Any]) -> Iterable[tuple[Any, Any]]:
-    """Pair entries by the key that names them, in the order stated; entries that only are live come last."""
+    """Pair entries by the key that names them, in the given order; entries that are only live come last."""
     maps = all(isinstance(each, dict) for each in [*stated, *live])
     key = next((each for each in _KEYS if maps and all(each in item for item in [*stated, *live])), None)
     if key is None or len({str(item[key]) for item in live}) != len(live):

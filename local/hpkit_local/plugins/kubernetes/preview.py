@@ -1,4 +1,4 @@
-"""What a preview can say of an object: the answer of a dry run, where the API server can give one already."""
+"""A preview's data about an object: the result of a dry run, if the API server can already run it."""
 
 import copy
 
@@ -10,14 +10,14 @@ from hpkit_provider.engine.values import UNKNOWN, Props, has_unknown, is_unknown
 
 __all__ = ["preview_outputs"]
 
-# What is another in each new object, though a dry run gives it a value.
+# Fields that differ in each new object, although a dry run sets them.
 _PER_OBJECT = ("creationTimestamp", "generation", "resourceVersion", "uid")
 _PER_CHANGE = ("generation", "resourceVersion")
 _ALLOCATED = ("clusterIP", "clusterIPs")
 
 
 def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Props:
-    """Return the outputs of a preview; PluginError for what the API server would refuse."""
+    """Return the outputs of a preview. Raises PluginError for what the API server would reject."""
     dry_run = None
     if not has_unknown(inputs):
         tests_of(inputs)  # a malformed annotation shows here, not after the object is made

@@ -1,4 +1,4 @@
-"""When an object is ready: a Deployment, a CustomResourceDefinition, or what `pulumi.com/waitFor` names.
+"""Readiness of an object: a Deployment, a CustomResourceDefinition, or what `pulumi.com/waitFor` names.
 
 These are what the program registers and the official plugin waits for (pulumi-kubernetes v4, provider/pkg/await). A
 Deployment's numbers are those of `kubectl rollout status`. docs/reference/fake-kubernetes-plugin.md lists differences.
@@ -16,10 +16,10 @@ __all__ = ["Condition", "PodReady", "Test", "tests_of", "why_not"]
 
 
 class Test(Protocol):
-    """Something that must hold of an object."""
+    """A condition that an object must meet."""
 
     def lacks(self, live: Props) -> str:
-        """Say what is missing, in a few words, empty if nothing; ChangeFailedError for what will never hold."""
+        """Return what is missing in a few words, or "". Raises ChangeFailedError for what will never be met."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Condition:
     status: str = "True"
 
     def lacks(self, live: Props) -> str:
-        """Say what is missing, in a few words; empty if nothing."""
+        """Return what is missing in a few words, or ""."""
         condition = _condition(live, self.type)
         if condition is None:
             return f"condition {self.type} doesn't exist yet"
@@ -42,22 +42,22 @@ class Condition:
 
 @dataclass(frozen=True)
 class Observed:
-    """The controller has seen the last change: what it says in the status is about that."""
+    """The controller has processed the last change, so its status is up to date."""
 
     def lacks(self, live: Props) -> str:
-        """Say that the controller has not."""
+        """Return that the controller hasn't."""
         seen = _status(live).get("observedGeneration", 0)
         return "" if seen >= live["metadata"].get("generation", 0) else "its controller hasn't processed it yet"
 
 
 @dataclass(frozen=True)
 class Pods:
-    """As many pods as are wanted are what each field of the status counts."""
+    """Each field of the status counts as many pods as desired."""
 
     words: Mapping[str, str]
 
     def lacks(self, live: Props) -> str:
-        """Say the first number that differs."""
+        """Return the first number that differs."""
         replicas = (live.get("spec") or {}).get("replicas", 1)
         for field, word in self.words.items():
             count = _status(live).get(field, 0)
@@ -73,7 +73,7 @@ class PodReady:
     """A pod is scheduled, initialized and ready, or has ended well."""
 
     def lacks(self, live: Props) -> str:
-        """Say what keeps a pod, as the scheduler and its containers tell it."""
+        """Return what blocks a pod, as reported by the scheduler and its containers."""
         status = _status(live)
         phase = status.get("phase", "Pending")
         if phase == "Succeeded":
@@ -108,7 +108,7 @@ def tests_of(inputs: Props) -> tuple[Test, ...]:
 
 
 def why_not(tests: tuple[Test, ...], live: Props) -> str:
-    """Say what keeps an object from being ready, empty if nothing; ChangeFailedError if it will never be."""
+    """Return what prevents an object from being ready, or "". Raises ChangeFailedError if it will never be ready."""
     return "; ".join(filter(None, (test.lacks(live) for test in tests)))
 
 
@@ -131,7 +131,7 @@ def _says(condition: Props) -> str:
 
 
 def _container_troubles(status: Props) -> list[str]:
-    """Say why containers wait, or how they ended."""
+    """Return why containers wait, or how they ended."""
     troubles = []
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         state = container.get("state") or {}

@@ -1,4 +1,4 @@
-"""Releases whose chart is out of reach: written down in a Secret, so that the rest of a program can be tried."""
+"""Releases whose chart isn't available: recorded in a Secret, so that the rest of a program can be tested."""
 
 import base64
 import json
@@ -48,7 +48,7 @@ class RecordedReleases:
         return outputs if outputs["status"]["status"] == RECORDED else None
 
     def forget(self, task: Task, namespace: str, name: str) -> None:
-        """Delete what is written down, if anything is."""
+        """Delete the record, if there is one."""
         self.cluster.delete(task, _document(namespace, name), manager=_MANAGER, patch=False)
 
     def _apply(self, task: Task, path: str, document: Props) -> None:

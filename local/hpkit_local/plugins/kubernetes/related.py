@@ -1,4 +1,4 @@
-"""What belongs to an object that is waited for: a Deployment's pods, the pods of a claim, the warnings reported."""
+"""Objects related to one that is waited for: a Deployment's pods, the pods of a claim, reported warnings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,19 +23,22 @@ class Related:
     api: RetryingApi
 
     def pods_with_claim(self, task: Task, claim: Props) -> list[str]:
-        """Return the pods on nodes that use a claim, with their controllers: Kubernetes keeps it for as long."""
+        """Return the pods on nodes that use a claim, with their controllers.
+
+        Kubernetes keeps the claim while they exist.
+        """
         name, namespace = claim["metadata"]["name"], claim["metadata"]["namespace"]
         pods = self._list(task, f"/api/v1/namespaces/{namespace}/pods")
         found = [_owned(pod) for pod in pods if pod["spec"].get("nodeName") and name in claims_of(pod["spec"])]
         return [*found[:_MOST], *([f"{len(found) - _MOST} more"] if len(found) > _MOST else [])]
 
     def pods_lack(self, task: Task, live: Props) -> list[str]:
-        """Say of the first few pods of a Deployment that are not ready what keeps them."""
+        """Return what blocks the first few pods of a Deployment that aren't ready."""
         told = [f"pod {name}: {lack}" for name, lack in self._unready(task, live)]
         return [*told[:_MOST], *([f"and {len(told) - _MOST} more pods"] if len(told) > _MOST else [])]
 
     def warnings(self, task: Task, live: Props) -> list[tuple[str, str]]:
-        """Return reason and text of the last few warnings that were reported of an object, and of what it made."""
+        """Return reason and text of the last few warnings about an object, and about what it created."""
         metadata = live["metadata"]
         if not metadata.get("namespace"):
             return []
@@ -59,7 +62,7 @@ class Related:
                 yield pod["metadata"]["name"], lack
 
     def _list(self, task: Task, path: str, **query: str) -> list[Props]:
-        """Return what can be listed: without the permission, the message has less detail, and the wait goes on."""
+        """Return what can be listed: without the permission, the message has less detail, and the wait continues."""
         try:
             return self.api.ask(task, "GET", path, None, **query).get("items") or []
         except ApiError:
@@ -67,7 +70,7 @@ class Related:
 
 
 def _concerns(involved: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    # What a controller makes is named after what it makes it of.
+    # Objects that a controller creates are named after their owner.
     name = str(involved.get("name"))
     return involved.get("uid") == metadata["uid"] or name.startswith(f"{metadata['name']}-")
 

@@ -1,4 +1,4 @@
-"""Helm releases: installed, upgraded, read and uninstalled by helm; recorded only where the chart is out of reach."""
+"""Helm releases: installed, upgraded, read and uninstalled by helm; only recorded if the chart isn't available."""
 
 import random
 import secrets
@@ -60,7 +60,7 @@ class Release:
         return _id(inputs), self._write(task, inputs, revision=1, upgrade=False)
 
     def may_come(self, task: Task, inputs: Props, state: Props) -> bool:
-        """Return whether what was only recorded could be installed now: helm and the chart can be had."""
+        """Return whether a recorded release could be installed now: helm and the chart are available."""
         if (state.get("status") or {}).get("status") != RECORDED or self.helm.lacking():
             return False
         if any(is_unknown(inputs.get(key)) for key in ("namespace", "chart")):
@@ -68,17 +68,17 @@ class Release:
         try:
             with self.helm.run(task, str(inputs["namespace"])) as helm:
                 return chart_of(task, helm, inputs).path is not None
-        except PluginError:  # a preview does not fail for what doesn't exist yet, nor wait long for it
+        except PluginError:  # a preview doesn't fail or wait long for what doesn't exist yet
             return False
 
     def update(self, task: Task, inputs: Props, state: Props) -> Props:
-        """Upgrade, or write down anew; what was recorded is installed once its chart can be had."""
+        """Upgrade, or record again; a recorded release is installed once its chart is available."""
         status = state.get("status") or {}
         revision = int(status.get("revision", 0)) + 1
         return self._write(task, inputs, revision=revision, upgrade=status.get("status") != RECORDED)
 
     def read(self, task: Task, release_id: str, inputs: Props, state: Props) -> tuple[Props, Props] | None:
-        """Return inputs and outputs as helm tells them, or as written down; None when there is no such release."""
+        """Return inputs and outputs from helm, or from the record; None if no such release exists."""
         namespace, _, name = release_id.rpartition("/")
         namespace = namespace or self.cluster.api.namespace
         recorded = self._recorded.read(task, namespace, name)
@@ -129,7 +129,7 @@ class Release:
         return self._recorded.write(task, inputs, revision=revision)
 
     def _install(self, task: Task, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:
-        """Install or upgrade; what is there but not ready stays in state."""
+        """Install or upgrade; a release that isn't ready stays in state."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         values = values_files(inputs, helm)
         verb = self._verb(task, helm, inputs, upgrade=upgrade)
@@ -154,7 +154,7 @@ class Release:
         raise InitFailedError("; ".join(reasons), resource_id=_id(inputs), state=state, inputs=inputs)
 
     def _verb(self, task: Task, helm: HelmRun, inputs: Props, *, upgrade: bool) -> str:
-        """Return what helm has to do, once what a run that was cut off left behind is out of the way."""
+        """Return helm's next command, after cleaning up after an interrupted run."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         live = live_release(task, helm, namespace, name)
         if live is not None and (live.cut_off or live.status == "uninstalling"):
@@ -185,7 +185,7 @@ class Release:
             raise PluginError(f"helm couldn't uninstall release {namespace}/{name}: {answer.error}")
 
     def _unready(self, task: Task, live: LiveRelease, namespace: str) -> list[str]:
-        """Say of the first few objects of a release that are not ready what they lack."""
+        """Return what the first few objects of a release lack that aren't ready."""
         reasons = []
         for live_object in live.objects:
             kind = self.cluster.api.kind(task, str(live_object["apiVersion"]), str(live_object["kind"]))
@@ -199,7 +199,7 @@ class Release:
 
 
 def _seen(inputs: Props, state: Props, live: LiveRelease) -> Props:
-    """Return the inputs with what another made of them: by `helm upgrade`, or in another program."""
+    """Return the inputs with others' changes: by `helm upgrade`, or in another program."""
     if not inputs:
         found = {key: live.chart[key] for key in ("name", "namespace", "chart", "version")}
         return {**found, **({"values": live.values} if live.values else {})}

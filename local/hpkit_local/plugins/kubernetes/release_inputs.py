@@ -1,7 +1,7 @@
-"""What a Release states, as helm takes it: each input that the program uses is a flag or a file, any other is refused.
+"""A Release's inputs for helm: each input that the program uses is a flag or a file; others are rejected.
 
-Source: pulumi-kubernetes v4, provider/pkg/provider/helm_release.go. A create is `helm install`, an update
-`helm upgrade`.
+Source: pulumi-kubernetes v4, provider/pkg/provider/helm_release.go. A create is `helm install`, an update `helm
+upgrade`.
 """
 
 import json
@@ -24,7 +24,7 @@ _KNOWN: Final = frozenset(
 
 
 def failures(inputs: Props) -> list[tuple[str, str]]:
-    """Return property and reason of what cannot be taken."""
+    """Return property and reason of unsupported inputs."""
     problems = [] if inputs.get("chart") else [("chart", "is required")]
     unknown = [key for key in inputs if key not in _KNOWN and not key.startswith("__")]
     problems += [(key, "the local cloud's fake Kubernetes plugin has no such input of a Release") for key in unknown]
@@ -43,7 +43,7 @@ def waits(inputs: Props) -> list[str]:
 def flags(inputs: Props, *, upgrade: bool) -> list[str]:
     """Return the flags of an installation or an upgrade, without chart and values."""
     if upgrade:
-        # The official plugin's default is to keep all revisions, the command's ten.
+        # The official plugin's default is to keep all revisions, the command's is ten.
         return ["--history-max", "0", *waits(inputs)]
     return [*(["--create-namespace"] if inputs.get("createNamespace") else []), *waits(inputs)]
 

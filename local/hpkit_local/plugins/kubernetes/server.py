@@ -87,7 +87,7 @@ class KubernetesServicer(PluginServicer):
 
     @readable
     def Configure(self, request: Any, context: Any) -> Any:
-        """Take the settings; refuse an API server elsewhere at once, other trouble when it is first needed."""
+        """Read the settings; reject an API server elsewhere immediately, other problems when it's first used."""
         config: Props = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
         config.update(from_struct(request.args))
         if is_unknown(config.get("kubeconfig")):
@@ -106,7 +106,7 @@ class KubernetesServicer(PluginServicer):
 
     @readable
     def Construct(self, request: Any, context: Any) -> Any:
-        """Refuse the components that the official plugin makes by itself."""
+        """Reject the components that the official plugin implements itself."""
         raise PluginError(
             f"{request.type} is a component of the official Kubernetes plugin, and the local cloud's fake plugin has "
             f"no components. What to do: use single resources."
@@ -133,7 +133,7 @@ class KubernetesServicer(PluginServicer):
         return _check_response(self._placed(request, inputs), [])
 
     def _placed(self, request: Any, inputs: Props) -> Props:
-        """Put an object of a namespaced kind into the default namespace if it names none."""
+        """Put a namespaced object into the default namespace if it names none."""
         metadata = metadata_of(inputs)
         if is_unknown(inputs.get("metadata")) or metadata.get("namespace") or is_unknown(inputs["apiVersion"]):
             return inputs
@@ -157,7 +157,7 @@ class KubernetesServicer(PluginServicer):
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:
-        """Create, or say what would be."""
+        """Create, or preview the creation."""
         token, inputs = urn_type(request.urn), from_struct(request.properties)
         task = self._task(request, inputs)
         if token == TOKEN:
@@ -200,7 +200,7 @@ class KubernetesServicer(PluginServicer):
 
     @readable
     def Update(self, request: Any, context: Any) -> Any:
-        """Update, or say what would be."""
+        """Update, or preview the update."""
         token, state, inputs = urn_type(request.urn), from_struct(request.olds), from_struct(request.news)
         task = self._task(request, inputs)
         if token == TOKEN:
@@ -234,7 +234,7 @@ def _connected(kubeconfig: str) -> Cluster | PluginError:
     except PluginError as error:
         if kubeconfig or os.environ.get("KUBECONFIG"):
             raise
-        return error  # a program may need no API server at all
+        return error  # a program might not need an API server
 
 
 def _manager(state: Props) -> str:

@@ -1,4 +1,4 @@
-"""Installs the training operator if the dependencies chart, which would bring it, is out of reach.
+"""Installs the training operator if the dependencies chart, which would install it, isn't available.
 
 The operator's own manifests, pinned by the toolchain, become a chart that helm installs as a separate release. The rest
 of the chart isn't replaced, because its pods would do nothing here. With the environment variable
@@ -27,7 +27,7 @@ SWITCH: Final = "HPKIT_SUBSTITUTE_CHART"
 _NAME: Final = "training-operator"
 _MANIFESTS: Final = "training-operator-manifests"
 _GET: Final = f"`hpkit local doctor --fix {_NAME} {_MANIFESTS}`"
-# The release that the program makes of the chart, and where the chart puts the operator.
+# The program's release of the chart, and the operator's namespace in the chart.
 _RELEASE: Final = "hyperpod-dependencies"
 _NAMESPACE: Final = "kubeflow"
 _FILES: Final = ("service-account.yaml", "role.yaml", "cluster-role-binding.yaml", "deployment.yaml")
@@ -42,7 +42,7 @@ _SECONDS: Final = 300
 def install_substitute(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
     """Install the operator, or remove it; return a description of what replaces the chart.
 
-    wanted: whether the chart is out of reach; if its values switch the operator off, nothing is installed. new: whether
+    wanted: whether the chart isn't available; if its values turn the operator off, nothing is installed. new: whether
     no such release existed before, so that nothing has to be removed.
     """
     if inputs.get("name") != _RELEASE or os.environ.get(SWITCH) == "none":
@@ -55,7 +55,7 @@ def install_substitute(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool
 
 
 def _has_operator(values: Mapping[str, Any]) -> bool:
-    """Return whether values of the chart have its training operator on, as its own have."""
+    """Return whether values of the chart leave its training operator on, as its defaults do."""
     stated = values.get("trainingOperators")
     return not isinstance(stated, Mapping) or bool(stated.get("enabled", True))
 
@@ -100,7 +100,7 @@ def chart_documents(manifests: Path) -> Iterator[Mapping[str, Any]]:
             subject["namespace"] = _NAMESPACE
         if document["kind"] == "Deployment":
             (container,) = document["spec"]["template"]["spec"]["containers"]
-            # Told nothing, it has all on, and ends where a kind is not here.
+            # By default, it enables all kinds, and exits if one doesn't exist here.
             container["args"] = [f"--enable-scheme={kind.lower()}" for kind in _KINDS]
         yield document
 

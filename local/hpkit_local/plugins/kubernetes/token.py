@@ -1,4 +1,4 @@
-"""The token that `aws eks get-token` would print, made in process: a presigned question to STS who the caller is."""
+"""The token that `aws eks get-token` would print, created in process: a presigned call of STS GetCallerIdentity."""
 
 import argparse
 import base64
@@ -32,7 +32,7 @@ _HEADER = "x-k8s-aws-id"
 
 @dataclass
 class EksToken:
-    """A token for one EKS cluster, made anew before it expires."""
+    """A token for one EKS cluster, created again before it expires."""
 
     cluster: str
     region: str | None = None
@@ -50,11 +50,11 @@ class EksToken:
             return self._value
 
     def forget(self) -> None:
-        """Make a new one at the next use: this one was refused."""
+        """Create a new one at the next use, because this one was rejected."""
         self._until = 0.0
 
     def can_be_reviewed(self) -> bool:
-        """Say whether the endpoint of the local cloud is there: the API server asks it who a token stands for."""
+        """Return whether the local cloud's endpoint is available: the API server calls it to review tokens."""
         url = urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
         if not url.hostname:
             return True
@@ -65,7 +65,10 @@ class EksToken:
         return True
 
     def why_unreachable(self) -> str:
-        """Return why EKS's endpoint does not let this machine in, by the local cloud; empty if it does, or is away."""
+        """Return why EKS's endpoint doesn't admit this machine in the local cloud.
+
+        "" if it does, or isn't available.
+        """
         url = os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/")
         if urlsplit(url).scheme not in ("http", "https"):
             return ""
@@ -103,7 +106,7 @@ class EksToken:
 
 
 def eks_token(execution: Mapping[str, Any]) -> EksToken | None:
-    """Return the token that a kubeconfig's `exec` asks the AWS CLI for; None if it asks for something else."""
+    """Return the token for a kubeconfig's `exec` with the AWS CLI; None if it uses something else."""
     arguments = [str(each) for each in execution.get("args") or []]
     asks = any(pair == ("eks", "get-token") for pair in pairwise(arguments))
     if PurePath(str(execution.get("command", ""))).stem != "aws" or not asks:

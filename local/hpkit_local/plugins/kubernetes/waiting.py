@@ -1,4 +1,4 @@
-"""Waits until an object is ready: what is missing is shown meanwhile, and kept as the reason where it does not end."""
+"""Waits until an object is ready, and shows what is missing; if it fails, that is the reason."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _LAST_QUESTION_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Readiness:
-    """What objects of an API server lack, and the wait for it."""
+    """Checks what objects of an API server lack, and waits for it."""
 
     api: RetryingApi
 
@@ -29,7 +29,7 @@ class Readiness:
         return Related(self.api)
 
     def lacking(self, task: Task, inputs: Props, live: Props) -> str:
-        """Say what keeps an object from being ready, now; empty if nothing."""
+        """Return what prevents an object from being ready now, or ""."""
         try:
             lacks = why_not(tests_of(inputs), live)
         except ChangeFailedError as error:
@@ -61,7 +61,7 @@ class Readiness:
         raise AssertionError  # pragma: no cover - delays never end
 
     def _unfinished(self, task: Task, error: PluginError, lacks: str, seen: Props) -> str:
-        """Say what was missing when the wait ended, and what ended it; empty if the error says it all."""
+        """Return what was missing when the wait ended, and why it ended; "" if the error states it all."""
         failed = isinstance(error, ChangeFailedError)
         messages = [str(error) if failed else lacks] if failed or lacks else []
         if messages and not isinstance(error, CancelledError):
@@ -81,7 +81,7 @@ class Readiness:
 
 
 def why(task: Task, error: PluginError) -> str:
-    """Say in a few words what ended a wait."""
+    """Return in a few words why a wait ended."""
     if isinstance(error, CancelledError):
         return "cancelled"
     return str(error) if task.left > 0 else f"time-out after {task.seconds:.0f} s"
