@@ -56,7 +56,7 @@ class Command:
         return found
 
 
-# The lines stand here, not on the commands, because printing the list must not import what all commands need.
+# The lines are here, not in the commands, because printing the list must not import what all commands need.
 SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     "Organization file": {
         "init": Command("Write a new project: organization file, program, policies, workflows.", "init"),

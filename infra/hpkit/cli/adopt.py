@@ -101,7 +101,7 @@ def _blockers(prepared: "Prepared") -> list[str]:
 
 
 def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> None:
-    """Say on standard error what was found and what is left to do, so that standard output is the file alone.
+    """Report on standard error what was found and what is left to do, so that standard output has only the file.
 
     home is where the program reads the file.
     """
@@ -122,7 +122,7 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
     if file is None:
         click.echo(f"no file was written; to write it, add --output {home}", err=True)
         return
-    # The program, and so `adopt run`, knows a file by its place alone.
+    # The program, and so `adopt run`, finds a file only by its path.
     if file.absolute().parts[-2:] != Path(home).parts:
         click.echo(f"next: move it to {home}, and the files next to it to stacks/", err=True)
     click.echo(f"next: hpkit aws adopt run --stack {stack}", err=True)

@@ -1,4 +1,4 @@
-"""What the commands of `hpkit aws adopt` share: the plan, the live platform, files that are written whole."""
+"""Common parts of the commands of `hpkit aws adopt`: the plan, the live platform, files that are written whole."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def registered(plan: Plan) -> "tuple[LivePlatform, Recording, Imports]":
 
 
 def recorded(plan: Plan, answers: "Answers | None" = None) -> "Recording":
-    """Return what the project's program registers of a plan; answers: of AWS, made up without them."""
+    """Return what the project's program registers for a plan; answers: AWS's data, invented if missing."""
     from hpkit.program.recording import record
 
     project, program = pulumi_project(project_root())

@@ -51,9 +51,9 @@ def session_at(endpoint: str, region: str) -> "Session":
 
 
 def hint_of_local_cloud(stack: str | None = None) -> str:
-    """Return how to look at the local cloud instead, where the repository has one: at the instance that has the stack.
+    """Return the command for the local cloud's instance of the stack, if the repository has one.
 
-    Where several instances could be meant, each has its line.
+    If several instances match, each has its line.
     """
     root = project_root()
     if not any((root / ".local").glob("*")) or not is_installed("local-instances"):

@@ -1,4 +1,4 @@
-"""What a shell may complete: names that the project's files hold. Loads nothing until a shell asks."""
+"""Shell completion: names from the project's files. Loads nothing until a shell requests it."""
 
 import os
 from collections.abc import Callable, Iterator

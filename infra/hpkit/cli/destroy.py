@@ -91,7 +91,7 @@ def _ask(stack: str) -> None:
 
 
 def _quietly(*arguments: str, environment: Mapping[str, str]) -> str:
-    """Run Pulumi without questions and return what it says; raises ToolError with its last words."""
+    """Run Pulumi without questions and return its output. Raises ToolError with its last lines."""
     command = ["pulumi", *arguments, "--non-interactive"]
     done = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
         command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False

@@ -121,7 +121,7 @@ def schema_of(document: str) -> dict[str, Any]:
 
 
 def _schema(type_: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a type; objects are added to the definitions, so that they may hold themselves."""
+    """Return the schema of a type; objects are added to the definitions, so that they can contain themselves."""
     origin, arguments = get_origin(type_), get_args(type_)
     if origin is Annotated:
         return {**_schema(arguments[0], definitions), "description": arguments[1]}

@@ -1,4 +1,4 @@
-"""`hpkit describe`: what a team or an instance group has and why, and where each value of a stack comes from."""
+"""`hpkit describe`: explains a team or an instance group, and where each setting of a stack comes from."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -118,7 +118,7 @@ class _GroupQuota(TypedDict):
 
 
 class InstanceGroup(TypedDict):
-    """What an instance group is, and which teams' quota uses it."""
+    """An instance group's nodes, and which teams' quota uses it."""
 
     stack: str
     group: str
@@ -138,14 +138,14 @@ class _Value(_Place):
 
 
 class Stack(TypedDict):
-    """Each value that the files set for a stack, and its place."""
+    """Each value that the files set for a stack, and its position."""
 
     stack: str
     values: list[_Value]
 
 
 class _Kinds(click.Group):
-    """Says what to write before a name that stands alone."""
+    """Explains what to type before a name without a subcommand."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -159,7 +159,7 @@ class _Kinds(click.Group):
 
 @click.group("describe", cls=_Kinds, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Describe what a team or an instance group has and why, or where a stack's values come from."""
+    """Describe a team or an instance group, or where a stack's settings come from."""
 
 
 _STACK = stack_option("Stack. Optional if only one stack has it")

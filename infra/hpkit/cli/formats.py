@@ -1,4 +1,4 @@
-"""The options that say how and where a command writes what it prints, and the four ways to write findings."""
+"""The options for a command's output format and file, and the four formats of findings."""
 
 import functools
 import os
@@ -45,10 +45,10 @@ def output_options(
     documents: tuple[str, ...] = (),
     help: str | None = None,  # noqa: A002 - as click's
 ) -> Callable[[Command], Command]:
-    """Return the options for what a command prints: its format, as the parameter `form`, and a file for it.
+    """Return the options for a command's output: its format, as the parameter `form`, and a file.
 
-    formats: the first is the default; without any there is the file alone. documents: the kinds of JSON documents that
-    it prints, each as `module:TypedDict`. help: what isn't plain about the formats.
+    formats: the first is the default; without formats, only the file. documents: the kinds of JSON documents that it
+    prints, each as `module:TypedDict`. help: explanations of formats.
     """
 
     def decorate(command: Command) -> Command:
@@ -75,7 +75,7 @@ def output_options(
 
 
 def width() -> int:
-    """Return how wide text may be: the terminal's width, at most 100, and 80 elsewhere."""
+    """Return the width of text: the terminal's width, at most 100, and 80 elsewhere."""
     return min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80
 
 
@@ -127,9 +127,9 @@ def _json(findings: list[Finding], _loaded: list[Loaded]) -> str:
 
 
 def _github(findings: list[Finding], _loaded: list[Loaded]) -> str:
-    """Write workflow commands, each on its line; GitHub puts them on theirs of the pull request.
+    """Write workflow commands, each on its line; GitHub shows them on the lines of the pull request.
 
-    A line that begins with a command may hold no other (actions/runner, ActionCommand.cs).
+    A line that begins with a command can't contain another (actions/runner, ActionCommand.cs).
     """
     return "\n".join(
         f"::{finding.severity} file={_property(finding.file)},line={finding.line},col={finding.column},"
@@ -156,7 +156,7 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
         }
         for rule in RULES
     ]
-    # Policies of the pack are no rules of the validator: each is described by what it says.
+    # Policies aren't rules of the validator, so their own messages describe them.
     known = {rule.id for rule in RULES}
     others = sorted({finding.rule for finding in findings} - known)
     rules += [

@@ -168,7 +168,7 @@ def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
 
 
 def _show_tree(directory: Path, paths: Sequence[str], missing: Collection[str]) -> None:
-    """Print the project's files as a tree, with a note at those that exist and would be kept."""
+    """Print the project's files as a tree, with a note at existing ones, which would be kept."""
     from rich.text import Text
     from rich.tree import Tree
 

@@ -1,4 +1,4 @@
-"""Which files a command means, and the plans of them, in the words of the command line."""
+"""Resolves a command's files and stacks, and returns their plans, with messages for the command line."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,9 +22,9 @@ _DEFECT = "This is a bug in hpkit, not in your file. Report it with this traceba
 
 
 def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
-    """Return what a command is to look at: the files named, the stacks named, or the whole project.
+    """Return a command's input: the given files, the given stacks, or the whole project.
 
-    Raises click.UsageError (exit 2) for what is not there.
+    Raises click.UsageError (exit 2) if it doesn't exist.
     """
     try:
         return select(files, stacks)
@@ -33,9 +33,9 @@ def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
 
 
 def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
-    """Return the plans of what was loaded; raises FindingsError on a form error.
+    """Return the plans of the loaded files. Raises FindingsError on a format error.
 
-    Other errors are printed on standard error, so that the arithmetic is available while they are being fixed.
+    Other errors are printed on standard error, so that the calculations are available while they are being fixed.
     """
     findings = listed_findings(loaded)
     if any(each.parsed.organization is None for each in loaded):
@@ -49,8 +49,8 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
 def record_plan(plan: Plan, loaded: Loaded, answers: "Answers") -> "Recording":
     """Return what the program registers for a plan of a file.
 
-    Raises InputError where errors of the file keep the program from running. A failure without them is a defect of the
-    program, and is raised unchanged: its traceback shows where.
+    Raises InputError if errors in the file prevent the program from running. A failure without such errors is a bug in
+    the program, and is raised unchanged: its traceback shows where.
     """
     from hpkit.program.recording import record
 

@@ -1,4 +1,4 @@
-"""`hpkit catalog instances`: what the catalog knows of each instance type, and from where."""
+"""`hpkit catalog instances`: the catalog's figures of each instance type, with their sources."""
 
 import fnmatch
 from typing import Annotated, NotRequired, TypedDict

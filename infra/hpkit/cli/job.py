@@ -36,7 +36,7 @@ class _Finding(TypedDict):
 
 
 class JobLint(TypedDict):
-    """What is wrong with job manifests."""
+    """The problems of job manifests."""
 
     findings: list[_Finding]
     fixed: Annotated[list[_Finding], "What --write fixed in the files."]
@@ -120,7 +120,7 @@ def _name(name: str) -> str:
 
 
 def _topology(text: str | None) -> tuple[str, str] | None:
-    """Return the mode and the node label of what `--topology` says."""
+    """Return the mode and the node label in `--topology`."""
     if text is None:
         return None
     from hpkit.catalog import NETWORK_LAYERS

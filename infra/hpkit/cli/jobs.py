@@ -75,7 +75,7 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
 
 
 def _require_read(plan: Plan, observed: Observed, team: str | None) -> None:
-    """Raise ToolError where nothing was read of what is asked for: an empty list would say that nothing runs."""
+    """Raise ToolError if none of the requested data could be read: an empty list would mean that nothing runs."""
     namespaces = [each.namespace for each in plan.teams if team in (None, each.name)]
     if "workloads" in observed.unread or not any(map(observed.sees, namespaces or ("",))):
         whose = f"of team {team}" if team else "of the cluster"

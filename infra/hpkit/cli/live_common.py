@@ -1,4 +1,4 @@
-"""What the commands that look at a running platform share: which stack, whose credentials, what was not read."""
+"""Common parts of the commands for a running platform: stack, credentials, and warnings about unread data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def platform_options(command: Command) -> Command:
 
 
 def rights(name: str) -> str:
-    """Return what a command must be allowed, for the end of its help."""
+    """Return a command's required permissions, for the end of its help."""
     needed = COMMANDS[name]
     verbs: dict[str, list[str]] = {}
     for verb, resource in needed.kubernetes:
@@ -94,9 +94,9 @@ def observe(
 
 @contextmanager
 def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> Iterator[Kubernetes]:
-    """Give a client of the Kubernetes API of an EKS cluster, as DescribeCluster describes it.
+    """Return a client of the Kubernetes API of an EKS cluster, from its DescribeCluster.
 
-    What goes wrong is a ToolError; needs: what the caller must be allowed, in words.
+    Any failure is a ToolError; needs: the caller's required permissions, as text.
     """
     from kubernetes.client import ApiException
 

@@ -1,7 +1,7 @@
-"""`hpkit mcp`: commands that only read, for agents, over the Model Context Protocol.
+"""`hpkit mcp`: read-only commands for agents, over the Model Context Protocol.
 
-Each tool runs its command in a process of its own: a file that changes is read anew, and no output of the command can
-reach the protocol. Does not: write, run Pulumi, or return anything but the command's JSON document and its notes.
+Each tool runs its command in a separate process: a changed file is read again, and no output of the command can reach
+the protocol. Tools don't write or run Pulumi, and return only the command's JSON document and its notes.
 """
 
 from __future__ import annotations

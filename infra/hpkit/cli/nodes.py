@@ -145,7 +145,7 @@ def _row(node: Node) -> tuple[str, ...]:
 
 
 def _runs(node: Node) -> str:
-    """Return what runs on a node; `?` if there may be more."""
+    """Return what runs on a node; `?` if there might be more."""
     runs = sorted(node.tasks) or ([plural(len(node.pods), "pod")] if node.pods else [])
     return ", ".join(runs if node.pods_read else [*runs, "?"])
 
@@ -178,7 +178,7 @@ def _operation_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What every operation was told."""
+    """The options of every operation."""
 
     stack: str | None
     profile: str | None
@@ -389,9 +389,10 @@ def _session(options: _Options, plan: Plan) -> Session:
 
 @contextmanager
 def _drained(session: Session, plan: Plan, chosen: Sequence[Node], options: _Options) -> Iterator[list[str]]:
-    """Drain nodes, and let them take pods again afterwards, those that are still there, whatever happened between.
+    """Drain nodes, and uncordon those that still exist afterward, whatever happens in between.
 
-    Gives a list for the names of nodes that stay closed: those that nobody waits for, and the service acts on later.
+    Yields a list for the names of nodes that stay cordoned: those that the command doesn't wait for, and that the
+    service changes later.
     """
     from hpkit.cluster.live.read import find
     from hpkit.cluster.nodes.drain import Drain, cordon, drain

@@ -1,4 +1,4 @@
-"""Standard output and standard error of a command: whatever it prints is made printable here, once for all commands."""
+"""A command's standard output and standard error: everything printed is made printable here, for all commands."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ class _PrintableBytes:
 
 @contextmanager
 def printable_output() -> Iterator[None]:
-    """Make printable what is printed inside: by click, by Rich, and by whatever else writes to sys.stdout or stderr."""
+    """Make everything printable that is printed in the block.
+
+    By click, by Rich, and by other writers to sys.stdout or stderr.
+    """
     out, err = _Printable(sys.stdout), _Printable(sys.stderr)
     with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
         yield

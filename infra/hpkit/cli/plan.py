@@ -71,7 +71,7 @@ def _recording(plan: Plan, loaded: Loaded) -> "Recording":
 
 
 def _assumed(recording: "Recording") -> list[str]:
-    """Return what the tree shows and the file doesn't name: only AWS knows it."""
+    """Return values in the tree that aren't in the file, because only AWS knows them."""
     plan = recording.plan
     file_zones = {zone.availability_zone for zone in plan.network.zones}
     used_zones = {

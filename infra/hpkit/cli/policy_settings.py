@@ -1,4 +1,4 @@
-"""What an organization's policy file gives teams and projects a month."""
+"""The monthly budgets of teams and projects in an organization's policy file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,18 +11,18 @@ __all__ = ["budgets", "budgets_in"]
 
 
 def budgets(organization: str) -> tuple[Budget, ...]:
-    """Return what an organization gives its teams and projects a month; none where its policy file says nothing.
+    """Return the monthly budgets of an organization's teams and projects; empty if its policy file sets none.
 
-    Raises InputError for a file that is wrong.
+    Raises InputError for an invalid file.
     """
     found = policy_settings(organization)
     return () if found is None else budgets_in(found[0], read_settings(*found))
 
 
 def budgets_in(name: str, settings: Mapping[str, Any]) -> tuple[Budget, ...]:
-    """Return what the settings of a policy file of that name give teams and projects; raises InputError."""
+    """Return the budgets in the settings of a policy file with that name. Raises InputError."""
     parameters = settings.get(BUDGET_POLICY)
-    # A level alone, or a policy that does not run, gives nobody anything.
+    # A level alone, or a disabled policy, sets no budget.
     if not isinstance(parameters, Mapping) or parameters.get("enforcementLevel") == "disabled":
         return ()
     try:

@@ -1,4 +1,4 @@
-"""`hpkit aws preflight`: whether an AWS account has what a stack needs."""
+"""`hpkit aws preflight`: checks whether an AWS account has what a stack needs."""
 
 import os
 import sys
@@ -140,7 +140,7 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
         from hpkit.clients.kubernetes import find_inside
 
         responses = responses.merged({KUBERNETES.key: find_inside(session, eks_response["cluster"])})
-    # Where nothing answers, another line says so.
+    # If there is no response, another line reports that.
     if plan.teams and not isinstance(eks_response, FailedCall) and not isinstance(responses.of(ENDPOINT), FailedCall):
         from hpkit.clients.kubernetes import find_admission
 
@@ -151,7 +151,7 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
 
 
 def _reached(plan: Plan, cluster: Any) -> dict[str, Any]:
-    """Return what this machine finds out by itself: its own address, and whether EKS's endpoint answers."""
+    """Return what this machine determines itself: its own address, and whether EKS's endpoint responds."""
     from hpkit.clients.calls import FailedCall
     from hpkit.clients.network import find_address, try_endpoint
     from hpkit.plan.endpoint import address_within

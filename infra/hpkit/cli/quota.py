@@ -161,9 +161,9 @@ def _restricted(group: RestrictedGroupPlan) -> _RestrictedGroup:
 
 
 def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> tuple[int, str] | None:
-    """Return US dollars a month of what a team has reserved, elastic quota included, on demand, and whose prices.
+    """Return the monthly on-demand cost of a team's quota, including elastic quota, in US dollars, and its region.
 
-    None: not known.
+    None if it isn't known.
     """
     reserved = Fraction(share.reserved) + Fraction(share.elastic)
     return near_monthly_cost(quota.instance_type, plan.spec.region, reserved)

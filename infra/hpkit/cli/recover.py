@@ -13,7 +13,7 @@ from hpkit.text.plural import plural
 
 __all__ = ["command"]
 
-# Those of searches; a refresh and `up` need the deployer's.
+# The permissions for searches; a refresh and `up` need the deployer's.
 _RIGHTS = (
     *("aps:ListRuleGroupsNamespaces", "aps:ListWorkspaces", "ec2:Describe*"),
     *("eks:ListPodIdentityAssociations", "fsx:DescribeFileSystems", "grafana:ListWorkspaces"),

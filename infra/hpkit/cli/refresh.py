@@ -133,7 +133,7 @@ def _call(query: ProductQuery, region: str) -> ApiCall:
 
 
 def _summary(region: str, listed: Found, before: Mapping[str, RegionPrices], plans: Iterable[Plan]) -> Iterator[str]:
-    """Yield what the price list has for a region, and what it lacks."""
+    """Yield the price list's prices for a region, and the missing ones."""
     if not listed.instances and not listed.platform:
         stays = "its prices stay as they are" if region in before else "its costs stay unknown"
         yield f"{region}: the AWS Price List has no price for this region, so {stays}"
@@ -158,7 +158,7 @@ def _summary(region: str, listed: Found, before: Mapping[str, RegionPrices], pla
 
 
 def _platform_prices(plan: Plan) -> set[str]:
-    """Return the names of the prices that the platform of a plan needs in addition to those of its instances."""
+    """Return the names of the prices that a plan's platform needs in addition to those of its instances."""
     keys = {item.key for item in platform_items(plan)}
     eks = set() if plan.spec.eks.existing else {"eksClusterHour", "eksExtendedSupportHour"}
     return keys | eks | ({"natGatewayGb"} if "natGatewayHour" in keys else set())

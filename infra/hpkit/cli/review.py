@@ -94,21 +94,21 @@ def command(
 
 
 def _differs(stack: StackInput, policies: Change[PolicySettings]) -> bool:
-    """Say whether the files of a stack ask for something else than before, or its policies do."""
+    """Return whether a stack's files request something else than before, or its policies do."""
     return plan_of(stack.before) != plan_of(stack.after) or policies.before != policies.after
 
 
 class _Recordings:
-    """What plans register, each recorded once; Pulumi is loaded with the first of them, and not before."""
+    """Recordings of plans, each recorded once; Pulumi is loaded only with the first of them."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[int, str, str], Recording] = {}
 
     def record(self, plan: Plan, stack: str, account: str) -> "Recording":
-        """Return what a plan registers in a stack of an account, empty for any."""
+        """Return what a plan registers in a stack of an account, "" for any."""
         from hpkit.program.recording import Answers, record
 
-        # The scope keeps every plan alive, so that no id is given twice.
+        # The scope keeps every plan alive, so that no ID is reused.
         key = id(plan), stack, account
         if key not in self._made:
             self._made[key] = record(plan, Answers(account=account) if account else None, stack=stack)
@@ -116,7 +116,7 @@ class _Recordings:
 
 
 def _writer(form: str) -> Callable[[Review], str]:
-    """Return what writes a format; only the one asked for is imported."""
+    """Return the function that writes a format; only the requested one is imported."""
     if form == "json":
         from hpkit.changes.review.as_json import ChangeReview, as_dict
 

@@ -1,6 +1,6 @@
-"""What git knows of a change: the base commit, which files differ from it, and what they said there.
+"""Git's data about a change: the base commit, changed files, and their previous contents.
 
-Does not: change the repository or the index; external diff and text conversion programs are never run.
+It doesn't change the repository or the index; external diff and text conversion programs are never run.
 """
 
 import subprocess
@@ -76,7 +76,7 @@ def files_at(folder: Path, base: Base, under: str) -> list[str]:
 
 
 def content_at(folder: Path, base: Base, name: str) -> bytes | None:
-    """Return what a file held at the base; None when it was not there."""
+    """Return a file's contents at the base; None if it didn't exist."""
     result = run_git(folder, "cat-file", "blob", f"{base.commit}:./{name}")
     return result.stdout if result.returncode == 0 else None
 

@@ -1,4 +1,4 @@
-"""What the policy pack reports of the stacks that a change touches, at the base and at the head."""
+"""The policy pack's reports about the stacks that a change affects, at the base and at the head."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["violations_of"]
 
-# Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
+# Returns what a plan registers in a stack with this name and account; "" is an unknown account.
 Record = Callable[[Plan, str, str], "Recording"]
 
 
 def violations_of(
     folder: Path, base: Base, scope: Scope, stack: StackInput, record: Record
 ) -> Change[Sequence[Finding]]:
-    """Return what the policy pack reports of each side of a stack, advisory policies included.
+    """Return the policy pack's reports about each side of a stack, including advisory policies.
 
-    The base is looked at only where the head violates a policy, to tell new violations from old ones: a recording takes
-    about half a second. Raises InputError for a policy file of the head that is wrong.
+    The base is checked only if the head violates a policy, to distinguish new violations from old ones, because a
+    recording takes about half a second. Raises InputError for an invalid policy file at the head.
     """
     was, now = accounts_of(plan_of(stack.before), plan_of(stack.after))
     name = policy_file(Path(stack.file).stem)

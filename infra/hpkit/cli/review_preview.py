@@ -1,4 +1,4 @@
-"""Runs `pulumi preview --json` for one stack in an environment that the caller gives, and reads what it says."""
+"""Runs `pulumi preview --json` for one stack in a given environment, and reads its output."""
 
 import subprocess
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ _SECONDS = 1800
 def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, seconds: int = _SECONDS) -> Preview:
     """Return what a preview of the working tree would do to a stack; a failed one has problems.
 
-    The environment decides where it looks: credentials of the real account, or those of a local cloud.
-    Raises ToolError where Pulumi cannot be run.
+    The environment determines the target: the real account's credentials, or a local cloud's. Raises ToolError if
+    Pulumi can't run.
     """
     command = ["pulumi", "preview", "--json", "--show-sames", "--non-interactive", "--stack", stack]
     try:

@@ -43,9 +43,9 @@ _STACKS = "stacks"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What to review: files, stacks, and what the reader must know about the choice.
+    """What to review: files, stacks, and notes for readers about the selection.
 
-    before, after: each organization file as it was read at the base and at the head, by its name in the project.
+    before, after: each organization file as read at the base and at the head, by its name in the project.
     """
 
     files: tuple[FileInput, ...]
@@ -158,7 +158,7 @@ def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:
 
 
 def _left_placeholder(before: Plan | None, after: Plan | None) -> bool:
-    """Return whether a stack leaves the placeholder account, where nothing of it can be on AWS."""
+    """Return whether a stack stops using the placeholder account, in which nothing can exist on AWS."""
     accounts = [plan.spec.account if plan is not None else None for plan in (before, after)]
     return accounts[0] == PLACEHOLDER_ACCOUNT and accounts[1] not in (None, PLACEHOLDER_ACCOUNT)
 
@@ -259,9 +259,9 @@ def _settings(document: Document) -> StackSettings:
 
 
 def _stated(stack: str, document: Document) -> _Place | None:
-    """Return what a stack's own file says, completed by the stack's name as the program completes it.
+    """Return the settings in a stack's own file, completed by the stack's name as the program does.
 
-    Raises InputError for what the program refuses: a path instead of a name.
+    Raises InputError for what the program rejects: a path instead of a name.
     """
     data = document.data.get("config") if isinstance(document.data, dict) else None
     config = data if isinstance(data, dict) else {}

@@ -51,7 +51,7 @@ class RuleList(TypedDict):
 
 
 def examples() -> dict[str, Any]:
-    """Return rule id → its example: the lines that fail and those that pass as a diff, and what the rule finds."""
+    """Return rule ID → its example: failing and passing lines as a diff, and the rule's finding."""
     text = resources.files("hpkit.checks").joinpath("examples.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded

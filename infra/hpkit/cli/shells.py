@@ -35,7 +35,7 @@ def line_to_use(name: str = "") -> str:
 
 
 def called() -> str:
-    """Return how hpkit is called from this shell: by its name where PATH leads to it, else by its path."""
+    """Return the command for hpkit in this shell: its name if it's on PATH, otherwise its path."""
     script = Path(sys.argv[0])
     on_path = shutil.which("hpkit")
     if script.name != "hpkit" or not script.exists() or (on_path and Path(on_path).samefile(script)):
@@ -60,7 +60,7 @@ def undone(shell: str, names: list[str]) -> str:
 
 
 def _keep(name: str) -> str:
-    # Set to nothing where there was nothing: a second time must not keep the local cloud's own.
+    # Set to an empty value if there was none: a second call must not keep the local cloud's value.
     return f'[ -n "${{{_KEPT}{name}+x}}" ] || {_KEPT}{name}="${{{name}-}}"'
 
 

@@ -135,7 +135,7 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
 
 
 def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
-    """Return what `hpkit cluster status` prints, with the colors that it has on a terminal."""
+    """Return the output of `hpkit cluster status`, with its colors on a terminal."""
     with redirect_stdout(io.StringIO()) as text:
         _print(plan, status, differs, terminal=True)
     return text.getvalue()

@@ -30,7 +30,7 @@ def plan_of(stack: str) -> Plan:
 
 
 def paper() -> "Console":
-    """Return what a table is printed on, wide enough for many columns; `text_of` returns it."""
+    """Return a console for tables, wide enough for many columns; `text_of` returns its text."""
     from io import StringIO
 
     from rich.console import Console
@@ -41,13 +41,13 @@ def paper() -> "Console":
 
 
 def text_of(console: "Console") -> str:
-    """Return what was printed, without blanks at the ends of lines."""
+    """Return the printed text, without blanks at the ends of lines."""
     text: str = console.file.getvalue()  # type: ignore[attr-defined]  # paper's file is a StringIO
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
 def console(**style: Any) -> "Console":
-    """Return what a report is printed on: the standard output, as wide as text may be."""
+    """Return a console for reports: standard output, with the width of text."""
     from rich.console import Console
 
     return Console(width=width(), highlight=False, **style)
@@ -75,9 +75,9 @@ def lines_of(table: "Table") -> list[str]:
 
 
 def columns(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> str:
-    """Return rows, the first one their heads, in columns as wide as they need: a broken name cannot be copied.
+    """Return rows, the first one with their headers, in columns as wide as necessary: a broken name can't be copied.
 
-    On a terminal where they do not fit, each row is a block with a line for each cell; what is piped keeps its lines.
+    If they don't fit a terminal, each row is a block with a line per cell; piped output keeps its lines.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     lines = aligned(rows, numbers=numbers)

@@ -1,4 +1,4 @@
-"""The outside tools of a command: those that `hpkit local doctor` shows, wherever they are; else those of PATH."""
+"""A command's external tools: those that `hpkit local doctor` shows, otherwise those on PATH."""
 
 import os
 import sys
@@ -10,10 +10,10 @@ __all__ = ["pulumi_environment"]
 
 
 def pulumi_environment() -> dict[str, str]:
-    """Return the environment in which `pulumi` and its language host are those that `hpkit local doctor` shows.
+    """Return an environment whose `pulumi` and language host are those that `hpkit local doctor` shows.
 
-    Without the local cloud's package they are those of PATH. The engine finds its `hyperpod` plugin there too, next to
-    this Python. Raises ToolError, with how to get it, for a tool that is missing.
+    Without the local cloud's package, they are those on PATH. The engine also finds its `hyperpod` plugin there, next
+    to this Python. Raises ToolError, with how to install it, for a missing tool.
     """
     found = is_installed("search-path")
     path = extension("search-path")("pulumi", "pulumi-language-python") if found else os.environ.get("PATH", "")

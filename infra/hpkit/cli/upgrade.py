@@ -1,4 +1,4 @@
-"""`hpkit cluster upgrade`: what is behind, in which order it is brought up, and what each step does."""
+"""`hpkit cluster upgrade`: outdated versions, the order of upgrades, and each step's effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Step(TypedDict):
 
 
 class Upgrade(TypedDict):
-    """What is out of date, and the steps of an upgrade."""
+    """Outdated versions, and the steps of an upgrade."""
 
     stack: str
     kubernetes: str
@@ -131,7 +131,7 @@ def _write(folder: Path, steps: Sequence[PatchedStep]) -> list[Path]:
 
 
 def _effects(patched_step: PatchedStep) -> Iterator[str]:
-    """Yield what a step does to what is there: the gravest first, each once."""
+    """Yield a step's effects on existing resources: the most severe first, each once."""
     if patched_step.change is None:
         return
     lost = [f"{step.action}s {step.name} ({step.type.rpartition(':')[2]})" for step in patched_step.change.lost]

@@ -1,4 +1,4 @@
-"""What the policy pack reports of stacks before any engine runs, as findings of their files."""
+"""The policy pack's reports about stacks before any engine runs, as findings of their files."""
 
 import json
 from collections import defaultdict
@@ -22,9 +22,9 @@ __all__ = ["checked_settings", "policy_findings", "stack_findings"]
 
 
 def policy_findings(loaded: Loaded) -> list[Finding]:
-    """Return what the pack reports of every environment of a file, each once; mandatory policies are errors.
+    """Return the pack's reports about every environment of a file, without duplicates; mandatory policies are errors.
 
-    Raises InputError for a policy file that is wrong.
+    Raises InputError for an invalid policy file.
     """
     organization = loaded.parsed.organization
     if organization is None:
@@ -48,9 +48,9 @@ def _listed_once(same: list[Finding]) -> Finding:
 
 
 def checked_settings(organization: Organization, file: tuple[str, str] | None) -> Mapping[str, Any]:
-    """Return what an organization's policy file sets, given its name and text; nothing without one.
+    """Return the settings of an organization's policy file, given its name and text; empty without one.
 
-    Raises InputError for a file that is wrong.
+    Raises InputError for an invalid file.
     """
     from hpkit_policies.configuration import problems, unknown_teams
 
@@ -71,9 +71,9 @@ def checked_settings(organization: Organization, file: tuple[str, str] | None) -
 
 
 def stack_findings(file: str, document: Document, recording: "Recording", settings: Mapping[str, Any]) -> list[Finding]:
-    """Return what the pack reports of one environment, each at the setting that it comes from.
+    """Return the pack's reports about one environment, each at the setting that it comes from.
 
-    What one policy reports several times of one setting, such as a region that isn't allowed, is one finding.
+    Several reports of one policy about one setting, such as a region that isn't allowed, are one finding.
     """
     from hpkit_policies.recorded import parse_recording, run_policies
 

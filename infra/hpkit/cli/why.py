@@ -1,4 +1,4 @@
-"""`hpkit job why`: why a task waits, who holds what it needs, and what would let it run now."""
+"""`hpkit job why`: why a task waits, which teams hold its quota, and what would let it run now."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _launcher(package: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a launcher, unless it says the same."""
+    """Write a launcher, unless it's unchanged."""
     if not path.is_symlink() and os.access(path, os.X_OK) and path.read_text(encoding="utf-8") == text:
         return
     with _replaced(path) as half:
@@ -136,7 +136,7 @@ def _link(path: Path, target: Path) -> None:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[Path]:
-    """Give the place for what replaces a file in one step, so that a start under way never meets half of it."""
+    """Yield a path for a file that is replaced in one step, so that a concurrent start never reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}.{os.getpid()}")
     half.unlink(missing_ok=True)
