@@ -7,7 +7,7 @@ import pytest
 from hpkit.changes import change
 from hpkit.plan.derive import derive
 from hpkit.plan.registry import pulled_repositories, repositories_of
-from tests.builders import organization, team, typed
+from tests.builders import organization, split, team, typed
 from tests.program.recorder import ACCOUNT, recorded_from
 
 ROWS = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
@@ -90,6 +90,7 @@ def test_nodes_pull_only_what_the_file_names_where_the_teams_are_in_another_stac
     program = recorded_from(data(environment={"registry": {"pullFrom": ["acme-dev/*"]}}))
     arn = f"arn:aws:ecr:us-west-2:{ACCOUNT}:repository/acme-dev/*"
     assert set(images_of_nodes(program)["OwnImages"]["Resource"]) == {arn}
+    assert pulled_repositories(derive(typed(split(data(nlp=["train"]))), "governance"), ACCOUNT) is None
 
 
 def test_without_repositories_nothing_changes_for_anybody():

@@ -67,11 +67,12 @@ def repositories_of(plan: Plan, team: TeamPlan | None = None) -> tuple[Repositor
 def pulled_repositories(plan: Plan, account: str) -> tuple[str, ...] | None:
     """Return the names, with `*` for any, that nodes may pull in the account and its region; None: no limit.
 
-    account: 12 digits. Without repositories of teams and `pullFrom`, nothing is limited.
+    account: 12 digits. Without repositories of teams and `pullFrom`, nothing is limited. Nor are the nodes
+    of an existing cluster.
     """
     spec = plan.spec
     stated = (spec.registry or Registry()).pull_from
-    if not repositories_of(plan) and not stated:
+    if spec.cluster.existing or not (repositories_of(plan) or stated):
         return None
     named = (f"{repository_prefix(plan)}*", *stated, *_named_elsewhere(plan, account, spec.region))
     return None if "*" in named else tuple(dict.fromkeys(named))
