@@ -10,7 +10,7 @@ from moto.core.utils import camelcase_to_underscores
 
 from hpkit_local.aws import api
 from hpkit_local.aws.faults import known_faults
-from hpkit_local.aws.lateness import LATENESS, LEAST_SECONDS
+from hpkit_local.aws.lateness import LATENESS, LEAST_FACTOR, LEAST_SECONDS
 from hpkit_local.aws.moto_state import moto_services
 from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.service import MACHINES, Service, services
@@ -82,7 +82,7 @@ def _machines() -> list[str]:
 def _lateness() -> list[str]:
     rows = [f"| {each.what} | {each.seconds:g} | {each.source} |" for each in LATENESS.values()]
     table = "\n".join(["| until it takes effect | seconds at latency factor 1 | source |", "|---|---|---|", *rows])
-    least = f"These take {LEAST_SECONDS:g} seconds or more, unless the latency factor is 0."
+    least = f"At a latency factor of {LEAST_FACTOR:g} or more, each takes at least {LEAST_SECONDS:g} seconds."
     return ["## Delayed effects", least, table]
 
 

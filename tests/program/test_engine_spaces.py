@@ -46,7 +46,10 @@ def admitted(api):
         each["spec"]["priorityClassRef"]["name"]
         for each in found
         if each["metadata"]["name"].startswith("pod-workspace-lab-")
-        and any(item["type"] == "Admitted" and item["status"] == "True" for item in each["status"]["conditions"])
+        and any(
+            item["type"] == "Admitted" and item["status"] == "True"
+            for item in each.get("status", {}).get("conditions", ())
+        )
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from hpkit_local.aws.backend import Context, Record
 
-__all__ = ["LATENESS", "LEAST_SECONDS", "Lateness", "is_effective", "late_seconds", "when_effective"]
+__all__ = ["LATENESS", "LEAST_FACTOR", "LEAST_SECONDS", "Lateness", "is_effective", "late_seconds", "when_effective"]
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,17 @@ LATENESS: Final = {
         "awsome-distributed-training, Terraform: polls for nodes up to 30 min",
     ),
 }
-# Programs that don't wait must fail even with a small latency factor, because their next call comes sooner than this.
-LEAST_SECONDS: Final = 0.5
+# From a latency factor of a hundredth on, programs that don't wait must fail, also on a busy machine, where a step
+# takes a second. Without its waits, handson-dev came up with half a second, and failed with three.
+LEAST_SECONDS: Final = 3.0
+LEAST_FACTOR: Final = 0.01
 
 
 def late_seconds(ctx: Context, name: str) -> float:
     """Return how long something isn't effective here: not at all with latency factor 0."""
     factor = ctx.backend.settings.latency_factor
-    return max(LATENESS[name].seconds * factor, LEAST_SECONDS) if factor else 0.0
+    seconds = LATENESS[name].seconds * factor
+    return max(seconds, LEAST_SECONDS) if factor >= LEAST_FACTOR else seconds
 
 
 def is_effective(ctx: Context, name: str, since: float, *, at: float | None = None) -> bool:

@@ -70,8 +70,9 @@ _TAIL_LINES = 5
 _PORT_CLAIMS = 3
 _REGION = "us-west-2"
 _SETTLE_SECONDS = 10.0
-_LEAST_SETTLE_SECONDS = 0.8
-# Tools that users run in a shell; the instance runs the others.
+# Longer than the endpoint is late at such factors.
+_LEAST_SETTLE_SECONDS, _LEAST_SETTLE_FACTOR = 3.5, 0.01
+# What a person runs in a shell; the rest is run by the instance.
 _FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
 
 
@@ -243,7 +244,8 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
     install(pulumi_home)
     local_only = "local"
     factor = instance.latency_factor()
-    settle = max(_SETTLE_SECONDS * factor, _LEAST_SETTLE_SECONDS) if factor else 0
+    least = _LEAST_SETTLE_SECONDS if factor >= _LEAST_SETTLE_FACTOR else 0.0
+    settle = max(_SETTLE_SECONDS * factor, least)
     return {
         "KUBECONFIG": str(instance.kubeconfig),
         # The waiting times of the plugin `hyperpod` for delayed effects, scaled like the endpoint's own times.
