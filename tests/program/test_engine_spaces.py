@@ -3,7 +3,6 @@
 import pytest
 
 from tests.builders import RANKED
-from tests.hyperpod_cli import hyperpod_cli, is_installed
 from tests.running import eventually
 from tests.security.members import member, refused
 
@@ -53,22 +52,7 @@ def admitted(api):
     ]
 
 
-def _by_command(hyp, api):
-    """Create, stop and delete a space as the guide for data scientists does."""
-    of = ("hyp-space", "--name", "lab", "--namespace", "hyperpod-ns-john")
-    said = hyp(
-        *("john-scientists", "create", *of, "--display-name", "Lab", "--cpu", "2", "--memory", "8Gi"),
-        *("--queue-name", "hyperpod-ns-john-localqueue", "--priority", "training-priority"),
-        *("--template-ref", "name=sagemaker-jupyter-template,namespace=jupyter-k8s-system"),
-    )
-    eventually(lambda: admitted(api) == ["training-priority"], said)
-    said = hyp("john-scientists", "stop", *of)
-    eventually(lambda: not admitted(api), said)
-    said = hyp("john-scientists", "delete", *of)
-    eventually(lambda: not api.items(SPACES.format("john")), said)
-
-
-def test_spaces_come_run_in_one_teams_queue_and_go(up, repository, live, instance, tmp_path):
+def test_spaces_come_run_in_one_teams_queue_and_go(up, repository, live, instance):
     before = live.settled()
     write(repository, spaces={"remoteAccess": True})
     up.up()
@@ -97,8 +81,6 @@ def test_spaces_come_run_in_one_teams_queue_and_go(up, repository, live, instanc
     john.merge(f"{mine}/lab", {"spec": {"desiredStatus": "Stopped"}})
     eventually(lambda: not admitted(api), "a stopped space gives its quota back")
     john.delete(f"{mine}/lab")
-    if is_installed():
-        _by_command(hyperpod_cli(instance, tmp_path, namespace="hyperpod-ns-john"), api)
 
     write(repository, allowDelete={"addons": list(ADDONS)})
     up.up()

@@ -72,7 +72,7 @@ _REGION = "us-west-2"
 _SETTLE_SECONDS = 10.0
 # Longer than the endpoint is late at such factors.
 _LEAST_SETTLE_SECONDS, _LEAST_SETTLE_FACTOR = 3.5, 0.01
-# What a person runs in a shell; the rest is run by the instance.
+# Tools that users run in a shell; the instance runs the others.
 _FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
 
 
