@@ -288,7 +288,7 @@ def _known_teams(context: Context) -> Iterator[Issue]:
     team_names = {team.name for team in context.organization.teams}
     for team in governance.allocations if governance else ():
         if team not in team_names:
-            likely = near(team, team_names - governance.allocations.keys()) if governance else None
+            likely = _meant_teams(context)[team]
             # If a team's own name must change, GOV004 suggests a new one.
             if likely is not None and _plain(likely) == team:
                 continue
@@ -297,6 +297,13 @@ def _known_teams(context: Context) -> Iterator[Issue]:
                 f"the allocation is for `{team}`, which isn't in teams ({listing(sorted(team_names)) or 'none'})",
                 f"Did you mean `{likely}`?" if likely else f"Add `- name: {team}` to teams, or remove the allocation.",
             )
+
+
+def _meant_teams(context: Context) -> dict[str, str | None]:
+    """Return the names of allocations that no team has, with the team without an allocation that each may mean."""
+    allocations = context.spec.governance.allocations if context.spec.governance else {}
+    team_names = {team.name for team in context.organization.teams}
+    return {name: near(name, team_names - allocations.keys()) for name in allocations if name not in team_names}
 
 
 def _topology(context: Context) -> Iterator[Issue]:
@@ -434,6 +441,8 @@ def _overrides(context: Context) -> Iterator[Issue]:
     teams = {team.name for team in context.plan.teams if not team.is_shared_pool}
     for name, override in (governance.overrides if governance else {}).items():
         path = (*context.path, "governance", "overrides", name)
+        if name in _meant_teams(context).values():
+            continue
         if name not in teams:
             likely = near(name, teams)
             yield Issue(
@@ -466,6 +475,8 @@ def _quota_names(context: Context) -> Iterator[Issue]:
     path = (*context.path, "governance", "quotaNames")
     teams = {team.name: team.quota_name for team in context.plan.teams}
     for team, name in names.items():
+        if team in _meant_teams(context).values():
+            continue
         if team not in teams:
             yield Issue(
                 (*path, team),

@@ -88,10 +88,14 @@ class _Composing:
         parts = [(each, part) for each, part in self._read(files) if part.root is not None]
         teams = [part.root for each, part in parts if each.key == "include" and part.root]
         root = _with_teams(_without(self._root, self._understood()), teams)
+        untaken: list[tuple[Path, Node]] = []
         for reference, part in parts:
             if reference.key == "defaults" and part.root:
+                untaken += _untaken(_without(part.root, {FOR_ENVIRONMENTS}), {(): root})
                 root = _merged(root, part.root)
-        root = self._with_environments(self._bounded(root))
+        root = self._bounded(root)
+        untaken += self._untaken_by_environments(root)
+        root = self._with_environments(root)
         first_teams: dict[str, int] = {}
         for index, team in enumerate(root.children["teams"].children.values() if "teams" in root.children else ()):
             first_teams.setdefault(team.mark.file, index)
@@ -106,6 +110,8 @@ class _Composing:
             reads=tuple(f"{self._prefix}{PurePosixPath(each.text)}" for each in references),
             defaults=next((f"{self._prefix}{name}" for name, each in files.items() if each.key == "defaults"), ""),
             is_whole=not self._problems,
+            untaken=tuple(path for path, _ in untaken),
+            with_untaken=self._with_untaken(root, untaken) if untaken else None,
         )
 
     def _understood(self) -> set[str]:
@@ -253,6 +259,22 @@ class _Composing:
         }
         return _with(root, "environments", _map(environments, children, environments.keys))
 
+    def _untaken_by_environments(self, root: Node) -> list[tuple[Path, Node]]:
+        """Return the defaults that no environment takes."""
+        defaults, environments = root.children.get(FOR_ENVIRONMENTS), root.children.get("environments")
+        stated: dict[Path, Node] = {
+            ("environments", name): each for name, each in (environments.children if environments else {}).items()
+        }
+        if defaults is None or not stated or not all(isinstance(each.value, dict) for each in stated.values()):
+            return []
+        return list(_untaken(defaults, stated)) if isinstance(defaults.value, dict) else []
+
+    def _with_untaken(self, root: Node, untaken: Sequence[tuple[Path, Node]]) -> Document:
+        """Return the document with the defaults that are overridden, each in the first map that overrides it."""
+        for path, node in untaken:
+            root = _placed(root, path, node)
+        return replace(self._own, data=root.value, root=root, parts=self._parts)
+
     def _report(self, named: _Named, message: str, fix: str) -> None:
         self._problems.append(Problem("CFG014", named.path, message, fix, named.mark))
 
@@ -339,6 +361,28 @@ def _merged(own: Node, default: Node) -> Node:
         elif isinstance(stated.value, dict) and isinstance(value.value, dict):
             children[key] = _merged(stated, value)
     return _map(own, children, keys)
+
+
+def _untaken(default: Node, stated: Mapping[Path, Node]) -> Iterator[tuple[Path, Node]]:
+    """Yield what no map takes from a default because each states a value or turns it off; a path is in the first map.
+
+    stated: the maps that the default is for, by their paths.
+    """
+    for key, value in default.children.items():
+        own = {path: node.children[key] for path, node in stated.items() if key in node.children}
+        if len(own) < len(stated) or any(_is_nothing(each) for each in own.values()):
+            continue
+        maps = {(*path, key): each for path, each in own.items() if isinstance(each.value, dict)}
+        if isinstance(value.value, dict) and maps:
+            yield from _untaken(value, maps)
+        else:
+            yield (*next(iter(stated)), key), value
+
+
+def _placed(node: Node, path: Path, value: Node) -> Node:
+    """Return a map with another value at a path below it."""
+    step, *rest = path
+    return _with(node, str(step), _placed(node.children[step], tuple(rest), value) if rest else value)
 
 
 def _with_teams(root: Node, parts: Sequence[Node]) -> Node:

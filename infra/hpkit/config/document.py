@@ -72,6 +72,7 @@ class Document:
     - reads: the names of the others, as patterns: `stacks/teams/*.yaml`.
     - defaults: the file that others can share.
     - is_whole: False if one couldn't be read.
+    - untaken: paths of defaults that everything overrides, in the document `with_untaken`, which has them.
     """
 
     data: Any
@@ -82,6 +83,8 @@ class Document:
     reads: tuple[str, ...] = ()
     defaults: str = ""
     is_whole: bool = True
+    untaken: tuple[Path, ...] = ()
+    with_untaken: "Document | None" = None
 
     def locate(self, path: Path, *, key: bool = False) -> Mark:
         """Return the place of the value at path, or of the nearest value above it.

@@ -102,6 +102,7 @@ def parse(document: Document) -> Parsed:
     # For a word that could be a boolean, the type's message is better; otherwise, the reader's is more precise.
     typed = {problem.path for problem in reading.problems}
     nothing = [each for each in _nothing_behind(reading.document) if each.path not in typed]
+    nothing += _in_untaken(document)
     read = [each for each in document.problems if each.rule != "CFG002" or each.path not in typed]
     fixes = {problem.path: problem.fix for problem in reading.problems}
     read = [
@@ -117,6 +118,22 @@ def parse(document: Document) -> Parsed:
         problems = [problem for problem in problems if problem.rule != "CFG003"]
         return Parsed(None, (*read, *problems, *nothing), reading.document, ((),))
     return Parsed(organization, (*read, *problems, *nothing), reading.document, tuple(reading.unread))
+
+
+def _in_untaken(document: Document) -> list[Problem]:
+    """Return what is wrong with defaults that everything overrides: the next environment, or file, takes them."""
+    if document.with_untaken is None:
+        return []
+    reading = _Reading(document.with_untaken)
+    reading.organization()
+    said = {problem.mark for problem in document.problems}
+    found = [(each, path) for each in reading.problems for path in document.untaken if each.path[: len(path)] == path]
+    # The items of its list are others than those of the one that is taken, so none is named.
+    return [
+        replace(each, path=path if any(isinstance(step, int) for step in each.path[len(path) :]) else each.path)
+        for each, path in found
+        if each.mark not in said
+    ]
 
 
 def _is_curly_value(document: Document, problem: Problem) -> bool:
