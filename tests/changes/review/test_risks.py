@@ -1,10 +1,13 @@
 """What the review watches, who it says loses, and which verdict follows: one change per test."""
 
+import re
+
 import pytest
 
 from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.model import Preview, PreviewStep
-from hpkit.changes.review.tables import unknown_lines
+from hpkit.changes.review.tables import summary_rows, unknown_lines
 from hpkit.plan.budgets import budgets_of
 from tests.builders import group, organization, team, text_of
 from tests.changes.review.builders import FILE, review_of
@@ -427,3 +430,33 @@ def test_spaces_that_open_to_the_internet_or_close_again_are_said():
     ]
     assert risks(outside, of({"spaces": {}}))["spaces"].message == f"members can no longer {address} the internet"
     assert "spaces" not in risks(inside, inside)
+
+
+def test_what_a_team_shares_less_is_in_one_line():
+    text = as_text(review_of(text_of(shares()), text_of(shares(lend="DontLend"))), width=1000)
+    said = [line for line in text.splitlines() if "DontLend" in line]
+    assert len(said) == 1
+    assert "sharing of bob LendAndBorrow → DontLend" in said[0]
+    assert "borrow limit" not in text
+
+
+def test_settings_of_the_table_and_what_follows_from_the_version_are_not_repeated_by_resource():
+    newer = shares(weight=70)
+    newer["environments"]["dev"]["eks"]["version"] = "1.34"
+    older = shares(weight=50)
+    older["environments"]["dev"]["eks"]["version"] = "1.33"
+    lines = [line.strip() for line in as_text(review_of(text_of(older), text_of(newer)), width=1000).splitlines()]
+    assert "update hyperpod.ComputeQuota ada" in lines
+    assert "update kubernetes.NamespacePatch ada, bob" in lines
+
+
+def test_of_a_stack_that_cannot_be_read_nothing_is_said_about_teams():
+    (row,) = summary_rows(review_of(text_of(of()), text_of(of({"region": 7}))))
+    assert row[2:4] == ("not known", "not known")
+
+
+def test_a_warning_that_stays_is_named_without_its_text():
+    half = shares(ada=2)
+    half["environments"]["dev"]["governance"]["allocations"].pop("bob")
+    text = as_text(review_of(text_of(half), text_of({**half, "tags": {"cost-center": "7"}})), width=1000)
+    assert re.search(r"warning CAP005 environments\.dev\.governance$", text, re.MULTILINE)

@@ -63,9 +63,11 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
 
 def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
     for group in tables.finding_groups(changes):
+        is_old = group.title == "Remaining"
         lines = [
-            f"{tables.location(finding)} {finding.severity} {tables.rule_and_path(finding)}: {finding.message}. "
-            f"{finding.fix}"
+            f"{tables.location(finding)} {finding.severity} {tables.rule_and_path(finding)}"
+            # Of a warning that was there before, `hpkit validate` says more.
+            + ("" if is_old and finding.severity == "warning" else f": {finding.message}. {finding.fix}")
             for finding in group.findings
         ]
         yield from _section(f"{group.title.lower()} findings", lines, width)

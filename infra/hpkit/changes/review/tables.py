@@ -1,5 +1,6 @@
 """Tables and lines that every readable format shows: headline, teams, capacity, cost, findings, as plain text."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -105,6 +106,13 @@ _LISTS_TEAMS = (
     ("ValidatingAdmissionPolicy", "spec.matchConstraints.namespaceSelector.matchExpressions"),
     ("ClusterRoleBinding", "subjects"),
 )
+# What the table of teams, their settings and risks, or the lines of the policy show of these types, by the place.
+_SAID_ELSEWHERE = re.compile(
+    r"ComputeQuota computeQuota(Target\.fairShareWeight|Config\.(preemptTeamTasks|resourceSharingConfig\..*))"
+    r"|ClusterSchedulerConfig schedulerConfig\..*"
+    # They follow the cluster's version.
+    r"|NamespacePatch metadata\.labels\.pod-security\.kubernetes\.io/[a-z]+-version"
+)
 WAIT_HEAD = ("team", "served", "waits p50", "waits p95", "preempted", "never run")
 
 
@@ -136,12 +144,13 @@ def _summary_row(stack: StackReview) -> Row:
         (len(stack.change.lost) if stack.change else 0, "resource"),
     )
     goes = ", ".join(plural(number, word) for number, word in counts if number) or "nothing"
+    teams = listing(concerned_teams(stack)) or "none"
     if stack.status == "unreadable":
-        goes = "not known"
+        goes = teams = "not known"
     elif stack.status == "removed":
         goes = "its description"
     money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
-    return (stack.stack, f"{stack.verdict} ({stack.status})", goes, listing(concerned_teams(stack)) or "none", *money)
+    return (stack.stack, f"{stack.verdict} ({stack.status})", goes, teams, *money)
 
 
 def nodes_lost(stack: StackReview) -> int:
@@ -235,27 +244,19 @@ def _only_side(present: Change[bool], cells: Row) -> Row:
 
 
 def setting_lines(team: TeamChange) -> Iterator[str]:
-    """Return a team's changes that the table doesn't show; members who lose access are among the losses."""
-    if team.present.before and team.present.after:
-        if team.strategy.changed:
-            yield f"{team.name}: strategy {_text(team.strategy)}"
-        if team.borrow_limit.changed:
-            before, after = (
-                _borrow_limit(value, strategy)
-                for value, strategy in (
-                    (team.borrow_limit.before, team.strategy.before),
-                    (team.borrow_limit.after, team.strategy.after),
-                )
-            )
-            yield f"{team.name}: borrowLimit {before} → {after}"
+    """Return a team's changes that the table doesn't show.
+
+    A new strategy, and what follows for the limit, is among the risks; members who lose access are among the losses.
+    """
+    if team.present.before and team.present.after and team.borrow_limit.changed and not team.strategy.changed:
+        before, after = map(_borrow_limit, (team.borrow_limit.before, team.borrow_limit.after))
+        yield f"{team.name}: borrowLimit {before} → {after}"
     for member in team.members_added:
         yield f"{team.name}: gains member {member}"
 
 
-def _borrow_limit(percent: int | None, strategy: str | None) -> str:
-    if percent is not None:
-        return f"{percent}%"
-    return "the default of 50%" if strategy == "LendAndBorrow" else "none, since it borrows nothing"
+def _borrow_limit(percent: int | None) -> str:
+    return "the default of 50%" if percent is None else f"{percent}%"
 
 
 def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:
@@ -382,9 +383,15 @@ def when_lost(stack: StackReview) -> str:
 
 
 def loss_lines(stack: StackReview) -> list[str]:
-    """Return one line for each team that loses something, with everything that it loses."""
+    """Return one line for each team that loses something, with everything that it loses.
+
+    A borrow limit that falls as what can be borrowed is no second loss.
+    """
     lost: dict[str, list[str]] = {}
+    borrowable = {replace(loss, what="borrow limit") for loss in stack.losses if loss.what == "borrowable"}
     for loss in stack.losses:
+        if loss in borrowable:
+            continue
         lost.setdefault(loss.team, []).append(_loss_text(loss))
     return [f"{team}: {'; '.join(texts)}" for team, texts in lost.items()]
 
@@ -458,7 +465,12 @@ def _owners(stack: StackReview) -> dict[tuple[str, str], str]:
 
 
 def _why(step: Step) -> str:
-    deciding = [cause for cause in step.causes if cause.replaces or step.action != "replace"]
+    last = step.type.rpartition(":")[2]
+    deciding = [
+        cause
+        for cause in step.causes
+        if cause.replaces or (step.action != "replace" and not _SAID_ELSEWHERE.fullmatch(f"{last} {cause.place}"))
+    ]
     why = [
         describe(cause)
         if not cause.because
