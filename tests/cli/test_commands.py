@@ -138,6 +138,13 @@ def test_the_findings_of_a_file_with_errors_are_written_and_an_error_of_the_comm
     assert not (tmp_path / "none.txt").exists()
 
 
+def test_help_of_a_group_has_the_whole_sentence_of_each_command():
+    for name, command in all_commands():
+        if isinstance(command, click.Group):
+            lines = command.get_help(click.Context(command)).splitlines()
+            assert [line for line in lines if line.endswith("...") and "[ARGS]" not in line] == [], name
+
+
 def test_no_help_prints_what_only_click_reads():
     for name, command in commands():
         assert "\\b" not in command.get_help(click.Context(command)), name

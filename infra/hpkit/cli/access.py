@@ -14,6 +14,7 @@ from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_stack, kubernetes_api, platform_options, rights
+from hpkit.cli.output import WholeLines
 from hpkit.cli.tables import columns
 from hpkit.errors import InputError
 from hpkit.text.printable import csv_cell
@@ -59,7 +60,7 @@ class AccessCheck(TypedDict):
     unknownPolicies: Annotated[list[str], "Its access policies whose permissions hpkit doesn't know."]
 
 
-@click.group("access", invoke_without_command=True, epilog=rights("cluster access"))
+@click.group("access", cls=WholeLines, invoke_without_command=True, epilog=rights("cluster access"))
 @platform_options
 @output_options("text", "json", "html", "csv", documents=("hpkit.cli.access:PrincipalList",))
 @click.pass_context

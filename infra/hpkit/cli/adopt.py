@@ -13,6 +13,7 @@ from hpkit.cli.adopt_common import import_file, read, stop_at, write
 from hpkit.cli.adopt_handover import handover
 from hpkit.cli.adopt_run import run, undo
 from hpkit.cli.formats import output_option
+from hpkit.cli.output import WholeLines
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.group("adopt", invoke_without_command=True)
+@click.group("adopt", cls=WholeLines, invoke_without_command=True)
 @click.option("--cluster", metavar="NAME", help="Name or ARN of the HyperPod cluster.")
 @click.option("--region", help="Region of the cluster. Default: the region of the ARN, or of the AWS SDK.")
 @click.option("--organization", metavar="NAME", help="Name of the organization. Default: the cluster's name.")

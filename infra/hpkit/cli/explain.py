@@ -11,6 +11,7 @@ from hpkit.cli.completion import complete_groups, complete_stacks, complete_team
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of
+from hpkit.cli.output import WholeLines
 from hpkit.config import Mark, Path, format_path
 from hpkit.errors import SelectionError
 from hpkit.explain import (
@@ -144,7 +145,7 @@ class Stack(TypedDict):
     values: list[_Value]
 
 
-class _Kinds(click.Group):
+class _Kinds(WholeLines):
     """Explains what to type before a name without a subcommand."""
 
     def resolve_command(

@@ -13,7 +13,7 @@ from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import folded
 from hpkit.cli.live_common import choose_stack, platform_options
-from hpkit.cli.output import confirm
+from hpkit.cli.output import WholeLines, confirm
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.plan.names import grafana_topic_arn
@@ -29,7 +29,7 @@ __all__ = ["command"]
 _NOBODYS = "000000000000"
 
 
-@click.group("grafana")
+@click.group("grafana", cls=WholeLines)
 def command() -> None:
     """Apply dashboards and alert rules to a stack's Grafana, or export them to files."""
 

@@ -17,6 +17,7 @@ from hpkit.cli.completion import complete_groups
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_file, choose_stack, kubernetes_api, observe, platform_options, rights
+from hpkit.cli.output import WholeLines
 from hpkit.cli.tables import columns
 from hpkit.errors import InputError, ToolError
 from hpkit.text.plural import plural
@@ -75,7 +76,7 @@ _IN_BATCHES = (
 )
 
 
-@click.group("node")
+@click.group("node", cls=WholeLines)
 def command() -> None:
     """List, replace, reboot, delete or update nodes."""
 

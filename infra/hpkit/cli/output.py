@@ -17,7 +17,19 @@ from hpkit.text.printable import printable_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["confirm", "output_to", "own", "printable_output"]
+__all__ = ["WholeLines", "confirm", "output_to", "own", "printable_output"]
+
+_LONGEST_LINE = 10_000
+
+
+class WholeLines(click.Group):
+    """A group whose help has the whole first sentence of each command, where click's own cuts it after a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, each with its sentence on as many lines as it takes."""
+        with formatter.section("Commands"):
+            found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+            formatter.write_dl([(name, each.get_short_help_str(_LONGEST_LINE)) for name, each in found if each])
 
 
 class _Printable:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hpkit.cli.output import confirm
+from hpkit.cli.output import WholeLines, confirm
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli.doctor import command as doctor
@@ -25,7 +25,7 @@ _FOLLOW_SECONDS = 0.3
 _OF_STACK = "stack"
 
 
-@click.group("local")
+@click.group("local", cls=WholeLines)
 def command() -> None:
     """Run a local cloud: an AWS endpoint, a Kubernetes that runs pods, and Kueue; loopback only, no root."""
 
