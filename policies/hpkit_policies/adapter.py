@@ -128,6 +128,7 @@ def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource
         urn=args.urn,
         props=plain(args.props),
         protect=args.opts.protect,
+        ignored=tuple(args.opts.ignore_changes),
         provider=plain(args.provider.props) if args.provider else {},
         **dependency_args,
     )

@@ -49,6 +49,8 @@ class UnknownInputError(Exception):
 class Resource:
     """A registered resource: its inputs for resource policies, its outputs for stack policies.
 
+    ignored: inputs whose changes the engine ignores, as the program states.
+
     property_dependencies: input → URNs that it depends on; the engine passes it to stack policies only. inputs: the
     registered inputs, if props has outputs.
     """
@@ -58,6 +60,7 @@ class Resource:
     urn: str
     props: Mapping[str, Any]
     protect: bool = False
+    ignored: tuple[str, ...] = ()
     provider: Mapping[str, Any] = field(default_factory=dict)
     dependencies: tuple[str, ...] = ()
     property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

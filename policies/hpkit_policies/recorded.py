@@ -50,6 +50,7 @@ def parse_recording(recording: "Iterable[RecordedResource]") -> list[Resource]:
             resource.urn,
             plain(resource.inputs),
             protect=resource.protect,
+            ignored=resource.ignore_changes,
             provider=providers.get(resource.provider, {}),
             dependencies=tuple(sorted(resource.after)),
             property_dependencies={name: tuple(sorted(urns)) for name, urns in resource.uses.items()},

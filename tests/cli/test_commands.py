@@ -139,7 +139,7 @@ def test_the_findings_of_a_file_with_errors_are_written_and_an_error_of_the_comm
 
 
 def test_help_of_a_group_has_the_whole_sentence_of_each_command():
-    for name, command in all_commands():
+    for name, command in commands():
         if isinstance(command, click.Group):
             lines = command.get_help(click.Context(command)).splitlines()
             assert [line for line in lines if line.endswith("...") and "[ARGS]" not in line] == [], name

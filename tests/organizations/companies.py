@@ -41,7 +41,6 @@ class _Row(_Changes):
     environments: dict[str, _Environment] = {}
     warnings: tuple[str, ...] = ()
     policy: dict[str, Any] = {}
-    violations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ class Company:
     text: str
     warnings: tuple[str, ...]
     policy: dict[str, Any] = field(hash=False)
-    violations: tuple[str, ...]
 
     @cached_property
     def organization(self) -> Organization:
@@ -88,7 +86,7 @@ def _company(name: str, row: _Row, bases: Layout, table: Layout) -> Company:
         block = _replaced("\n".join(lines) + "\n", copied.replace)
         block = _changed(block, copied, table, [name, "environments", environment])
         text += f"  {environment}:\n" + "".join(f"{INDENT}{line}\n" for line in block.splitlines())
-    return Company(name, text, row.warnings, row.policy, row.violations)
+    return Company(name, text, row.warnings, row.policy)
 
 
 def _changed(text: str, changes: _Changes, table: Layout, where: list[str]) -> str:

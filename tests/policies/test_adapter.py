@@ -70,7 +70,7 @@ def test_a_violation_ends_with_how_to_fix_it():
     said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
     fix = (
         "Add it. To have it added automatically, set its value in the parameter values, and the level to remediate. "
-        "If the environment has `manageTags: false`, disable this policy. Exceptions: `keys`, `values`, "
+        "Exceptions: `keys`, `values`, "
         "`waivers` of mandatory-tags in stacks/<organization>.policy.json."
     )
     assert said == [f"it has no tag team. {fix}"]

@@ -35,6 +35,7 @@ def statements():
             "allowReplace": st.lists(st.sampled_from(WORDS), unique=True),
             "allowDelete": st.sampled_from([{"teams": ["gone"]}, {"addons": ["keda"]}, {"instanceGroups": ["gone"]}]),
             "deployers": st.just([f"{ROLE}deployer"]),
+            "manageTags": st.just(False),
             "observability": st.just({"cloudwatch": True}),
         },
     )

@@ -63,7 +63,7 @@ def _tagged(resource: Resource, settings: Settings) -> Results:
         yield Violation(
             f"{resource.name} has no tag {listing(missing)}",
             "Add it. To have it added automatically, set its value in the parameter values, and the level to "
-            "remediate. If the environment has `manageTags: false`, disable this policy.",
+            "remediate.",
             property_path="tags",
         )
 
@@ -80,6 +80,9 @@ def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
 
 
 def _missing(resource: Resource, keys: Any) -> list[str]:
+    # With `manageTags: false`, a resource keeps the tags that it has.
+    if "tags" in resource.ignored:
+        return []
     tags = resource.get_or_unknown("tags", [])
     # Only keys count here; values can come from elsewhere.
     own = [tag.get("key") if isinstance(tag, Mapping) else tag for tag in tags] if isinstance(tags, list) else tags
@@ -99,7 +102,7 @@ def _inherited(resource: Resource) -> Mapping[str, Any]:
 POLICIES = (
     Policy(
         name="mandatory-tags",
-        description="Resources have the tags that the organization requires.",
+        description="Resources have the tags that the organization requires, except where the program ignores tags.",
         types=(*_LISTED, *_MAPPED),
         validate=_tagged,
         remediate=_tag,
