@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
     from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
+    from hpkit_local.supervisor.existing import create_existing
     from hpkit_local.supervisor.instance import Instance
     from hpkit_local.supervisor.instances import Overview, instances, overviews, the_only
     from hpkit_local.supervisor.lock import exclusive
@@ -34,6 +35,7 @@ __all__ = [
     "Usage",
     "Work",
     "control",
+    "create_existing",
     "exclusive",
     "get_all",
     "instances",
@@ -60,6 +62,7 @@ _SOURCES = {
     "Stack": "hpkit_local.supervisor.pulumi_stack:Stack",
     "Usage": "hpkit_local.supervisor.usage:Usage",
     "control": "hpkit_local.supervisor.control",
+    "create_existing": "hpkit_local.supervisor.existing:create_existing",
     "exclusive": "hpkit_local.supervisor.lock:exclusive",
     "get_all": "hpkit_local.toolchain:get_all",
     "instances": "hpkit_local.supervisor.instances:instances",

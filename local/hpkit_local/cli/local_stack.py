@@ -16,6 +16,7 @@ from hpkit.cli.completion import STACK_VARIABLE, stack_option
 from hpkit.cli.inputs import plans_of
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
+from hpkit.plan.existing import created_groups, given_roles
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, require_environment, stack_names
 from hpkit.text.plural import plural
@@ -23,6 +24,7 @@ from hpkit_local.cli.local_common import root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_progress import Progress
 
 if TYPE_CHECKING:
+    from hpkit.plan.model import Plan
     from hpkit.program.teardown import Teardown
     from hpkit_local.cloud import Instance, Stack
 
@@ -69,13 +71,15 @@ def _only_stack(root: Path) -> str:
     return stacks[0]
 
 
-def _caller(stack: str, root: Path) -> tuple[str, str | None]:
-    """Return a stack's account, or a default one, and its first deployer; exit 1 with findings of a malformed file.
-
-    Raises SelectionError when no file describes the stack.
-    """
+def _plan(stack: str, root: Path) -> Plan:
+    """Return a stack's plan; exit 1 with findings of a malformed file, SelectionError when no file describes it."""
     loaded = load_stack(stack, root=root)
     (plan,) = loaded.plans.values() or plans_of([loaded])
+    return plan
+
+
+def _caller(plan: Plan) -> tuple[str, str | None]:
+    """Return a stack's account, or a default one, and its first deployer."""
     account = plan.spec.account or PLACEHOLDER_ACCOUNT
     return account, next((role for role in plan.spec.deployers if principal_of(role)[0] == account), None)
 
@@ -88,28 +92,40 @@ def _ready(
     root: Path,
     *,
     wait: bool,
-    caller: tuple[str, str | None] | None = None,
+    plan: Plan | None = None,
     plugins: str = "",
 ) -> Iterator[Stack]:
     """Install the tools, start the instance if necessary, and yield exclusive use of the stack on it.
 
-    caller: AWS account and role that the instance must have, None for its current ones. plugins: value of `--plugins`,
-    "" for the current ones.
+    plan: whose account and deployer the instance gets, and whose existing resources are created first; None for the
+    instance as it is. plugins: value of `--plugins`, "" for the current ones.
     """
-    from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all
+    from hpkit_local.cloud import TOOLS, Stack, control, create_existing, exclusive, get_all
 
     require_environment(root)
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
     with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
         if verb == "up":
             _refuse_second(stack, instance, root)
-        if caller is not None:
-            control.take_caller(instance, stack, *caller, say=to_stderr)
+        if plan is not None:
+            control.take_caller(instance, stack, *_caller(plan), say=to_stderr)
         if plugins:
             control.take_plugins(instance, stack, plugins, say=to_stderr)
         starting = control.begin(instance) if control.running(instance) is None else None
+        if plan is not None and _names_existing(plan):
+            control.start(instance, say=lambda _: None)
+            if created := create_existing(plan, control.environment(instance)):
+                to_stderr(f"existing resources that the file names: {', '.join(created)}")
         # Pulumi starts while the services start: it calls the first one seconds later, and then waits for it.
         yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
+
+
+def _names_existing(plan: Plan) -> bool:
+    """Return whether the stack uses something that it doesn't create."""
+    storage, groups = plan.spec.storage, created_groups(plan)
+    scripts = any(each.spec.has_lifecycle and not each.spec.runs_kits_script for each in groups)
+    bucket = storage is not None and storage.existing is not None
+    return plan.spec.network.existing is not None or bucket or scripts or bool(given_roles(plan))
 
 
 def _command(verb: str, stack: str, instance: Instance) -> str:
@@ -187,9 +203,9 @@ def _up(
     stack, instance, folder = _place(stack, name, root)
     _refuse_second(stack, instance, folder)
     _refuse_unfinished(stack, instance)
-    caller = _caller(stack, folder)
+    plan = _plan(stack, folder)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    with _ready("up", stack, instance, folder, wait=wait, caller=caller, plugins=plugins) as ready:
+    with _ready("up", stack, instance, folder, wait=wait, plan=plan, plugins=plugins) as ready:
         code = _run(ready, "up", stack, extra, verbose=verbose)
         if code == 0:
             # Services that the stack doesn't use can still be starting.
@@ -215,7 +231,7 @@ def _looking(verb: str, help_text: str) -> click.Command:
         stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
     ) -> None:
         stack, instance, here = _place(stack, name, root)
-        with _ready(verb, stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
+        with _ready(verb, stack, instance, here, wait=wait, plan=_plan(stack, here)) as ready:
             sys.exit(_run(ready, verb, stack, extra, verbose=verbose))
 
     return command

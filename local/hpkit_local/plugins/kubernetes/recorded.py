@@ -9,7 +9,7 @@ from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
-__all__ = ["RECORDED", "RecordedReleases"]
+__all__ = ["RECORDED", "RecordedReleases", "path_of_release"]
 
 RECORDED: Final = "recorded"
 _MANAGER: Final = "pulumi-kubernetes"
@@ -36,12 +36,12 @@ class RecordedReleases:
             "data": {"release": base64.b64encode(json.dumps(outputs).encode()).decode()},
         }
         document["metadata"]["labels"] = {"owner": "hpkit", "name": name}
-        self._apply(task, _path(namespace, name), document)
+        self._apply(task, path_of_release(namespace, name), document)
         return outputs
 
     def read(self, task: Task, namespace: str, name: str) -> Props | None:
         """Return the outputs as written down; None when nothing is."""
-        secret = self.cluster.api.find(task, _path(namespace, name))
+        secret = self.cluster.api.find(task, path_of_release(namespace, name))
         if secret is None or secret.get("type") != _TYPE:
             return None
         outputs: Props = json.loads(base64.b64decode(secret["data"]["release"]))
@@ -60,5 +60,6 @@ def _document(namespace: str, name: str) -> Props:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 
 
-def _path(namespace: str, name: str) -> str:
+def path_of_release(namespace: str, name: str) -> str:
+    """Return the API path of the Secret that a release is written down in."""
     return f"/api/v1/namespaces/{namespace}/secrets/hpkit.release.v1.{name}"

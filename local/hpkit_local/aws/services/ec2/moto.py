@@ -4,21 +4,25 @@
   zones by the start of their names). `endpoint_gaps` contains the zones where a service has no endpoint.
 - ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint can't be deleted), network
   interfaces of added and removed subnets, private DNS.
+- CreateVpc, CreateSubnet and CreateSecurityGroup: the ID in the tag `_custom_id_`, as for moto's other services.
 - DeleteSubnet, DeleteVpc and DeleteSecurityGroup fail while a VPC endpoint, or for the VPC a security group, remains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 from typing import Any, Final
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, InvalidServiceName
+from moto.ec2.models import security_groups, subnets, vpcs
 from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_private_ip
+from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 from hpkit.catalog import vpc_endpoints
 
@@ -133,6 +137,28 @@ def _unused(backend: Any, name: str | None = None, group_id: str | None = None) 
     return _delete_security_group(backend, name, group_id)
 
 
+def _take_ids(owner: type, create_name: str, module: ModuleType, draw_name: str) -> None:
+    """Have a method that creates a resource give it the id that its tags name, which isn't a tag then."""
+    create: Callable[..., Any] = getattr(owner, create_name)
+    draw: Callable[[], str] = getattr(module, draw_name)
+    given: list[str] = []
+
+    def create_with_id(backend: Any, *args: Any, tags: Any = None, **settings: Any) -> Any:
+        # A list of pairs, a map, or a map for each type of resource, as each of moto's methods has it.
+        pairs = {each["Key"]: each["Value"] for each in tags} if isinstance(tags, list) else dict(tags or {})
+        own = next((each for each in pairs.values() if isinstance(each, dict)), pairs)
+        if TAG_KEY_CUSTOM_ID in own:
+            given.append(own.pop(TAG_KEY_CUSTOM_ID))
+            tags = [{"Key": key, "Value": own[key]} for key in own] if isinstance(tags, list) else pairs
+        return create(backend, *args, tags=tags, **settings)
+
+    setattr(owner, create_name, create_with_id)
+    setattr(module, draw_name, lambda: given.pop() if given else draw())
+
+
+_take_ids(VPCBackend, "create_vpc", vpcs, "random_vpc_id")
+_take_ids(SubnetBackend, "create_subnet", subnets, "random_subnet_id")
+_take_ids(SecurityGroupBackend, "create_security_group", security_groups, "random_security_group_id")
 _METHODS: tuple[tuple[type, str, Any], ...] = (
     (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
     (VPCs, "modify_vpc_endpoint", _with_private_dns),

@@ -1,0 +1,199 @@
+"""Creates what an organization file names and its stack doesn't create, so that the file runs as it is.
+
+That is the VPC with subnets and security groups, the EKS cluster, the roles, and the buckets of lifecycle scripts, with
+the IDs and names of the file. What the local cloud already has stays as it is.
+
+Does not: create the HyperPod cluster of a stack that governs an existing one, or install the dependencies chart of an
+existing EKS cluster. It is recorded as installed, as a chart is that can't be downloaded.
+"""
+
+import ipaddress
+import json
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlparse
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hpkit.config.network import ExistingNetwork
+from hpkit.errors import ToolError
+from hpkit.plan.existing import created_groups, given_roles
+from hpkit.plan.model import Plan
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.plugins.kubernetes.recorded import path_of_release
+
+__all__ = ["create_existing"]
+
+_RANGE: Final = ipaddress.IPv4Network("10.0.0.0/16")
+# 32 subnets of 2,043 addresses each.
+_SUBNET_PREFIX: Final = 21
+_EKS_ZONES: Final = 2
+_EVERYTHING: Final = [{"IpProtocol": "-1"}]
+_TRUSTED: Final = ("sagemaker.amazonaws.com", "hyperpod.sagemaker.amazonaws.com", "pods.eks.amazonaws.com")
+# At most what EKS itself takes, where the local cloud takes as long.
+_EKS_SECONDS: Final = 900
+
+
+def create_existing(plan: Plan, environment: Mapping[str, str]) -> list[str]:
+    """Create what is missing, and return it as people read it; ToolError when the local cloud refuses it.
+
+    environment: the variables that point AWS clients at a running instance.
+    """
+    try:
+        return list(_Existing(plan, environment).create())
+    except (BotoCoreError, ClientError, OSError) as error:
+        raise ToolError(f"what {plan.stack} uses can't be created on the local cloud: {error}") from None
+
+
+class _Existing:
+    def __init__(self, plan: Plan, environment: Mapping[str, str]) -> None:
+        self._plan, self._environment = plan, environment
+
+    def create(self) -> Iterator[str]:
+        network, eks = self._plan.spec.network.existing, self._plan.spec.eks.existing
+        if network is not None:
+            yield from self._network(network)
+        for arn in given_roles(self._plan):
+            path, _, name = arn.partition(":role/")[2].rpartition("/")
+            yield from self._role(name, f"/{path}/" if path else "/", *_TRUSTED)
+        yield from self._buckets()
+        if network is not None and eks is not None:
+            yield from self._eks(eks.name, network.vpc_id)
+            if self._plan.spec.cluster.dependencies.installed:
+                yield from self._chart()
+
+    def _client(self, service: str) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self._environment["AWS_ENDPOINT_URL"],
+            region_name=self._plan.spec.region,
+            aws_access_key_id=self._environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self._environment["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def _network(self, network: ExistingNetwork) -> Iterator[str]:
+        ec2, vpc = self._client("ec2"), network.vpc_id
+        of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+        if vpc not in {each["VpcId"] for each in ec2.describe_vpcs()["Vpcs"]}:
+            ec2.create_vpc(CidrBlock=str(_RANGE), TagSpecifications=_with_id("vpc", vpc))
+            yield vpc
+        subnets = ec2.describe_subnets(Filters=of_vpc)["Subnets"]
+        used = {each["CidrBlock"] for each in subnets}
+        free = (each for each in _RANGE.subnets(new_prefix=_SUBNET_PREFIX) if str(each) not in used)
+        zones = cycle(each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
+        existing = {each["SubnetId"] for each in subnets}
+        for subnet, zone in self._subnets(network).items():
+            if subnet not in existing:
+                key = "AvailabilityZoneId" if "-az" in zone else "AvailabilityZone"
+                ec2.create_subnet(
+                    VpcId=vpc,
+                    CidrBlock=str(next(free)),
+                    TagSpecifications=_with_id("subnet", subnet),
+                    **{key: zone or next(zones)},
+                )
+                yield subnet
+        groups = {each["GroupId"] for each in ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"]}
+        for group in dict.fromkeys(self._security_groups(network)):
+            if group not in groups:
+                ec2.create_security_group(
+                    GroupName=f"existing-{group}",
+                    Description=group,
+                    VpcId=vpc,
+                    TagSpecifications=_with_id("security-group", group),
+                )
+                own = [{**each, "UserIdGroupPairs": [{"GroupId": group}]} for each in _EVERYTHING]
+                ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=own)
+                yield group
+
+    def _subnets(self, network: ExistingNetwork) -> dict[str, str]:
+        """Return all subnets, each with its zone where the file names it."""
+        zones = {subnet: zone for zone, subnet in network.subnets.items()}
+        overrides = [each.spec.override_vpc_config for each in self._plan.own_groups]
+        named = [subnet for each in overrides if each is not None for subnet in each.subnets]
+        return {subnet: zones.get(subnet, "") for subnet in (*zones, *network.control_plane_subnets, *named)}
+
+    def _security_groups(self, network: ExistingNetwork) -> Iterator[str]:
+        yield from network.security_group_ids
+        for group in self._plan.own_groups:
+            yield from group.spec.override_vpc_config.security_group_ids if group.spec.override_vpc_config else ()
+
+    def _role(self, name: str, path: str, *trusted: str) -> Iterator[str]:
+        iam = self._client("iam")
+        if name in {each["RoleName"] for page in iam.get_paginator("list_roles").paginate() for each in page["Roles"]}:
+            return
+        actions = ["sts:AssumeRole", "sts:TagSession"]
+        statement = {"Effect": "Allow", "Principal": {"Service": list(trusted)}, "Action": actions}
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+        iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=trust)
+        iam.put_role_policy(
+            RoleName=name,
+            PolicyName="local",
+            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [everything]}),
+        )
+        yield f"role {name}"
+
+    def _buckets(self) -> Iterator[str]:
+        s3, storage = self._client("s3"), self._plan.spec.storage
+        scripts = [each.spec.lifecycle_script for each in created_groups(self._plan) if each.spec.has_lifecycle]
+        uris = [urlparse(each) for each in scripts if each is not None]
+        names = [storage.existing.bucket] if storage is not None and storage.existing is not None else []
+        existing = {each["Name"] for each in s3.list_buckets()["Buckets"]}
+        for name in dict.fromkeys((*names, *(uri.netloc for uri in uris))):
+            if name in existing:
+                continue
+            where = {"CreateBucketConfiguration": {"LocationConstraint": self._plan.spec.region}}
+            s3.create_bucket(Bucket=name, **(where if self._plan.spec.region != "us-east-1" else {}))
+            yield f"bucket {name}"
+            for uri in uris:
+                if uri.netloc == name:
+                    s3.put_object(Bucket=name, Key=uri.path.lstrip("/"), Body=b"#!/bin/sh\n")
+
+    def _eks(self, name: str, vpc: str) -> Iterator[str]:
+        eks, spec = self._client("eks"), self._plan.spec.eks
+        if name in eks.list_clusters()["clusters"]:
+            return
+        role = f"{name}-control-plane"
+        list(self._role(role, "/", "eks.amazonaws.com"))
+        eks.create_cluster(
+            name=name,
+            version=spec.version,
+            roleArn=self._client("iam").get_role(RoleName=role)["Role"]["Arn"],
+            resourcesVpcConfig={"subnetIds": self._in_two_zones(vpc)},
+            accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"},
+            upgradePolicy={"supportType": spec.support_type},
+        )
+        eks.get_waiter("cluster_active").wait(name=name, WaiterConfig={"Delay": 1, "MaxAttempts": _EKS_SECONDS})
+        yield f"EKS cluster {name}"
+
+    def _chart(self) -> Iterator[str]:
+        api = Api.of_kubeconfig(Path(self._environment["KUBECONFIG"]))
+        path = path_of_release("kube-system", "hyperpod-dependencies")
+        folder, _, name = path.rpartition("/")
+        try:
+            if api.find(path) is None:
+                api.create(folder, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
+                yield "the dependencies chart"
+        finally:
+            api.close()
+
+    def _in_two_zones(self, vpc: str) -> list[str]:
+        """Return a subnet in each of two zones, as EKS requires; one more is created where all are in one zone."""
+        ec2 = self._client("ec2")
+        subnets = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"]
+        by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in subnets}
+        if len(by_zone) < _EKS_ZONES:
+            zones = (each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
+            zone = next(each for each in zones if each not in by_zone)
+            last = list(_RANGE.subnets(new_prefix=_SUBNET_PREFIX))[-1]
+            made = ec2.create_subnet(VpcId=vpc, CidrBlock=str(last), AvailabilityZone=zone)
+            by_zone[zone] = made["Subnet"]["SubnetId"]
+        return list(by_zone.values())[:_EKS_ZONES]
+
+
+def _with_id(resource_type: str, id_: str) -> list[dict[str, Any]]:
+    """Return the tag by which the endpoint gives a new resource an ID of its own."""
+    return [{"ResourceType": resource_type, "Tags": [{"Key": "_custom_id_", "Value": id_}]}]
