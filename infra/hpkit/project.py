@@ -19,7 +19,7 @@ from hpkit.checks.finding import Severity
 from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
 from hpkit.config.base import is_name
 from hpkit.config.chart import chart_problems
-from hpkit.config.compose import composed
+from hpkit.config.compose import composed, default_name
 from hpkit.config.document import Mark, Problem, format_path
 from hpkit.config.document import Path as DocumentPath
 from hpkit.config.folder import DiskFolder
@@ -407,8 +407,10 @@ def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
     """
     users: dict[Finding, list[str]] = {}
     for file in loaded:
+        untaken = tuple(default_name(format_path(path, file.document.data)) for path in file.document.untaken)
         for finding in file.listed_findings:
-            is_shared = bool(finding.path) and finding.file == file.document.defaults
+            is_used = bool(finding.path) and not finding.path.startswith(untaken)
+            is_shared = is_used and finding.file == file.document.defaults
             users.setdefault(finding, []).extend([_use(file, finding)] if is_shared else [])
     return [
         replace(finding, message=f"{finding.message}; used by {listing(files)}") if files else finding

@@ -192,6 +192,10 @@ def test_a_default_of_several_organizations_is_listed_once_and_names_them(projec
     said = " ".join(validate(cwd=project).stdout.split())
     line = lines.index("  dev:") + 1
     assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in said
+    # Each environment states its region, so none uses this one.
+    (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {region: 7}\n")
+    said = " ".join(validate(cwd=project).stdout.split())
+    assert "error CFG002 environmentDefaults.region region is `7`; it must be text. Expected" in said
 
 
 @pytest.mark.parametrize("key", ["defaults", "include"])
