@@ -92,7 +92,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave nightly tests to the night; put the files first that drive an engine or a cluster.
 
     Side by side, the long ones must not be begun last. Those that share a cloud, or a platform on it, come in a row.
+    The platform is an engine's work on a cluster, and takes its time.
     """
+    for item in items:
+        if item.get_closest_marker("platform"):
+            item.add_marker("engine")
+            item.add_marker("cluster")
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(1800))
     if not NIGHTLY:
         items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
     first = ("platform", "clouds", "engine", "cluster")

@@ -12,7 +12,7 @@ from tests.running import eventually, tools_or_skip
 from tests.security.accounting import settled_excess
 from tests.security.members import member, refused
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -11,10 +11,7 @@ import pytest
 
 from tests.running import HANGS, eventually
 
-pytestmark = [
-    *(pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.nightly),
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 BIN = Path(__file__).parents[2] / ".venv-hyperpod-cli" / "bin"
 NAMESPACE = "hyperpod-ns-john"

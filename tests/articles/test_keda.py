@@ -15,13 +15,7 @@ from hpkit_local.toolchain.table import tool_named
 from tests.running import eventually, tools_or_skip
 from tests.security.members import member, refused
 
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.engine,
-    pytest.mark.cluster,
-    pytest.mark.platform,
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -7,7 +7,7 @@ import yaml
 
 from tests.security.members import member, refused
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CORE = "/api/v1/namespaces/hyperpod-ns-smith"

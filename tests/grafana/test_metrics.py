@@ -88,8 +88,6 @@ def exported(live, token):
     return found
 
 
-@pytest.mark.engine
-@pytest.mark.cluster
 @pytest.mark.platform
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")

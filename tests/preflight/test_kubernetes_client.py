@@ -11,7 +11,7 @@ from hpkit.clients.kubernetes import find_inside
 from hpkit_local.kubernetes.pki import authority
 from tests.local.controllers.conftest import Aws
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

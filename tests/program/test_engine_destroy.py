@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.engine,
-    pytest.mark.cluster,
-    pytest.mark.platform(taken_away=2),
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.platform(taken_away=2), pytest.mark.nightly]
 
 
 def destroy(up, repository, *arguments, answer=""):

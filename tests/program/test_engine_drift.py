@@ -15,7 +15,7 @@ from hpkit.project import load
 from tests.program.cloud import RBAC, ROOT
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 EKS = "arn:aws:eks:us-west-2:123456789012:cluster/handson-dev"

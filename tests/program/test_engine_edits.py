@@ -15,7 +15,7 @@ from tests.cli.invoke import hpkit
 from tests.program.cloud import KUEUE, RBAC, ROOT
 from tests.program.recorder import recorded_from
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 MARIA = "arn:aws:iam::123456789012:role/maria-scientists"
 RIGHTS = "hpkit-data-scientist"

@@ -2,12 +2,7 @@
 
 import pytest
 
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.cluster,
-    pytest.mark.platform,
-    pytest.mark.timeout(1800),
-]
+pytestmark = pytest.mark.platform
 
 NODES = "gpu 4 × ml.g5.12xlarge"
 PROTECTED = "marked for protection"

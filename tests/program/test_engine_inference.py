@@ -4,10 +4,7 @@ import json
 
 import pytest
 
-pytestmark = [
-    *(pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.nightly),
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 OPERATOR = "amazon-sagemaker-hyperpod-inference"
 NEEDED = ("aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "cert-manager", "metrics-server")

@@ -18,7 +18,7 @@ from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 RUNS = int(os.environ.get("HPKIT_KILLS", "1"))
 SEED = os.environ.get("HPKIT_SEED") or str(random.SystemRandom().randrange(10**6))

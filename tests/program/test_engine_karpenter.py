@@ -7,13 +7,7 @@ import pytest
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS
 from tests.running import eventually
 
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.engine,
-    pytest.mark.cluster,
-    pytest.mark.platform,
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 ENABLED = {
     "Autoscaling:autoscaling": "create",

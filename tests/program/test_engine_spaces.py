@@ -6,10 +6,7 @@ from tests.builders import RANKED
 from tests.running import eventually
 from tests.security.members import member, refused
 
-pytestmark = [
-    *(pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.nightly),
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 ADDONS = ("amazon-sagemaker-spaces", "aws-ebs-csi-driver", "cert-manager")
 SPACES = "/apis/workspace.jupyter.org/v1alpha1/namespaces/hyperpod-ns-{}/workspaces"

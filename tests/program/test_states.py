@@ -9,7 +9,7 @@ from hpkit.program.recording import record
 from hpkit.project import load_stack
 from tests.program.states import differences
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 
 def test_the_engine_keeps_what_a_recording_says(up):

@@ -9,7 +9,7 @@ from tests.running import eventually
 from tests.security.accounting import ALLOWED_SECONDS, pause, settled_excess, taken
 from tests.security.members import ATTACK, container, delete, job, pod
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.platform, pytest.mark.timeout(7200)]
 
 KUEUE = "kueue.x-k8s.io"
 # What there is to begin with, and most actions are on: a small job of john's, which runs.

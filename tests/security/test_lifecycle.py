@@ -11,7 +11,7 @@ from tests.security.accounting import counted, settled_excess, taken
 from tests.security.kinds import KINDS, RAY_EVASIONS, ray, service
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 GPU = "nvidia.com/gpu"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

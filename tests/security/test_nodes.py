@@ -5,7 +5,7 @@ import pytest
 from tests.running import eventually
 from tests.security.members import CORE, JOBS, container, job, pod, refused
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 HOST = [{"name": "host", "hostPath": {"path": "/"}}]
 ROOT = {

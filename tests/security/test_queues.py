@@ -9,7 +9,7 @@ from hpkit.project import load_stack
 from tests.running import eventually
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, job, pod, refused, tried
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"

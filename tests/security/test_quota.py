@@ -19,7 +19,7 @@ from tests.running import eventually, making
 from tests.security.kinds import BAD_PODS, KINDS, KUBEFLOW, group, service, workload
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused, tried
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"

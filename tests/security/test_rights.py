@@ -5,7 +5,7 @@ import pytest
 from hpkit.program.components.rbac import viewer_rules
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, impersonating, job, pod, refused
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.platform
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 

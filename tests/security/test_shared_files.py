@@ -12,13 +12,7 @@ from tests.program.recorder import recorded_from
 from tests.running import eventually, making
 from tests.security.members import CORE, JOBS, container, job, pod, refused, tried
 
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.engine,
-    pytest.mark.cluster,
-    pytest.mark.platform,
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 VOLUMES = "/api/v1/persistentvolumes"
 CLAIMS = f"{CORE}/persistentvolumeclaims"

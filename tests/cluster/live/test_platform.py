@@ -16,12 +16,7 @@ from tests.program.cloud import ROOT, Live
 from tests.running import eventually
 
 # Nodes go: others come first.
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.cluster,
-    pytest.mark.platform(taken_away=1),
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.platform(taken_away=1), pytest.mark.timeout(900)]
 
 SMITHS = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
 JOHNS = "/apis/batch/v1/namespaces/hyperpod-ns-john/jobs"
