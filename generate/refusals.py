@@ -1,4 +1,8 @@
-"""The page of what the local AWS endpoint refuses: each refusal in its code, with its source and the test of it."""
+"""The page of what the local AWS endpoint refuses, with how well each refusal is known.
+
+A comment on the line above a refusal, else above its function, names the source:
+`# Source: <URL>` for what AWS documents, `# Inferred from: <URL>` for what follows from it, or from similar operations.
+"""
 
 import ast
 import re
@@ -12,25 +16,11 @@ import yaml
 from hpkit.errors import ToolError
 from hpkit.project import project_root
 
-__all__ = [
-    "CERTAINTIES",
-    "DATA",
-    "FOLDER",
-    "PAGE",
-    "Proof",
-    "Refusal",
-    "depended_rules",
-    "proofs",
-    "refusals",
-    "refusals_page",
-]
+__all__ = ["FOLDER", "PAGE", "Refusal", "depended_rules", "refusals", "refusals_page"]
 
 FOLDER: Final = "local/hpkit_local/aws"
-DATA: Final = "tests/local/aws/refusals.yaml"
 RULES_DATA: Final = "tests/aws_rules.yaml"
 PAGE: Final = "docs/reference/aws-refusals.md"
-# How well a refusal is known; nothing here was tried on AWS.
-CERTAINTIES: Final = ("documented", "inferred")
 # What is raised there and isn't an answer of AWS: mistakes in starting the endpoint, errors of its controllers and its
 # own checks, and operations that it doesn't implement.
 _NOT_OF_AWS: Final = frozenset({"EndpointError", "RequeueAfter", "WrongTypeError", "ControllerError", "unsupported"})
@@ -40,76 +30,48 @@ _FAULTS: Final = frozenset({"_inject", "_guarded", "_check_answer"})
 _HELPERS: Final = {"refuse": "ValidationException", "_refuse": "ValidationException", "busy": "ConflictException"}
 _BY_CALLER: Final = "that of the operation"
 _CODE: Final = re.compile(r"[A-Z][A-Za-z.]+")
+_SOURCE: Final = re.compile(r" *# (Source|Inferred from): (https://\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One place that refuses: file and function, the code where it stands there, and the message with `…` for values.
-
-    line and end are those of the statement.
-    """
+    """One statement that refuses: its file and first line, the code where it stands there, and how well it is known."""
 
     file: str
-    function: str
-    code: str
-    message: str
     line: int
-    end: int
-
-    @property
-    def key(self) -> str:
-        """What names it in the data: stays when lines move."""
-        return f"{self.file}:{self.function}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """The source of a refusal, how certain it is, and the test that fails without it (or why no test exists)."""
-
-    source: str
-    certainty: str
-    test: str
-    untested: str
+    code: str
+    documented: bool
 
 
 def refusals() -> list[Refusal]:
-    """Return every refusal of the local AWS endpoint, in the order of its code."""
+    """Return every refusal of the local AWS endpoint, in the order of its code.
+
+    Raises ToolError for one without a source.
+    """
     root = project_root() / FOLDER
     files = [file for file in sorted(root.rglob("*.py")) if "resources" not in str(file.relative_to(root))]
     return [refusal for file in files for refusal in _of_file(file, str(file.relative_to(root)))]
 
 
-def proofs() -> dict[str, Proof]:
-    """Return the recorded facts of each refusal, by its key.
-
-    Raises ToolError for duplicates.
-    """
-    entries: list[dict[str, Any]] = yaml.safe_load((project_root() / DATA).read_text(encoding="utf-8"))
-    proofs_by_key: dict[str, Proof] = {}
-    for group in entries:
-        for message, entry in group["refusals"].items():
-            key = f"{group['at']}: {message}"
-            if key in proofs_by_key:
-                raise ToolError(f"{DATA} has {key!r} twice: remove one")
-            fields = {"test": entry} if isinstance(entry, str) else entry
-            proofs_by_key[key] = Proof(
-                fields.get("source", group["source"]),
-                fields.get("known", group["known"]),
-                fields.get("test", ""),
-                fields.get("untested", ""),
-            )
-    return proofs_by_key
-
-
 def _of_file(path: Path, name: str) -> Iterator[Refusal]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    constants = _strings(tree.body)
+    text = path.read_text(encoding="utf-8")
+    tree, lines = ast.parse(text), text.splitlines()
+    constants = _strings(tree)
     for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and function.name not in _FAULTS:
-            for node in _own_nodes(function):
-                if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                    known = {**constants, **_strings(function.body, before=node.lineno)}
-                    yield from _of_call(node, node.exc, known, (name, function.name))
+        if not isinstance(function, ast.FunctionDef) or function.name in _FAULTS:
+            continue
+        begin = min([function.lineno, *(each.lineno for each in function.decorator_list)])
+        for node in _own_nodes(function):
+            if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
+                continue
+            if ast.unparse(node.exc.func) in _NOT_OF_AWS:
+                continue
+            source = _SOURCE.match(lines[node.lineno - 2]) or _SOURCE.match(lines[begin - 2])
+            if source is None:
+                raise ToolError(
+                    f"{FOLDER}/{name}:{node.lineno} has no source: add `# Source: <URL>` above it or its function"
+                )
+            yield Refusal(name, node.lineno, _code(node.exc, constants), source[1] == "Source")
 
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
@@ -122,40 +84,22 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
             waiting = [*ast.iter_child_nodes(node), *waiting]
 
 
-def _of_call(node: ast.Raise, call: ast.Call, constants: dict[str, str], place: tuple[str, str]) -> Iterator[Refusal]:
+def _code(call: ast.Call, constants: dict[str, str]) -> str:
     name = ast.unparse(call.func)
-    if name in _NOT_OF_AWS:
-        return
-    texts = [text for argument in call.args if (text := _text(argument, constants))]
-    codes = [text for text in texts if _CODE.fullmatch(text)]
-    messages = [text for text in texts if not _CODE.fullmatch(text)]
+    texts = [constants.get(ast.unparse(argument), _constant(argument)) for argument in call.args]
     made = _BY_CALLER if name == "ServiceError" else name.removesuffix("Error")
-    code = codes[0] if codes else _HELPERS.get(name, made)
-    yield Refusal(*place, code, messages[0] if messages else name, node.lineno, node.end_lineno or node.lineno)
+    return next((text for text in texts if _CODE.fullmatch(text)), _HELPERS.get(name, made))
 
 
-def _strings(body: list[ast.stmt], before: int | None = None) -> dict[str, str]:
-    """Return names that statements assign a text to; before a given line, the last one counts."""
-    assigned: dict[int, tuple[str, str]] = {}
-    for node in (each for statement in body for each in ast.walk(statement)):
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            text = _text(node.value, {})
-            if isinstance(target, ast.Name) and text and (before is None or node.lineno < before):
-                assigned[node.lineno] = (target.id, text)
-    return {name: text for _, (name, text) in sorted(assigned.items())}
+def _strings(tree: ast.Module) -> dict[str, str]:
+    """Return names that a module assigns a text to."""
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    targets = [(node.target if isinstance(node, ast.AnnAssign) else node.targets[0], node.value) for node in assigned]
+    return {ast.unparse(target): text for target, value in targets if (text := _constant(value))}
 
 
-def _text(node: ast.expr, constants: dict[str, str]) -> str:
-    """Return a text with `…` for what is filled in, empty for what is none."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else ""
-    if isinstance(node, ast.Name):
-        return constants.get(node.id, "")
-    if isinstance(node, ast.JoinedStr):
-        parts = (_text(each, constants) if isinstance(each, ast.Constant) else "…" for each in node.values)
-        return re.sub("…+", "…", "".join(parts))
-    return ""
+def _constant(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def depended_rules() -> list[dict[str, Any]]:
@@ -167,12 +111,8 @@ def depended_rules() -> list[dict[str, Any]]:
 def refusals_page() -> str:
     """Return docs/reference/aws-refusals.md.
 
-    Raises ToolError for a refusal of which nothing is written down.
+    Raises ToolError for a refusal without a source.
     """
-    proof_by_key = proofs()
-    missing = [refusal.key for refusal in refusals() if refusal.key not in proof_by_key]
-    if missing:
-        raise ToolError(f"{DATA} has no entry for {missing[0]!r}: add its source and its test")
     lines = [
         "# What AWS refuses",
         "",
@@ -181,14 +121,14 @@ def refusals_page() -> str:
         "This page counts the requests that the local AWS endpoint rejects as AWS does. None was tried on AWS.",
         "*Documented* means that AWS's documentation states it.",
         "*Inferred* means that it follows from the documentation, or from similar operations.",
-        f"Each refusal's message, source and test are in `{DATA}`; tests fail when one is missing.",
+        f"Comments in `{FOLDER}` name the source of each refusal.",
         "[Limits of the local cloud](local-cloud-limits.md) lists requests that only AWS rejects.",
         "",
         "## Local endpoint",
         "",
         "| service | errors | documented | inferred |",
         "|---|---|---|---|",
-        *_service_rows(proof_by_key),
+        *_service_rows(),
         "",
         "## Plan, program, preflight",
         "",
@@ -202,15 +142,15 @@ def refusals_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _service_rows(proof_by_key: dict[str, Proof]) -> Iterator[str]:
+def _service_rows() -> Iterator[str]:
     services: dict[str, list[Refusal]] = {}
     for refusal in refusals():
         folder, _, rest = refusal.file.partition("/")
         services.setdefault(rest.partition("/")[0] if folder == "services" else "all services", []).append(refusal)
     for name, refused in sorted(services.items()):
         codes = sorted({refusal.code for refusal in refused if refusal.code != _BY_CALLER})
-        counts = [sum(proof_by_key[refusal.key].certainty == level for refusal in refused) for level in CERTAINTIES]
-        yield f"| `{name}` | {', '.join(codes)} | {counts[0]} | {counts[1]} |"
+        documented = sum(refusal.documented for refusal in refused)
+        yield f"| `{name}` | {', '.join(codes)} | {documented} | {len(refused) - documented} |"
 
 
 def _link(source: str) -> str:

@@ -78,6 +78,7 @@ def invoke(ctx: Context, call: Call) -> Record:
     return result
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchAddClusterNodes.html
 def _once(ctx: Context, call: Call, implementation: Operation, params: Record, members: Sequence[str]) -> Record:
     token = next((params[name] for name in members if name in params), None)
     if token is None:
@@ -121,6 +122,7 @@ def _check_answer(call: Call, result: Record) -> None:
         )
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ListClusters.html
 def page(
     items: Sequence[Any],
     *,

@@ -22,6 +22,7 @@ from hpkit_local.aws.validation import check_request
 __all__ = ["check_moto_request"]
 
 
+# Inferred from: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a request; refuse one that breaks the model of its service."""
     model = service_model(call.service)

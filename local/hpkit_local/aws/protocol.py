@@ -105,6 +105,7 @@ def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region
     return match[1], match[2], _signers().get(match[3], match[3])
 
 
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 def check_signed(call: Call, environ: dict[str, Any]) -> None:
     """Reject a call without an access key, as AWS does; signatures can't be verified here.
 
@@ -115,6 +116,7 @@ def check_signed(call: Call, environ: dict[str, Any]) -> None:
         return
     if call.protocol == "rest-xml":
         raise ServiceError("AccessDenied", "Access Denied", status=403)
+    # Source: https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html
     raise ServiceError("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
 
 
@@ -161,6 +163,7 @@ def _route(service: str, method: str, path: str, query: dict[str, list[str]]) ->
     return "Unknown"
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CommonErrors.html
 def parameters(call: Call) -> dict[str, Any]:
     """Return the operation's input, from wherever its protocol puts it."""
     operation = service_model(call.service).operation_model(call.operation)
@@ -197,6 +200,7 @@ def path_segments(call: Call) -> dict[str, str]:
     return found.groupdict() if found else {}
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/APIReference/API_CommonErrors.html
 def _from_text(shape: Any, values: list[str]) -> Any:
     if shape.type_name == "list":
         return values

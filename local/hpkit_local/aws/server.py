@@ -193,6 +193,7 @@ class Endpoint:
             _log.exception("%s:%s failed", call.service, call.operation)
             raise ServiceError("InternalFailure", f"{type(error).__name__}: {error}", status=500) from None
 
+    # Inferred from: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic-cross-account.html
     def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
         check_signed(call, environ)
         if call.changes_state and (before := self.backend.answered(call.invocation)) is not None:

@@ -37,6 +37,7 @@ class WrongTypeError(Exception):
     """A value whose JSON type differs from the shape's."""
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CommonErrors.html
 def check_request(shape: StructureShape, params: dict[str, Any], *, code: str) -> None:
     """Refuse a request that breaks the model: with `code`, or SerializationException for a wrong type."""
     try:

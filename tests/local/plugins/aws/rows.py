@@ -16,7 +16,8 @@ class Row:
     """A resource of the stack.
 
     `inputs` are Python's names, `${row.attribute}` another row's output. `edit` can be done in place, `replace`
-    cannot; a type with nothing of the kind says why in `only`.
+    cannot; a type with nothing of the kind says why in `only`. `drift` is what somebody does by hand, given a client
+    of a service and the row's outputs: the next refresh finds it, and the next `up` fixes it.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Row:
     replace: dict[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     only: str = ""
+    drift: Callable[[Callable[[str], Any], dict[str, Any]], Any] | None = None
 
 
 def _policy(**statement: Any) -> str:
@@ -55,6 +57,7 @@ ROWS: dict[str, Row] = {
         {"cidr_block": "10.0.0.0/16", "enable_dns_hostnames": True, "tags": TAGS},
         {**TAGGED, "enable_dns_hostnames": False},
         {"cidr_block": "10.9.0.0/16"},
+        drift=lambda aws, out: aws("ec2").modify_vpc_attribute(VpcId=out["id"], EnableDnsSupport={"Value": False}),
     ),
     "range": Row(
         "ec2.VpcIpv4CidrBlockAssociation",
@@ -74,6 +77,7 @@ ROWS: dict[str, Row] = {
         TAGGED,
         {"cidr_block": "10.1.1.0/24"},
         after=("range",),
+        drift=lambda aws, out: aws("ec2").create_tags(Resources=[out["id"]], Tags=[{"Key": "by", "Value": "hand"}]),
     ),
     "gateway": Row("ec2.InternetGateway", {"vpc_id": "${vpc.id}"}, TAGGED, only="nothing of it is fixed"),
     "address": Row("ec2.Eip", {"domain": "vpc"}, TAGGED, only="`domain` has one value"),
@@ -139,6 +143,9 @@ ROWS: dict[str, Row] = {
         },
         {"from_port": 80, "to_port": 80},
         {"security_group_id": "sg-other"},
+        drift=lambda aws, out: aws("ec2").revoke_security_group_ingress(
+            GroupId=out["securityGroupId"], SecurityGroupRuleIds=[out["id"]]
+        ),
     ),
     "outward": Row(
         "vpc.SecurityGroupEgressRule",
@@ -154,6 +161,9 @@ ROWS: dict[str, Row] = {
         {"bucket": "${bucket.id}", "versioning_configuration": {"status": "Enabled"}},
         {"versioning_configuration": {"status": "Suspended"}},
         {"bucket": "others"},
+        drift=lambda aws, out: aws("s3").put_bucket_versioning(
+            Bucket=out["bucket"], VersioningConfiguration={"Status": "Enabled"}
+        ),
     ),
     "encryption": Row(
         "s3.BucketServerSideEncryptionConfiguration",
@@ -181,6 +191,7 @@ ROWS: dict[str, Row] = {
         {"bucket": "${bucket.id}", "block_public_acls": True, "block_public_policy": True},
         {"ignore_public_acls": True},
         {"bucket": "others"},
+        drift=lambda aws, out: aws("s3").delete_public_access_block(Bucket=out["bucket"]),
     ),
     "owned": Row(
         "s3.BucketOwnershipControls",
@@ -194,6 +205,9 @@ ROWS: dict[str, Row] = {
         {"policy": _policy(Principal="*", Action="s3:ListBucket", Resource="*")},
         {"bucket": "others"},
         after=("private",),
+        drift=lambda aws, out: aws("s3").put_bucket_policy(
+            Bucket=out["bucket"], Policy=_policy(Principal="*", Action="s3:*", Resource="*")
+        ),
     ),
     "lifecycle": Row(
         "s3.BucketLifecycleConfiguration",
@@ -230,6 +244,7 @@ ROWS: dict[str, Row] = {
         {"name": "pods", "assume_role_policy": _trust("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")},
         {"description": "pods", "max_session_duration": 7200},
         {"name": "others"},
+        drift=lambda aws, out: aws("iam").update_role(RoleName=out["name"], Description="x", MaxSessionDuration=3600),
     ),
     "grafana_role": Row(
         "iam.Role",
@@ -248,6 +263,7 @@ ROWS: dict[str, Row] = {
         {"role": "${role.name}", "policy_arn": "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"},
         replace={"policy_arn": "arn:aws:iam::aws:policy/AmazonEKSServicePolicy"},
         only="an attachment is what it is",
+        drift=lambda aws, out: aws("iam").detach_role_policy(RoleName=out["role"], PolicyArn=out["policyArn"]),
     ),
     "oidc": Row(
         "iam.OpenIdConnectProvider",
@@ -260,12 +276,14 @@ ROWS: dict[str, Row] = {
         {"description": "secrets", "enable_key_rotation": True, "deletion_window_in_days": 7},
         {"description": "secrets and logs", "enable_key_rotation": False, **TAGGED},
         {"key_usage": "SIGN_VERIFY"},
+        drift=lambda aws, out: aws("kms").enable_key_rotation(KeyId=out["id"]),
     ),
     "logs": Row(
         "cloudwatch.LogGroup",
         {"name": "/aws/eks/kube/cluster", "retention_in_days": 30, "kms_key_id": "${key.arn}"},
         {"retention_in_days": 90, **TAGGED},
         {"name": "/aws/eks/other/cluster"},
+        drift=lambda aws, out: aws("logs").delete_retention_policy(logGroupName=out["name"]),
     ),
     "cluster": Row(
         "eks.Cluster",
@@ -292,6 +310,9 @@ ROWS: dict[str, Row] = {
         {"version": "1.36", "enabled_cluster_log_types": ["api", "audit"], **TAGGED},
         {"kubernetes_network_config": {"service_ipv4_cidr": "192.168.0.0/16"}},
         after=("attached", "inline", "logs"),
+        drift=lambda aws, out: aws("eks").update_cluster_config(
+            name=out["name"], resourcesVpcConfig={"endpointPublicAccess": True}
+        ),
     ),
     "addon": Row(
         "eks.Addon",
@@ -303,12 +324,18 @@ ROWS: dict[str, Row] = {
         },
         {"configuration_values": '{"env": {"WARM_IP_TARGET": "2"}}', **TAGGED},
         {"addon_name": "kube-proxy"},
+        drift=lambda aws, out: aws("eks").update_addon(
+            clusterName=out["clusterName"], addonName=out["addonName"], configurationValues="{}"
+        ),
     ),
     "entry": Row(
         "eks.AccessEntry",
         {"cluster_name": "${cluster.name}", "principal_arn": "arn:aws:iam::123456789012:role/person"},
         {"kubernetes_groups": ["team"], **TAGGED},
         {"principal_arn": "arn:aws:iam::123456789012:role/other"},
+        drift=lambda aws, out: aws("eks").update_access_entry(
+            clusterName=out["clusterName"], principalArn=out["principalArn"], kubernetesGroups=["others"]
+        ),
     ),
     "rights": Row(
         "eks.AccessPolicyAssociation",
@@ -344,6 +371,10 @@ ROWS: dict[str, Row] = {
         },
         {**TAGGED, "image_tag_mutability": "MUTABLE", "image_scanning_configuration": {"scan_on_push": False}},
         {"name": "team/serve"},
+        drift=lambda aws, out: aws("ecr").put_image_tag_mutability(
+            repositoryName=out["name"],
+            imageTagMutability="IMMUTABLE" if out["imageTagMutability"] == "MUTABLE" else "MUTABLE",
+        ),
     ),
     "more_images": Row("ecr.Repository", {"name": "team/more", "force_delete": False}, TAGGED, {"name": "team/other"}),
     "old_images": Row(
@@ -365,6 +396,9 @@ ROWS: dict[str, Row] = {
         },
         {"storage_capacity": 2400, "file_system_type_version": "2.15", "data_compression_type": "LZ4", **TAGGED},
         {"deployment_type": "SCRATCH_2"},
+        drift=lambda aws, out: aws("fsx").update_file_system(
+            FileSystemId=out["id"], LustreConfiguration={"DataCompressionType": "NONE"}
+        ),
     ),
     "metrics": Row(
         "amp.Workspace", {"alias": "metrics", "tags": TAGS}, {"alias": "more", **TAGGED}, {"kms_key_arn": "x"}
@@ -374,6 +408,9 @@ ROWS: dict[str, Row] = {
         {"workspace_id": "${metrics.id}", "name": "alerts", "data": RULES},
         {"data": RULES.replace("test", "other"), **TAGGED},
         {"name": "others"},
+        drift=lambda aws, out: aws("amp").put_rule_groups_namespace(
+            workspaceId=out["workspaceId"], name=out["name"], data=b"groups: []\n"
+        ),
     ),
     "manager": Row(
         "amp.AlertManagerDefinition",
@@ -389,6 +426,9 @@ ROWS: dict[str, Row] = {
         },
         {"display_name": "alerts", **TAGGED},
         {"name": "others"},
+        drift=lambda aws, out: aws("sns").set_topic_attributes(
+            TopicArn=out["arn"], AttributeName="DisplayName", AttributeValue="other"
+        ),
     ),
     "subscription": Row(
         "sns.TopicSubscription",
@@ -401,6 +441,7 @@ ROWS: dict[str, Row] = {
         {"event_pattern": json.dumps({"source": ["aws.sagemaker"]}), "state": "ENABLED", "tags": TAGS},
         {"event_pattern": json.dumps({"source": ["aws.ec2"]}), **TAGGED},
         {"name": "others"},
+        drift=lambda aws, out: aws("events").disable_rule(Name=out["name"]),
     ),
     "event_target": Row(
         "cloudwatch.EventTarget",
@@ -420,12 +461,19 @@ ROWS: dict[str, Row] = {
         },
         {"description": "boards", "grafana_version": "10.4", **TAGGED},
         {"authentication_providers": ["AWS_SSO", "SAML"]},
+        drift=lambda aws, out: aws("grafana").update_workspace(workspaceId=out["id"], workspaceDescription="other"),
     ),
     "editors": Row(
         "grafana.RoleAssociation",
         {"workspace_id": "${grafana.id}", "role": "EDITOR", "user_ids": ["one"]},
         {"role": "ADMIN", "user_ids": ["one", "two"]},
         {"workspace_id": "g-other"},
+        drift=lambda aws, out: aws("grafana").update_permissions(
+            workspaceId=out["workspaceId"],
+            updateInstructionBatch=[
+                {"action": "REVOKE", "role": out["role"], "users": [{"id": "two", "type": "SSO_USER"}]},
+            ],
+        ),
     ),
 }
 

@@ -9,7 +9,6 @@ import pytest
 
 from hpkit_local.aws.testing import running_endpoint
 from hpkit_local.plugins.aws.table import RESOURCE_TYPES
-from tests.local.plugins.aws.drifts import DRIFTS
 from tests.local.plugins.aws.harness import Project
 from tests.local.plugins.aws.inventory import inventory
 from tests.local.plugins.aws.rows import ROWS, references, stack
@@ -77,11 +76,12 @@ def test_an_edit_is_an_update_in_place_that_ends_in_no_change(project):
 @pytest.mark.nightly
 def test_what_is_changed_by_hand_is_found_by_refresh_and_mended(project):
     state = project.resources()
-    for name, drift in DRIFTS.items():
+    drifts = {name: row.drift for name, row in ROWS.items() if row.drift}
+    for name, drift in drifts.items():
         drift(project.endpoint.client, {"id": state[name]["id"], **state[name]["outputs"]})
     project.run("refresh", "--yes", "--skip-preview")
     gone = {"inward", "attached", "private"}
-    assert project.preview() == {name: "create" if name in gone else "update" for name in DRIFTS}
+    assert project.preview() == {name: "create" if name in gone else "update" for name in drifts}
     project.up()
     assert project.preview() == {}
 

@@ -20,6 +20,7 @@ def _refuse(problem: str) -> ServiceError:
     return ServiceError("ValidationException", f"error validating Alertmanager config: {problem}", status=400)
 
 
+# Inferred from: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
 def _check(data: str) -> None:
     """Refuse a definition that the service can't read, and receivers that it doesn't have.
 
@@ -36,12 +37,15 @@ def _check(data: str) -> None:
     for name, receiver in receivers.items():
         others = sorted(key for key in receiver if key.endswith("_configs") and key != "sns_configs")
         if others:
+            # Source: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
             raise _refuse(f"receiver {name!r} has {', '.join(others)}: only sns_configs are supported")
         for sns in receiver.get("sns_configs") or ():
             if not sns.get("topic_arn") or not (sns.get("sigv4") or {}).get("region"):
+                # Source: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
                 raise _refuse(f"receiver {name!r}: sns_configs need topic_arn and sigv4.region")
 
 
+# Inferred from: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
 def _mapping(text: str, field: str) -> dict[str, Any]:
     try:
         mapping = yaml.safe_load(text)
@@ -52,6 +56,7 @@ def _mapping(text: str, field: str) -> dict[str, Any]:
     return mapping
 
 
+# Source: https://docs.aws.amazon.com/prometheus/latest/APIReference/API_DescribeWorkspace.html
 def _require_workspace(ctx: Context, workspace: str) -> None:
     if workspace not in ctx.backend.moto.backend("amp", ctx.region).workspaces:
         raise ServiceError("ResourceNotFoundException", f"Workspace not found: {workspace}", status=404)
@@ -61,6 +66,7 @@ def _require_workspace(ctx: Context, workspace: str) -> None:
         del ctx.table(_TABLE)[gone]
 
 
+# Source: https://docs.aws.amazon.com/prometheus/latest/APIReference/API_DescribeAlertManagerDefinition.html
 def _find(ctx: Context, workspace: str) -> Record:
     _require_workspace(ctx, workspace)
     definition = ctx.table(_TABLE).get(workspace)
@@ -70,6 +76,7 @@ def _find(ctx: Context, workspace: str) -> Record:
     return definition
 
 
+# Source: https://docs.aws.amazon.com/prometheus/latest/APIReference/API_CreateAlertManagerDefinition.html
 @operation("amp", "CreateAlertManagerDefinition")
 def create_alert_manager_definition(ctx: Context, params: Record) -> Record:
     """Set the only definition of a workspace."""

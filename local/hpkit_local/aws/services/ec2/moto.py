@@ -102,6 +102,7 @@ def _services(region: str, zones: Iterable[Any]) -> Iterator[dict[str, Any]]:
             }
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 def _describe_services(response: Any) -> ActionResult:
     services = list(_services(response.region, response.ec2_backend.describe_availability_zones()))
     names = response._get_param("ServiceNames", [])  # noqa: SLF001
@@ -118,12 +119,14 @@ def _describe_services(response: Any) -> ActionResult:
     return ActionResult({"ServiceNames": [each["ServiceName"] for each in details], "ServiceDetails": details})
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteSubnet.html
 def _without_endpoints(backend: Any, subnet_id: str) -> Any:
     if any(subnet_id in (each.subnet_ids or []) for each in _endpoints(backend)):
         raise DependencyViolationError(f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
     return _delete_subnet(backend, subnet_id)
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteVpc.html
 def _empty(backend: Any, vpc_id: str) -> Any:
     left = [each for each in backend.groups.get(vpc_id, {}).values() if each.name != "default"]
     if left or any(each.vpc_id == vpc_id for each in _endpoints(backend)):
@@ -131,6 +134,7 @@ def _empty(backend: Any, vpc_id: str) -> Any:
     return _delete_vpc(backend, vpc_id)
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteSecurityGroup.html
 def _unused(backend: Any, name: str | None = None, group_id: str | None = None) -> Any:
     if any(group_id in each.security_group_ids for each in _endpoints(backend)):
         raise DependencyViolationError(f"resource {group_id} has a dependent object")

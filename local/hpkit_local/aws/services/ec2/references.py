@@ -30,6 +30,7 @@ def ranges_of(vpc: Any) -> list[str]:
     return [str(each["cidr_block"]) for each in ranges if each["cidr_block_state"]["state"] == "associated"]
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html
 def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subnet:
     """Return the subnet, or the service's refusal."""
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
@@ -41,6 +42,7 @@ def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subn
     raise ServiceError(code, f"The subnet ID '{subnet_id}' does not exist")
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html
 def require_security_group(ctx: Context, group_id: str, *, vpc_id: str, code: str = INVALID) -> None:
     """Refuse a security group that does not exist in the VPC of the subnets."""
     groups = ctx.backend.moto.backend("ec2", ctx.region).groups

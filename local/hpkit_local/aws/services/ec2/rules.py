@@ -28,6 +28,7 @@ _TAG_KEY, _TAG_VALUE = 128, 256
 _GROUP_TEXT: Final = re.compile(r"[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]{0,255}")
 
 
+# Source: https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
 @rule("ec2", "CreateVpc")
 def _number_of_vpcs(ctx: Context, _: Record) -> None:
     if len(ctx.backend.moto.backend("ec2", ctx.region).vpcs) >= VPCS:
@@ -40,18 +41,21 @@ def _first_range(_: Context, params: Record) -> None:
         _check_block(_network(params["CidrBlock"]))
 
 
+# Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
 def _check_block(block: IPv4Network) -> None:
     """Refuse sizes and addresses that no VPC may have."""
     if not _LARGEST <= block.prefixlen <= _SMALLEST or any(block.overlaps(each) for each in _NOWHERE):
         raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' is invalid.")
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/elastic-ip-addresses-eip.html
 @rule("ec2", "AllocateAddress")
 def _number_of_addresses(ctx: Context, _: Record) -> None:
     if len(ctx.backend.moto.backend("ec2", ctx.region).addresses) >= ADDRESSES:
         raise ServiceError("AddressLimitExceeded", "The maximum number of addresses has been reached.")
 
 
+# Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
 @rule("ec2", "AssociateVpcCidrBlock")
 def _further_range(ctx: Context, params: Record) -> None:
     vpc = ctx.backend.moto.backend("ec2", ctx.region).vpcs.get(params["VpcId"])
@@ -85,6 +89,7 @@ def _restricted(present: Iterable[IPv4Network]) -> Iterator[IPv4Network]:
         yield _LOWEST
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnet.html
 @rule("ec2", "CreateSubnet")
 def _subnet(ctx: Context, params: Record) -> None:
     block = _network(params.get("CidrBlock", "10.0.0.0/24"), code="InvalidParameterValue")
@@ -100,6 +105,7 @@ def _subnet(ctx: Context, params: Record) -> None:
         )
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSecurityGroup.html
 @rule("ec2", "CreateSecurityGroup")
 def _group(_: Context, params: Record) -> None:
     name = params["GroupName"]
@@ -110,6 +116,7 @@ def _group(_: Context, params: Record) -> None:
             raise ServiceError("InvalidParameterValue", f"Value ({params[member]}) for parameter {member} is invalid.")
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_IpPermission.html
 @rule("ec2", "AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress")
 def _permissions(_: Context, params: Record) -> None:
     for permission in params.get("IpPermissions", ()):
@@ -127,6 +134,7 @@ def _permissions(_: Context, params: Record) -> None:
                 raise ServiceError("InvalidParameterValue", f"Invalid rule description: {text}")
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
 @rule(
     "ec2",
     *("AllocateAddress", "CreateInternetGateway", "CreateNatGateway", "CreateRouteTable", "CreateSecurityGroup"),
@@ -149,6 +157,7 @@ def _tags(_: Context, params: Record) -> None:
             )
 
 
+# Inferred from: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateVpc.html
 def _network(text: str, *, code: str = "InvalidParameterValue") -> IPv4Network:
     try:
         network = ip_network(text, strict=False)

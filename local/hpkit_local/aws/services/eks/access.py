@@ -31,6 +31,7 @@ POLICIES = (
 )
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
 def _cluster(ctx: Context, name: str) -> Record:
     cluster = require_cluster(ctx, name)
     if cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
@@ -42,6 +43,7 @@ def _cluster(ctx: Context, name: str) -> Record:
     return cluster
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAccessEntry.html
 def _entry(ctx: Context, params: Record) -> Record:
     _cluster(ctx, params["clusterName"])
     entry = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
@@ -54,6 +56,7 @@ def _entry(ctx: Context, params: Record) -> Record:
     return entry
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAccessEntry.html
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(ctx: Context, params: Record) -> Record:
     """Give an IAM principal access to the cluster."""
@@ -78,6 +81,7 @@ def create_access_entry(ctx: Context, params: Record) -> Record:
     return {"accessEntry": create_entry(ctx, params)}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAccessEntry.html
 def _check_groups(params: Record) -> None:
     for group in params.get("kubernetesGroups", []):
         if group.startswith(("system:", "eks:", "aws:", "amazon:", "iam:")):
@@ -93,6 +97,7 @@ def describe_access_entry(ctx: Context, params: Record) -> Record:
     return {"accessEntry": _entry(ctx, params)["entry"]}
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateAccessEntry.html
 @operation("eks", "UpdateAccessEntry")
 def update_access_entry(ctx: Context, params: Record) -> Record:
     """Change groups or user name of a STANDARD entry."""
@@ -130,6 +135,7 @@ def list_access_entries(ctx: Context, params: Record) -> Record:
     return {"accessEntries": entries, **({"nextToken": token} if token else {})}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_AssociateAccessPolicy.html
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(ctx: Context, params: Record) -> Record:
     """Give an entry a policy's rights in the cluster or in namespaces; a second call changes the scope."""
@@ -161,6 +167,7 @@ def associate_access_policy(ctx: Context, params: Record) -> Record:
     }
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/APIReference/API_DisassociateAccessPolicy.html
 @operation("eks", "DisassociateAccessPolicy")
 def disassociate_access_policy(ctx: Context, params: Record) -> Record:
     """Remove a policy from an entry."""

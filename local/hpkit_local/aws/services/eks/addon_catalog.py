@@ -18,6 +18,7 @@ __all__ = ["check_configuration", "find_addon"]
 INVALID = "InvalidParameterException"
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
 def find_addon(name: str) -> AddonInfo:
     """Return the add-on by name, or refuse it."""
     if name not in ADDONS:
@@ -25,6 +26,7 @@ def find_addon(name: str) -> AddonInfo:
     return ADDONS[name]
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonConfiguration.html
 def check_configuration(info: AddonInfo, version: str, cluster: Record, params: Record) -> None:
     """Refuse a version or configuration that the add-on does not have."""
     asked = offered_addon(info.name, cluster["version"])
@@ -105,6 +107,7 @@ def _versions(ctx: Context, info: AddonInfo, kubernetes: str | None) -> Record:
     }
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonConfiguration.html
 @operation("eks", "DescribeAddonConfiguration")
 def describe_addon_configuration(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - one signature for all
     """Return the JSON schema of the configuration values."""

@@ -33,6 +33,7 @@ def addon_document(addon: Record) -> Record:
     return {name: value for name, value in addon.items() if value not in (None, "")}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddon.html
 def _find(ctx: Context, params: Record) -> Record:
     require_cluster(ctx, params["clusterName"])
     addon = ctx.table("addons").get(f"{params['clusterName']}|{params['addonName']}")
@@ -45,6 +46,7 @@ def _find(ctx: Context, params: Record) -> Record:
     return addon
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
 @operation("eks", "CreateAddon")
 def create_addon(ctx: Context, params: Record) -> Record:
     """Check version and configuration, and begin to install."""
@@ -65,6 +67,7 @@ def create_addon(ctx: Context, params: Record) -> Record:
     return {"addon": addon_document(addon)}
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
 def _check_needs(ctx: Context, cluster: str, info: AddonInfo) -> None:
     missing = [name for name in info.needs if f"{cluster}|{name}" not in ctx.table("addons")]
     # Any matching object in the cluster counts, regardless of who created it.
@@ -268,6 +271,7 @@ def _unmigrated(old: str, new: str, info: AddonInfo) -> str:
     return ""
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateAddon.html
 def _require_idle(addon: Record) -> None:
     if addon["status"] in ("CREATING", "UPDATING", "DELETING"):
         raise ServiceError(
@@ -277,6 +281,7 @@ def _require_idle(addon: Record) -> None:
         )
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/APIReference/API_DeleteAddon.html
 @operation("eks", "DeleteAddon")
 def delete_addon(ctx: Context, params: Record) -> Record:
     """Begin to remove; with `preserve` the software stays on the cluster."""

@@ -29,6 +29,7 @@ DEFAULT_SUPPORT = "EXTENDED"
 _KEY_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey")
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
     """Return the cluster by name, or EKS's own refusal."""
     cluster = ctx.table("eks").get(name)
@@ -45,6 +46,7 @@ def cluster_document(cluster: Record) -> Record:
     return {name: value for name, value in cluster.items() if name not in hidden and value is not None}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
 @operation("eks", "CreateCluster")
 def create_cluster(ctx: Context, params: Record) -> Record:
     """Check role, subnets, version and support, and begin to create."""
@@ -63,6 +65,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     return {"cluster": cluster_document(cluster)}
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
 def _ask_controllers(ctx: Context, name: str) -> None:
     try:
         ctx.controllers.eks_cluster_requested(name, ctx.backend.names("eks"))
@@ -113,6 +116,7 @@ def _no_logging() -> Record:
     return {"clusterLogging": [{"types": kinds, "enabled": False}]}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 def _vpc_config(ctx: Context, config: Record, name: str) -> Record:
     subnets = [require_subnet(ctx, subnet, code=INVALID) for subnet in config.get("subnetIds", [])]
     if len({subnet.zone for subnet in subnets}) < 2:
@@ -174,6 +178,7 @@ def list_clusters(ctx: Context, params: Record) -> Record:
     return {"clusters": names, **({"nextToken": token} if token else {})}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
 @operation("eks", "UpdateClusterConfig")
 def update_cluster_config(ctx: Context, params: Record) -> Record:
     """Change endpoint access, logging, authentication mode or deletion protection: one kind per call."""
@@ -209,6 +214,7 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
     return {"update": update}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
 def _check_access(cluster: Record, value: Any) -> None:
     """Reject ranges that aren't public, and an API server that can't be reached."""
     check_ranges(value, code=INVALID)
@@ -217,6 +223,7 @@ def _check_access(cluster: Record, value: Any) -> None:
         raise ServiceError(INVALID, "Private and public endpoint access cannot be false")
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/setting-up-access-entries.html
 def _check_mode(cluster: Record, key: str, value: Any) -> None:
     """Allow only these changes of the authentication mode: CONFIG_MAP → API_AND_CONFIG_MAP → API."""
     order = ["CONFIG_MAP", "API_AND_CONFIG_MAP", "API"]
@@ -227,6 +234,7 @@ def _check_mode(cluster: Record, key: str, value: Any) -> None:
         raise ServiceError(INVALID, f"Unsupported authentication mode update from {old} to {new}")
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
 @operation("eks", "UpdateClusterVersion")
 def update_cluster_version(ctx: Context, params: Record) -> Record:
     """Upgrade the control plane by one minor version."""
@@ -243,6 +251,7 @@ def update_cluster_version(ctx: Context, params: Record) -> Record:
     return {"update": update}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/best-practices/cluster-upgrades.html
 def _require_key(ctx: Context, cluster: Record) -> None:
     """Reject an upgrade of a cluster whose role can't use the key of its Secrets.
 
@@ -260,6 +269,7 @@ def _require_key(ctx: Context, cluster: Record) -> None:
                 )
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
 def _require_idle(cluster: Record) -> None:
     if cluster["status"] != "ACTIVE":
         raise ServiceError(
@@ -279,6 +289,7 @@ def updated(ctx: Context, *, name: str, key: str, value: Any, update_id: str, fa
     finish_update(ctx, name, update_id, failure=failure)
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/deletion-protection.html
 @operation("eks", "DeleteCluster")
 def delete_cluster(ctx: Context, params: Record) -> Record:
     """Begin to delete; fails with a HyperPod cluster or deletion protection."""

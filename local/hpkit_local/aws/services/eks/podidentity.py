@@ -14,6 +14,7 @@ INVALID = "InvalidParameterException"
 TRUST = "pods.eks.amazonaws.com"
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreatePodIdentityAssociation.html
 def associate(ctx: Context, params: Record, *, owner: str = "") -> Record:
     """Create an association; `owner` is the add-on that it belongs to."""
     cluster, account = params["clusterName"], (params["namespace"], params["serviceAccount"])
@@ -52,6 +53,7 @@ def dissociate(ctx: Context, cluster: str, *, owner: str) -> None:
             del table[key]
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribePodIdentityAssociation.html
 def _find(ctx: Context, params: Record) -> Record:
     require_cluster(ctx, params["clusterName"])
     association = ctx.table("podidentity").get(f"{params['clusterName']}|{params['associationId']}")
@@ -94,6 +96,7 @@ def delete_pod_identity_association(ctx: Context, params: Record) -> Record:
     return {"association": association}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/update-addon-role.html
 def _check_owner(association: Record) -> None:
     if "ownerArn" in association:
         raise ServiceError(

@@ -33,6 +33,7 @@ _RESERVED = [
 _MOST_RANGES = 40
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
 def check_ranges(wanted: Record, *, code: str) -> None:
     """Reject publicAccessCidrs that aren't public, as EKS does (aws/aws-cdk issue 33176 has the message)."""
     cidrs = wanted.get("publicAccessCidrs") or []

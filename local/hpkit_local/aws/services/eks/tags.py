@@ -9,6 +9,7 @@ from hpkit_local.aws.errors import ServiceError
 __all__: list[str] = []
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_TagResource.html
 def _tags(ctx: Context, arn: str) -> dict[str, str]:
     places: tuple[tuple[str, str], ...] = (
         ("eks", "arn"),

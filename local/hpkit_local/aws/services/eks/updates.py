@@ -33,6 +33,7 @@ def finish_update(ctx: Context, cluster: str, update_id: str, *, failure: str = 
         update["errors"] = [{"errorCode": "Unknown", "errorMessage": failure}]
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeUpdate.html
 @operation("eks", "DescribeUpdate")
 def describe_update(ctx: Context, params: Record) -> Record:
     """One update."""
@@ -42,6 +43,7 @@ def describe_update(ctx: Context, params: Record) -> Record:
     return {"update": entry["update"]}
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_ListUpdates.html
 @operation("eks", "ListUpdates")
 def list_updates(ctx: Context, params: Record) -> Record:
     """Ids of the updates of a cluster, or of one add-on."""

@@ -43,6 +43,7 @@ def offered(ctx: Context) -> list[str]:
     return [each.version for each in _released(ctx) if each.support(_today(ctx)) != "UNSUPPORTED"]
 
 
+# Inferred from: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 def default_version(ctx: Context) -> str:
     """Return the default version of a cluster: the newest in standard support."""
     standard = [each for each in _released(ctx) if each.support(_today(ctx)) == "STANDARD_SUPPORT"]
@@ -51,6 +52,7 @@ def default_version(ctx: Context) -> str:
     return standard[-1].version
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 def check_version(ctx: Context, version: str, support_type: str) -> None:
     """Refuse a version that a new cluster cannot have."""
     releases = {each.version: each for each in _released(ctx)}
@@ -78,6 +80,7 @@ def next_version(ctx: Context, version: str) -> str | None:
     return later[0].version if later and later[0].version in offered(ctx) else None
 
 
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/disable-extended-support.html
 def check_policy_change(ctx: Context, version: str) -> None:
     """Refuse another upgrade policy while the version is out of standard support."""
     release = next((each for each in eks_versions() if each.version == version), None)

@@ -17,6 +17,7 @@ __all__: list[str] = []
 _TARGETS: Final = 5
 
 
+# Inferred from: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern.html
 @rule("events", "PutRule")
 def _pattern(_: Context, params: Record) -> None:
     """Refuse a pattern that is JSON, but not an object; moto refuses what isn't JSON."""
@@ -30,6 +31,7 @@ def _pattern(_: Context, params: Record) -> None:
         )
 
 
+# Inferred from: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-targets.html
 @rule("events", "PutTargets")
 def _targets(ctx: Context, params: Record) -> None:
     """Refuse a sixth target, and targets in other regions.
@@ -45,4 +47,5 @@ def _targets(ctx: Context, params: Record) -> None:
     rules: dict[str, Any] = ctx.backend.moto.backend("events", ctx.region).event_buses["default"].rules
     held = rules[params["Rule"]].targets if params["Rule"] in rules else []
     if len({target["Id"] for target in (*held, *params["Targets"])}) > _TARGETS:
+        # Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
         raise ServiceError("LimitExceededException", "The requested resource exceeds the maximum number allowed.")

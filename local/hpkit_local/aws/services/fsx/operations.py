@@ -10,6 +10,7 @@ from hpkit_local.aws.protocol import service_model
 __all__: list[str] = []
 
 
+# Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html
 @operation("fsx", "UpdateFileSystem")
 def update_file_system(ctx: Context, params: Record) -> Record:
     """Change capacity or configuration, immediately; capacity only grows (FSx for Lustre user guide)."""

@@ -14,6 +14,7 @@ __all__: list[str] = []
 _LUSTRE_THROUGHPUT: Final = frozenset((125, 250, 500, 1000))
 
 
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html
 @rule("fsx", "CreateFileSystem")
 def _lustre(ctx: Context, params: Record) -> None:
     if params["FileSystemType"] != "LUSTRE":

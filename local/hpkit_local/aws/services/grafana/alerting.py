@@ -23,6 +23,7 @@ _UID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _POINT_TYPES = {"email": "addresses", "sns": "topic", "slack": "url", "webhook": "url"}
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 def _provenance(request: Request, before: str = "") -> str:
     """Return the provenance after a write, from the previous one."""
     _require_alerting(request)
@@ -32,6 +33,7 @@ def _provenance(request: Request, before: str = "") -> str:
     return provenance
 
 
+# Inferred from: https://docs.aws.amazon.com/grafana/latest/userguide/AMG-configure-workspace.html
 def _require_alerting(request: Request) -> None:
     if not request.workspace["configuration"]["unifiedAlerting"]["enabled"]:
         raise GrafanaError(404, "Not found")
@@ -44,6 +46,7 @@ def list_rules(request: Request) -> tuple[int, Any]:
     return 200, list(request.content["rules"].values())
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 @route("POST", _RULES, role="EDITOR")
 def add_rule(request: Request) -> tuple[int, Any]:
     """Add a rule; its uid is unique, and its title in its folder."""
@@ -76,6 +79,7 @@ def delete_rule(request: Request) -> tuple[int, Any]:
     return 204, None
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 def _rule(request: Request) -> Record:
     _require_alerting(request)
     rule: Record | None = request.content["rules"].get(request.uid)
@@ -84,6 +88,7 @@ def _rule(request: Request) -> Record:
     return rule
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 def _check_rule(request: Request, uid: str) -> None:
     body = request.body
     missing = [member for member in _RULE_MEMBERS if not body.get(member)]
@@ -109,6 +114,7 @@ def list_points(request: Request) -> tuple[int, Any]:
     return 200, list(request.content["contactPoints"].values())
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 @route("POST", _POINTS, role="EDITOR")
 def add_point(request: Request) -> tuple[int, Any]:
     """Add a contact point; its uid is unique."""
@@ -122,6 +128,7 @@ def add_point(request: Request) -> tuple[int, Any]:
     return 202, made
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 @route("PUT", _POINTS + "/{uid}", role="EDITOR")
 def update_point(request: Request) -> tuple[int, Any]:
     """Replace a contact point."""
@@ -135,6 +142,7 @@ def update_point(request: Request) -> tuple[int, Any]:
     return 202, {"message": "contactpoint updated"}
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 @route("DELETE", _POINTS + "/{uid}", role="EDITOR")
 def delete_point(request: Request) -> tuple[int, Any]:
     """Delete a contact point that no policy names."""
@@ -148,6 +156,7 @@ def delete_point(request: Request) -> tuple[int, Any]:
     return 202, {"message": "contactpoint deleted"}
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 def _check_point(request: Request) -> None:
     needed = _POINT_TYPES.get(str(request.body.get("type")))
     if needed is None or not (request.body.get("settings") or {}).get(needed) or not request.body.get("name"):
@@ -161,6 +170,7 @@ def get_policy(request: Request) -> tuple[int, Any]:
     return 200, request.content["policy"]
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/alerting_provisioning/
 @route("PUT", _POLICIES, role="EDITOR")
 def set_policy(request: Request) -> tuple[int, Any]:
     """Replace the whole policy; every contact point that it names has to be there."""

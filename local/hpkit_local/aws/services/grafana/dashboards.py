@@ -14,6 +14,7 @@ _UID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _CHANGED = "has been changed by someone else"
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/data_source/
 def _object(request: Request, kind: str, message: str) -> Record:
     record: Record | None = request.content[kind].get(request.uid)
     if record is None:
@@ -21,6 +22,7 @@ def _object(request: Request, kind: str, message: str) -> Record:
     return record
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/dashboard/
 def _new_uid(request: Request, uid: str | None) -> str:
     new_uid = uid or request.ctx.token(14)
     if not _UID.fullmatch(new_uid):
@@ -41,6 +43,7 @@ def get_data_source(request: Request) -> tuple[int, Any]:
     return 200, _object(request, "datasources", "Data source not found")
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/data_source/
 @route("POST", "/api/datasources", role="ADMIN")
 def add_data_source(request: Request) -> tuple[int, Any]:
     """Add one; names and uids are unique."""
@@ -53,6 +56,7 @@ def add_data_source(request: Request) -> tuple[int, Any]:
     return 200, {"datasource": made, "message": "Datasource added", "name": made["name"]}
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/data_source/
 @route("PUT", "/api/datasources/uid/{uid}", role="ADMIN")
 def update_data_source(request: Request) -> tuple[int, Any]:
     """Replace one, if the version that was read is still the newest."""
@@ -65,6 +69,7 @@ def update_data_source(request: Request) -> tuple[int, Any]:
     return 200, {"datasource": updated, "message": "Datasource updated", "name": updated["name"]}
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/data_source/
 def _check_data_source(request: Request, uid: str) -> None:
     body = request.body
     if not all(body.get(key) for key in ("name", "type", "access")):
@@ -89,6 +94,7 @@ def get_folder(request: Request) -> tuple[int, Any]:
     return 200, _object(request, "folders", "folder not found")
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/folder/
 @route("POST", "/api/folders", role="EDITOR")
 def add_folder(request: Request) -> tuple[int, Any]:
     """Add one; titles and uids are unique."""
@@ -101,6 +107,7 @@ def add_folder(request: Request) -> tuple[int, Any]:
     return 200, made
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/folder/
 @route("PUT", "/api/folders/{uid}", role="EDITOR")
 def update_folder(request: Request) -> tuple[int, Any]:
     """Change the title, if the version that was read is still the newest."""
@@ -112,6 +119,7 @@ def update_folder(request: Request) -> tuple[int, Any]:
     return 200, folder
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/folder/
 def _check_folder(request: Request, uid: str) -> None:
     title = request.body.get("title")
     if not title:
@@ -120,6 +128,7 @@ def _check_folder(request: Request, uid: str) -> None:
         raise GrafanaError(409, "a folder with the same name already exists in the current location")
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/folder/
 @route("DELETE", "/api/folders/{uid}", role="EDITOR")
 def delete_folder(request: Request) -> tuple[int, Any]:
     """Delete one with its dashboards, unless alert rules are in it."""
@@ -156,6 +165,7 @@ def get_dashboard(request: Request) -> tuple[int, Any]:
     return 200, {"dashboard": found["dashboard"], "meta": {"folderUid": found["folderUid"]}}
 
 
+# Source: https://grafana.com/docs/grafana/v10.4/developers/http_api/dashboard/
 @route("POST", "/api/dashboards/db", role="EDITOR")
 def save_dashboard(request: Request) -> tuple[int, Any]:
     """Create or replace a dashboard; a version that isn't the newest is refused, unless `overwrite` is set."""

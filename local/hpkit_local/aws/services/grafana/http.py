@@ -89,6 +89,7 @@ def answer(backend: Backend, environ: Mapping[str, Any], identifier: str, region
     return Reply(status, text, {"Content-Type": "application/json"})
 
 
+# Source: https://docs.aws.amazon.com/grafana/latest/userguide/authenticating-grafana-apis.html
 def _answered(ctx: Context, environ: Mapping[str, Any], identifier: str) -> tuple[int, Any]:
     workspace = _workspace(ctx, identifier)
     method, path = environ["REQUEST_METHOD"], unquote(environ.get("PATH_INFO", ""))
@@ -102,6 +103,7 @@ def _answered(ctx: Context, environ: Mapping[str, Any], identifier: str) -> tupl
     raise GrafanaError(404, "Not found")
 
 
+# Inferred from: https://docs.aws.amazon.com/grafana/latest/userguide/authenticating-grafana-apis.html
 def _workspace(ctx: Context, identifier: str) -> Record:
     workspace = ctx.table(TABLE).get(identifier)
     if workspace is None or workspace["status"] != "ACTIVE":
@@ -109,6 +111,7 @@ def _workspace(ctx: Context, identifier: str) -> Record:
     return workspace
 
 
+# Source: https://docs.aws.amazon.com/grafana/latest/userguide/authenticating-grafana-apis.html
 def _role(ctx: Context, workspace: Record, authorization: str) -> str:
     kind, _, key = authorization.partition(" ")
     role = role_of_token(ctx, workspace, key) if kind == "Bearer" else None
@@ -117,6 +120,7 @@ def _role(ctx: Context, workspace: Record, authorization: str) -> str:
     return role
 
 
+# Inferred from: https://grafana.com/docs/grafana/v10.4/developers/http_api/data_source/
 def _request(ctx: Context, workspace: Record, environ: Mapping[str, Any], uid: str) -> Request:
     raw = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     try:

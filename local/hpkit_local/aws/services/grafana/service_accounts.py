@@ -28,6 +28,7 @@ def _digest(key: str) -> str:
     return sha256(key.encode()).hexdigest()
 
 
+# Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_DeleteWorkspaceServiceAccount.html
 def _account(workspace: Record, identifier: str) -> Record:
     account: Record | None = workspace["serviceAccounts"].get(identifier)
     if account is None:
@@ -35,6 +36,7 @@ def _account(workspace: Record, identifier: str) -> Record:
     return account
 
 
+# Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_CreateWorkspaceServiceAccount.html
 @operation("grafana", "CreateWorkspaceServiceAccount")
 def create_workspace_service_account(ctx: Context, params: Record) -> Record:
     """Create an account; its name is unique in the workspace."""
@@ -73,6 +75,7 @@ def list_workspace_service_accounts(ctx: Context, params: Record) -> Record:
     }
 
 
+# Inferred from: https://docs.aws.amazon.com/grafana/latest/APIReference/API_CreateWorkspaceServiceAccountToken.html
 @operation("grafana", "CreateWorkspaceServiceAccountToken")
 def create_workspace_service_account_token(ctx: Context, params: Record) -> Record:
     """Create a token; only this answer contains its key."""
@@ -94,6 +97,7 @@ def create_workspace_service_account_token(ctx: Context, params: Record) -> Reco
     return {"serviceAccountToken": told, "serviceAccountId": account["id"], "workspaceId": workspace["id"]}
 
 
+# Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_DeleteWorkspaceServiceAccountToken.html
 @operation("grafana", "DeleteWorkspaceServiceAccountToken")
 def delete_workspace_service_account_token(ctx: Context, params: Record) -> Record:
     """Delete a token: requests with it are refused from now on."""

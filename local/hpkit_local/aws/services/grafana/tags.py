@@ -10,6 +10,7 @@ from hpkit_local.aws.services.grafana.workspaces import TABLE
 __all__: list[str] = []
 
 
+# Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_TagResource.html
 def _tags(ctx: Context, arn: str) -> dict[str, str]:
     for workspace in ctx.table(TABLE).values():
         if workspace["arn"] == arn:

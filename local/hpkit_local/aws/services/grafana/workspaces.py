@@ -50,6 +50,7 @@ def arn_of(ctx: Context, workspace: str) -> str:
     return ctx.arn("grafana", f"/workspaces/{workspace}")
 
 
+# Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_UpdateWorkspace.html
 def require_workspace(ctx: Context, workspace: str, *, active: bool = False) -> Record:
     """Return a workspace by id, or Grafana's own refusal."""
     record = ctx.table(TABLE).get(workspace)
@@ -71,6 +72,7 @@ def _summary(workspace: Record) -> Record:
     return {"providers": workspace["authenticationProviders"], **saml}
 
 
+# Inferred from: https://docs.aws.amazon.com/grafana/latest/userguide/authentication-in-AMG-SSO.html
 def _check(ctx: Context, params: Record) -> None:
     if params.get("workspaceRoleArn"):
         purpose, trusted = "the workspace role", "grafana.amazonaws.com"
@@ -80,6 +82,7 @@ def _check(ctx: Context, params: Record) -> None:
         raise ServiceError("ValidationException", "SSO is not enabled in any region.")
     version = params.get("grafanaVersion", DEFAULT_VERSION)
     if version not in VERSIONS:
+        # Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_ListVersions.html
         raise ServiceError("ValidationException", f"grafanaVersion {version} is not one of {', '.join(VERSIONS)}")
 
 
@@ -187,6 +190,7 @@ def delete_workspace(ctx: Context, params: Record) -> Record:
     return {"workspace": _document(workspace)}
 
 
+# Inferred from: https://docs.aws.amazon.com/grafana/latest/userguide/AMG-configure-workspace.html
 def _configuration(params: Record) -> Record:
     """Return a request's configuration, or a workspace's default."""
     try:

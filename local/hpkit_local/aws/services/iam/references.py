@@ -16,6 +16,7 @@ __all__ = ["grants", "has_settled", "may", "note_change", "require_role", "web_i
 INVALID = "ValidationException"
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
 def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str = INVALID) -> None:
     """Refuse a role that doesn't exist, is too new, or doesn't trust the service; trusts: "" for any trust policy."""
     name = arn.rpartition("/")[2]

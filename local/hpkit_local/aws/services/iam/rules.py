@@ -21,6 +21,7 @@ MANAGED_SIZE: Final = 6144
 INLINE_SIZE: Final = 10240
 
 
+# Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html
 @rule("iam", "CreateRole", "UpdateAssumeRolePolicy")
 def _trust(_: Context, params: Record) -> None:
     text = params.get("AssumeRolePolicyDocument") or params.get("PolicyDocument", "")
@@ -50,6 +51,7 @@ def _note_rights(ctx: Context, params: Record) -> None:
     note_change(ctx, params["RoleName"], "key-rights")
 
 
+# Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 @rule("iam", "PutRolePolicy")
 def _inline(ctx: Context, params: Record) -> None:
     role = ctx.backend.moto.backend("iam", ctx.region).roles
@@ -62,12 +64,14 @@ def _inline(ctx: Context, params: Record) -> None:
         raise ServiceError("LimitExceeded", message, status=409)
 
 
+# Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 @rule("iam", "CreatePolicy", "CreatePolicyVersion")
 def _managed(_: Context, params: Record) -> None:
     if _size(params["PolicyDocument"]) > MANAGED_SIZE:
         raise ServiceError("LimitExceeded", f"Cannot exceed quota for PolicySize: {MANAGED_SIZE}", status=409)
 
 
+# Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 @rule("iam", "AttachRolePolicy")
 def _attached(ctx: Context, params: Record) -> None:
     roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
@@ -77,6 +81,7 @@ def _attached(ctx: Context, params: Record) -> None:
         raise ServiceError("LimitExceeded", f"Cannot exceed quota for PoliciesPerRole: {ROLE_POLICIES}", status=409)
 
 
+# Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html
 def statements(text: str, *, code: str) -> list[Record]:
     """Return the statements of a policy, or refuse it with a code."""
     try:

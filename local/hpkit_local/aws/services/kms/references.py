@@ -29,6 +29,7 @@ def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
     return grants(key.policy, action, principals={role_arn}) or (own and by_account)
 
 
+# Source: https://github.com/hashicorp/terraform-provider-aws/issues/49247
 def require_usable_key(ctx: Context, key_arn: str, *, role_arn: str, code: str) -> None:
     """Reject a key that a service can't use for a role yet.
 

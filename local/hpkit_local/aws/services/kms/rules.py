@@ -20,6 +20,7 @@ def _key_policy(_: Context, params: Record) -> None:
         statements(params["Policy"], code="MalformedPolicyDocumentException")
 
 
+# Source: https://docs.aws.amazon.com/kms/latest/APIReference/API_ScheduleKeyDeletion.html
 @rule("kms", "ScheduleKeyDeletion")
 def _key_wait(_: Context, params: Record) -> None:
     days = params.get("PendingWindowInDays", _KEY_WAIT[-1])

@@ -25,6 +25,7 @@ def disassociate_kms_key(ctx: Context, params: Record) -> Record:
     return {}
 
 
+# Source: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_AssociateKmsKey.html
 def _set_key(ctx: Context, params: Record, key: str | None) -> None:
     groups: dict[str, Any] = ctx.backend.moto.backend("logs", ctx.region).groups
     name = params.get("logGroupName", "")

@@ -18,12 +18,14 @@ _RETENTION: Final = frozenset(
 )
 
 
+# Source: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_CreateLogGroup.html
 @rule("logs", "CreateLogGroup")
 def _log_group(_: Context, params: Record) -> None:
     if params["logGroupName"].startswith("aws/"):
         raise ServiceError("InvalidParameterException", "Log groups starting with aws/ are reserved for AWS.")
 
 
+# Source: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 @rule("logs", "PutRetentionPolicy")
 def _retention(_: Context, params: Record) -> None:
     days = params["retentionInDays"]

@@ -26,11 +26,13 @@ _FILTERS: Final[Mapping[str, Callable[[str, str], bool]]] = {
 }
 
 
+# Source: https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
 @operation("pricing", "GetProducts")
 def get_products(ctx: Context, params: Record) -> Record:
     """Return a page of products, each as a JSON text."""
     service = params["ServiceCode"]
     if service not in SERVICES:
+        # Inferred from: https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
         raise ServiceError("NotFoundException", f"Service code {service} was not found")
     if params.get("FormatVersion", _FORMAT) != _FORMAT:
         raise ServiceError("InvalidParameterException", f"Format version {params['FormatVersion']} is not supported")
@@ -45,6 +47,7 @@ def get_products(ctx: Context, params: Record) -> Record:
     return answer | ({"NextToken": f"{int(ctx.now)}/{following}"} if following else {})
 
 
+# Source: https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
 def _token(ctx: Context, token: str | None) -> str | None:
     """Return the arguments for `page` from a token that is still valid."""
     if token is None:

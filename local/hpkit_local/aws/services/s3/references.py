@@ -12,6 +12,7 @@ __all__ = ["object_exists", "object_key_arn", "require_bucket"]
 INVALID = "ValidationException"
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
 def require_bucket(ctx: Context, uri: str) -> None:
     """Refuse an S3 URI whose bucket does not exist."""
     bucket = urlparse(uri).netloc

@@ -16,6 +16,7 @@ _BUCKET_STARTS: Final = ("xn--", "sthree-", "amzn-s3-demo-")
 _BUCKET_ENDS: Final = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
 
 
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 @rule("s3", "CreateBucket")
 def _bucket(_: Context, params: Record) -> None:
     name = params["Bucket"]

@@ -19,6 +19,7 @@ MOST_DELETED_BY_LOGICAL_ID = 50
 _CHANGING = ("Pending", "SystemUpdating", GONE)
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchAddClusterNodes.html
 @operation("sagemaker", "BatchAddClusterNodes")
 def batch_add_cluster_nodes(ctx: Context, params: Record) -> Record:
     """Raise targets of groups and start nodes for them; each entry succeeds or fails on its own."""
@@ -45,6 +46,7 @@ def batch_add_cluster_nodes(ctx: Context, params: Record) -> Record:
     return {"Successful": successful, "Failed": failed}
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchAddClusterNodes.html
 def _require_continuous(cluster: Record, operation_name: str) -> None:
     if not is_continuous(cluster):
         raise refuse(f"{operation_name} needs a cluster with NodeProvisioningMode Continuous")
@@ -93,6 +95,7 @@ def _add(ctx: Context, cluster: Record, entry: Record) -> list[Record]:
     return [{"NodeLogicalId": node, "InstanceGroupName": name, "Status": "Pending", **chosen} for node in logical]
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchDeleteClusterNodes.html
 @operation("sagemaker", "BatchDeleteClusterNodes")
 def batch_delete_cluster_nodes(ctx: Context, params: Record) -> Record:
     """Shut nodes down and lower the targets of their groups."""
@@ -139,6 +142,7 @@ def batch_reboot_cluster_nodes(ctx: Context, params: Record) -> Record:
     return _answer(params, good, bad, codes=("InstanceIdNotFound", "InvalidInstanceStatus"), member="ErrorCode")
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchRebootClusterNodes.html
 def _check_logical_ids(cluster: Record, params: Record, operation_name: str) -> None:
     if params.get("NodeLogicalIds") and not is_continuous(cluster):
         raise refuse(f"NodeLogicalIds of {operation_name} need a cluster with NodeProvisioningMode Continuous")
@@ -156,6 +160,7 @@ def rebooted(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> N
     nodes_up(ctx, name=name, ids=ids, failure=failure)
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchDeleteClusterNodes.html
 def _sort(
     cluster: Record, params: Record, *, settled: bool = False, unchanging: bool = False
 ) -> tuple[dict[str, Record], dict[str, Record | None]]:

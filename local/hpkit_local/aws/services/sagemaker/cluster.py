@@ -41,6 +41,7 @@ SETTINGS = (
 ROLE_RETRY_SECONDS = 5.0
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateCluster.html
 @operation("sagemaker", "CreateCluster")
 def create_cluster(ctx: Context, params: Record) -> Record:
     """Check everything the request names, and begin to create."""
@@ -73,6 +74,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     return {"ClusterArn": cluster["arn"]}
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
 def _eks_cluster(ctx: Context, params: Record) -> Record:
     """Return the EKS cluster, if it fits; one HyperPod cluster each."""
     arn = params.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
@@ -209,6 +211,7 @@ def _summary(cluster: Record) -> Record:
     }
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DeleteCluster.html
 @operation("sagemaker", "DeleteCluster")
 def delete_cluster(ctx: Context, params: Record) -> Record:
     """Begin to delete; quotas and the cluster policy must be gone first."""

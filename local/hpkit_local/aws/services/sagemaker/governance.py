@@ -45,6 +45,7 @@ class VersionedResource:
     details: Callable[[Record], Record] = lambda _: {}
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
 def cluster_by_arn(ctx: Context, arn: str) -> Record:
     """Return the cluster to govern: it must be there, running, and have the task governance add-on."""
     cluster = next((entry for entry in ctx.table("clusters").values() if entry["arn"] == arn), None)
@@ -103,6 +104,7 @@ def new_entry(ctx: Context, resource: VersionedResource, params: Record, body: R
     return entry
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeComputeQuota.html
 def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
     """Return the object by id, or the service's refusal."""
     entry = ctx.table(resource.table).get(entry_id)
@@ -111,6 +113,7 @@ def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
     return entry
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeComputeQuota.html
 def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -> tuple[int, Record]:
     """Return the body of a version, by default the newest."""
     number = entry["version"] if wanted is None else wanted
@@ -150,6 +153,7 @@ def created(ctx: Context, resource: VersionedResource, params: Record, body: Rec
     return {f"{resource.title}Arn": entry["arn"], f"{resource.title}Id": entry["id"]}
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateComputeQuota.html
 def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, target: int, body: Record) -> Record:
     """Optimistic lock on the version, then a new version that becomes Updated in time; return the answer."""
     if entry["status"] in MOVING:
@@ -176,6 +180,7 @@ def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, ta
     return {f"{resource.title}Arn": entry["arn"], f"{resource.title}Version": entry["version"]}
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DeleteComputeQuota.html
 def _begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> None:
     """Begin to delete, unless another change still runs; asking twice is no error."""
     if entry["status"] == "Deleting":

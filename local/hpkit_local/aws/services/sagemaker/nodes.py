@@ -50,6 +50,7 @@ def _hostname(cluster: Record, node: Record) -> str:
     return f"ip-{node['ip'].replace('.', '-')}.{domain}"
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeClusterNode.html
 @operation("sagemaker", "DescribeClusterNode")
 def describe_cluster_node(ctx: Context, params: Record) -> Record:
     """One node by instance id or by logical id."""

@@ -36,6 +36,7 @@ POLICY = VersionedResource(
 register(POLICY)
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SchedulerConfig.html
 def _config(config: Record) -> Record:
     """Return the configuration with the service's defaults written out, and without an empty list of classes."""
     for name, times in Counter(entry["Name"] for entry in config.get("PriorityClasses", [])).items():
@@ -47,6 +48,7 @@ def _config(config: Record) -> Record:
     return {"FairShare": "Enabled", "IdleResourceSharing": "Disabled", **stated}
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateClusterSchedulerConfig.html
 @operation("sagemaker", "CreateClusterSchedulerConfig")
 def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
     """Return the policy of a cluster, which can have one."""

@@ -42,6 +42,7 @@ def fill_pro_rata(resources: list[Record], member: str) -> list[Record]:
     return [_fill(resource, f"{member}.{index}") for index, resource in enumerate(resources, start=1)]
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ComputeQuotaResourceConfig.html
 def _fill(resource: Record, where: str) -> Record:
     fractions = [name for name in FRACTIONS if name in resource]
     instance_type = resource["InstanceType"]
@@ -57,6 +58,7 @@ def _fill(resource: Record, where: str) -> Record:
     return resource if shape is None else _pro_rata(resource, shape, where)
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ComputeQuotaResourceConfig.html
 def _pro_rata(resource: Record, shape: Shape, where: str) -> Record:
     ratio: float | None
     if resource.get("Accelerators"):
@@ -77,6 +79,7 @@ def _pro_rata(resource: Record, shape: Shape, where: str) -> Record:
     return filled if "AcceleratorPartition" in resource else {"Accelerators": 0, **filled}
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AcceleratorPartitionConfig.html
 def _partition_ratio(resource: Record, shape: Shape, where: str) -> float | None:
     """Return the share of an instance that partitions use: their number relative to the maximum on its accelerators."""
     if shape.mig_per_accelerator is None:

@@ -48,6 +48,7 @@ def _target(given: Record) -> Record:
     return {"TeamName": given["TeamName"], "FairShareWeight": given.get("FairShareWeight", 0)}
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateComputeQuota.html
 @operation("sagemaker", "CreateComputeQuota")
 def create_compute_quota(ctx: Context, params: Record) -> Record:
     """One quota per team; names are unique within a cluster."""
@@ -70,6 +71,7 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
     return created(ctx, QUOTA, params, body)
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateComputeQuota.html
 @operation("sagemaker", "UpdateComputeQuota")
 def update_compute_quota(ctx: Context, params: Record) -> Record:
     """Return a new version; the team stays. A given configuration replaces the old one."""

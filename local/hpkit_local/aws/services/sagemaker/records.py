@@ -13,6 +13,7 @@ __all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "require"]
 GONE = "ShuttingDown"
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeCluster.html
 def require(ctx: Context, name_or_arn: str) -> Record:
     """Return the cluster by name or ARN, or the service's refusal."""
     for cluster in ctx.table("clusters").values():
@@ -29,6 +30,7 @@ def busy(cluster: Record) -> ServiceError:
     )
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CommonErrors.html
 def moment(value: Any) -> float:
     """Return a timestamp of a request: a number of seconds or ISO 8601."""
     if isinstance(value, (int, float)):

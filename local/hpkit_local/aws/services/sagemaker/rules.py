@@ -48,6 +48,7 @@ def refuse(message: str) -> ServiceError:
     return ServiceError("ValidationException", message)
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateCluster.html
 def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
     """Rules that concern the groups of one request only."""
     listed = list(groups)
@@ -63,6 +64,7 @@ def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
         _check_patching(group)
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def check_instance_quotas(ctx: Context, before: Iterable[Record], after: Iterable[Record]) -> None:
     """Reject instances beyond the account's quota: the fault `instance-quota`. Running ones stay."""
     groups = [group["spec"] for cluster in ctx.table("clusters").values() for group in cluster["groups"].values()]
@@ -88,6 +90,7 @@ def _instances(groups: Iterable[Record]) -> Counter[str]:
     return counts
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
 def _check_type(group: Record, *, continuous: bool) -> None:
     name = group["InstanceGroupName"]
     if ("InstanceType" in group) == ("InstanceRequirements" in group):
@@ -107,6 +110,7 @@ def _check_type(group: Record, *, continuous: bool) -> None:
         raise refuse(f"Instance group '{name}': SlurmConfig is not for clusters orchestrated by EKS")
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
 def _check_count(group: Record, *, continuous: bool) -> None:
     name, least = group["InstanceGroupName"], group.get("MinInstanceCount")
     if least is None:
@@ -119,6 +123,7 @@ def _check_count(group: Record, *, continuous: bool) -> None:
         )
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterEbsVolumeConfig.html
 def _check_storage(group: Record) -> None:
     """Rules of volumes (developer guide, "Customer managed AWS KMS key encryption for SageMaker HyperPod")."""
     roots = Counter(
@@ -143,6 +148,7 @@ def _check_storage(group: Record) -> None:
             raise refuse(f"Instance group '{name}': VolumeSizeInGB is required for a volume that is not the root one")
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
 def _check_lifecycle(group: Record) -> None:
     config = group.get("LifeCycleConfig")
     if config is None:
@@ -154,6 +160,7 @@ def _check_lifecycle(group: Record) -> None:
         raise refuse(f"Instance group '{name}': LifeCycleConfig needs SourceS3Uri for its script")
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-custom-labels-and-taints.html
 def _check_kubernetes(group: Record) -> None:
     name, config = group["InstanceGroupName"], group.get("KubernetesConfig", {})
     keys = [*config.get("Labels", {}), *(taint["Key"] for taint in config.get("Taints", []))]
@@ -165,6 +172,7 @@ def _check_kubernetes(group: Record) -> None:
         raise refuse(f"Instance group '{name}': custom taints cannot be used with deep health checks")
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterAutoPatchConfig.html
 def _check_patching(group: Record) -> None:
     name, config = group["InstanceGroupName"], group.get("AutoPatchConfig")
     if config is None:
@@ -187,6 +195,7 @@ def check_references(ctx: Context, groups: Iterable[Record], vpc_id: str) -> Non
             check_vpc(ctx, group["OverrideVpcConfig"], vpc_id)
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
 def check_vpc(ctx: Context, config: Record, vpc_id: str) -> list[Subnet]:
     """Subnets and security groups must be in the VPC of the EKS cluster."""
     subnets = [require_subnet(ctx, subnet) for subnet in config["Subnets"]]
@@ -198,6 +207,7 @@ def check_vpc(ctx: Context, config: Record, vpc_id: str) -> list[Subnet]:
     return subnets
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-autoscaling.html
 def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
     """Check the requirements of managed Karpenter: continuous mode, automatic recovery, a role."""
     if "ClusterRole" in settings:
@@ -212,6 +222,7 @@ def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
         raise refuse("AutoScaling needs NodeRecovery Automatic")
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-cmk.html
 def _check_volume_keys(old: Record, new: Record) -> None:
     """Refuse another key of a volume (developer guide, "Customer managed AWS KMS key encryption")."""
     if "InstanceStorageConfigs" not in new:
@@ -233,6 +244,7 @@ def _check_volume_keys(old: Record, new: Record) -> None:
         )
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
     """Refuse what cannot change on a group that exists (UpdateCluster API reference)."""
     name = old["InstanceGroupName"]

@@ -11,6 +11,7 @@ __all__: list[str] = []
 MOST = 50
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AddTags.html
 def _tags(ctx: Context, arn: str) -> dict[str, str]:
     for table in ("clusters", "quotas", "policies"):
         for entry in ctx.table(table).values():
@@ -24,6 +25,7 @@ def _listed(tags: dict[str, str]) -> list[Record]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AddTags.html
 @operation("sagemaker", "AddTags")
 def add_tags(ctx: Context, params: Record) -> Record:
     """Set tags; a key that exists gets the new value."""

@@ -28,6 +28,7 @@ _DEFAULT_HOURS = 7 * 24
 _TARGET = "hyperpod-cluster"
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SearchTrainingPlanOfferings.html
 @operation("sagemaker", "SearchTrainingPlanOfferings")
 def search_training_plan_offerings(ctx: Context, params: Record) -> Record:
     """Offer the request in each of the region's first two zones, from the next start on."""
@@ -70,6 +71,7 @@ def search_training_plan_offerings(ctx: Context, params: Record) -> Record:
     return {"TrainingPlanOfferings": offers}
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
 @operation("sagemaker", "CreateTrainingPlan")
 def create_training_plan(ctx: Context, params: Record) -> Record:
     """Buy an offering; it's paid immediately."""
@@ -109,6 +111,7 @@ def list_training_plans(ctx: Context, params: Record) -> Record:
     return {"TrainingPlanSummaries": summaries, **({"NextToken": token} if token else {})}
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
 def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Iterable[Record]) -> None:
     """Refuse groups that take instances of a plan that was bought here and doesn't have them.
 

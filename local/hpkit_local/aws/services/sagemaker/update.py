@@ -27,6 +27,7 @@ CHANGEABLE = ("NodeRecovery", "TieredStorageConfig", "ClusterRole", "RestrictedI
 CHECKING = "DeepHealthCheckInProgress"
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 @operation("sagemaker", "UpdateCluster")
 def update_cluster(ctx: Context, params: Record) -> Record:
     """Check the request against the live state, and begin to change."""
@@ -71,6 +72,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     return {"ClusterArn": cluster["arn"]}
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def _vpc_id(ctx: Context, cluster: Record) -> str:
     arn = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"]
     eks = ctx.table("eks").get(arn.rpartition("/")[2])
@@ -79,6 +81,7 @@ def _vpc_id(ctx: Context, cluster: Record) -> str:
     return str(eks["resourcesVpcConfig"]["vpcId"])
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def _check_fixed(cluster: Record, params: Record) -> None:
     """Reject changes of a cluster's immutable settings, and of the role that the autoscaler uses."""
     settings = cluster["settings"]
@@ -94,6 +97,7 @@ def _check_fixed(cluster: Record, params: Record) -> None:
         raise refuse("ClusterRole cannot be changed while autoscaling is enabled; disable AutoScaling first")
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def _merged_groups(cluster: Record, groups: list[Record]) -> dict[str, Record]:
     """Merge each group of the request with its previous settings; omitted members keep their value."""
     merged: dict[str, Record] = {}
@@ -113,6 +117,7 @@ def _merged_groups(cluster: Record, groups: list[Record]) -> dict[str, Record]:
     return merged
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def _check_kinds(cluster: Record, merged: dict[str, Record], restricted: set[str]) -> None:
     """Refuse to turn a restricted group into another, or back."""
     for name in merged:
@@ -122,6 +127,7 @@ def _check_kinds(cluster: Record, merged: dict[str, Record], restricted: set[str
             raise refuse(f"Instance group '{name}' is one of {kind} and cannot become the other kind")
 
 
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def _doomed(cluster: Record, merged: dict[str, Record], names: list[str]) -> list[str]:
     for name in names:
         if name not in cluster["groups"]:
@@ -203,6 +209,7 @@ def _remove_group(ctx: Context, cluster: Record, name: str) -> None:
     remove_nodes(ctx, cluster, ids)
 
 
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateClusterSoftware.html
 @operation("sagemaker", "UpdateClusterSoftware")
 def update_cluster_software(ctx: Context, params: Record) -> Record:
     """Update all groups, or the given ones, to the current image release."""

@@ -49,6 +49,7 @@ def list_instances(ctx: Context, params: Record) -> Record:
     return {"Instances": [{name: each[name] for name in _MEMBERS if name in each} for each in found]}
 
 
+# Source: https://docs.aws.amazon.com/singlesignon/latest/APIReference/API_CreateInstance.html
 @operation("sso-admin", "CreateInstance")
 def create_instance(ctx: Context, params: Record) -> Record:
     """Enable Identity Center; an account has one instance."""
@@ -59,6 +60,7 @@ def create_instance(ctx: Context, params: Record) -> Record:
     return {"InstanceArn": arn}
 
 
+# Source: https://docs.aws.amazon.com/singlesignon/latest/APIReference/API_DeleteInstance.html
 @operation("sso-admin", "DeleteInstance")
 def delete_instance(ctx: Context, params: Record) -> Record:
     """Disable Identity Center."""
