@@ -4,8 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hpkit_local.supervisor.instance import Instance
 from tests.running import eventually
+
+pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).parents[1]
 

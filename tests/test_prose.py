@@ -1,4 +1,7 @@
-"""The word lists of .vale/hpkit hold for pages and for the texts in code, also where Vale can't be built."""
+"""The word lists of .vale/hpkit hold for pages and for the texts in code, where Vale can't be built.
+
+At night also where it can: `make prose` has the same lists.
+"""
 
 import re
 
@@ -7,6 +10,8 @@ import yaml
 
 from tests.prose import CODE, GENERATED, pages, texts
 from tests.test_docs import ROOT
+
+pytestmark = pytest.mark.nightly
 
 # Code and links on a page, and names in backticks, aren't prose.
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>]+>|https?://\S+", re.DOTALL)

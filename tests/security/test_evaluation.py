@@ -4,6 +4,8 @@ import pytest
 
 from tests.security.evaluation import Request, allows, decide
 
+pytestmark = pytest.mark.nightly
+
 ME = "arn:aws:iam::123456789012:role/me"
 
 
