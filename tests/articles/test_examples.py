@@ -106,7 +106,7 @@ def test_the_hands_on_samples_differ_from_what_was_published_by_what_their_first
             *(f"{pod}/shmem/emptyDir/{key}" for key in ("medium", "sizeLimit")),
             f"{pod}/local/emptyDir/sizeLimit",
         }
-        assert "# What the article has, but for four things" in text
+        assert "# The article's manifest, with four differences:" in text
 
 
 def test_lint_says_of_the_published_manifest_what_would_not_be_let_in():
