@@ -53,7 +53,7 @@ def _find(group: str, name: str) -> EntryPoint | None:
 
 
 def _missing(extra: str) -> str:
-    return f"this needs a package that is not installed. Install it: pip install 'hpkit[{extra}]'"
+    return f"this command requires a package that isn't installed. Install it: pip install 'hpkit[{extra}]'"
 
 
 def need(extra: str, *, feature: str) -> None:
@@ -61,7 +61,7 @@ def need(extra: str, *, feature: str) -> None:
     lacking = [name for name in _packages(extra) if not _here(name)]
     if lacking:
         raise ToolError(
-            f"{feature} needs packages that are not installed: {', '.join(lacking)}. "
+            f"{feature} requires packages that aren't installed: {', '.join(lacking)}. "
             f"Install them: pip install 'hpkit[{extra}]'"
         )
 

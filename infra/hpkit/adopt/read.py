@@ -45,7 +45,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
     cluster = _required(api, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
     orchestrator = cluster.get("Orchestrator", {}).get("Eks")
     if orchestrator is None:
-        raise ToolError(f"{cluster['ClusterName']} is not orchestrated by EKS, and hpkit supports only EKS")
+        raise ToolError(f"{cluster['ClusterName']} doesn't use EKS, and hpkit supports only EKS")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
     eks = _required(api, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
     subnets = sorted({subnet for config in _networks(cluster) for subnet in config["Subnets"]})

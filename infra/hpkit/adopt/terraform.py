@@ -200,7 +200,7 @@ def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[Manag
     if whole:
         steps.append(Step("after import", _alternative(whole)))
     steps.append(
-        Step("after import", "The plan must say that nothing is added, changed or destroyed.", ("terraform plan",))
+        Step("after import", "The plan must show that nothing is added, changed or destroyed.", ("terraform plan",))
     )
     return steps
 

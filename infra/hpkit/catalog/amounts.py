@@ -68,5 +68,5 @@ def countable_type(name: str) -> InstanceType:
     """Return a type whose vCPUs, memory and accelerators are known. Raises CatalogError for any other."""
     details = find_instance_type(name)
     if details is None or None in (details.vcpu, details.memory_gib, details.accelerators):
-        raise CatalogError(f"vCPUs, memory or accelerators of instance type {name} are not known")
+        raise CatalogError(f"vCPUs, memory or accelerators of instance type {name} aren't known")
     return details

@@ -16,7 +16,7 @@ class _Unknown:
     """A value that is known only after other resources are created."""
 
     def __repr__(self) -> str:
-        return "known after it is made"
+        return "known after it's created"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Unknown:
         return self

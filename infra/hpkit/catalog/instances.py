@@ -217,6 +217,6 @@ def instance_type(name: str) -> InstanceType:
     details = find_instance_type(name)
     if details is None:
         near = ", ".join(find_nearest(name))
-        hint = f"did you mean {near}?" if near else "hpkit catalog instances lists what there is"
-        raise CatalogError(f"{name} is not an instance type of HyperPod; {hint}")
+        hint = f"did you mean {near}?" if near else "hpkit catalog instances lists all"
+        raise CatalogError(f"{name} isn't a HyperPod instance type; {hint}")
     return details

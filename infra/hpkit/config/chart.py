@@ -69,9 +69,7 @@ def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Ite
         inside = not Path(dependencies.chart).is_absolute() and chart.is_relative_to(root.resolve())
         is_chart = chart.is_file() or (chart / "Chart.yaml").is_file()
     except (OSError, ValueError, RuntimeError) as error:
-        yield Problem(
-            "CLU011", place, f"the chart {dependencies.chart!r} cannot be looked up: {error}", "Fix the path."
-        )
+        yield Problem("CLU011", place, f"the chart {dependencies.chart!r} can't be read: {error}", "Fix the path.")
         return
     if not inside:
         yield Problem(

@@ -181,7 +181,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
     "AutoPatch": {"idleWaitWindowInSeconds": Hint(86400, "seconds")},
     "DrainPolicy": {"drainTimeoutInSeconds": Hint(3600, "seconds")},
     "DeploymentConfig": {"waitIntervalInSeconds": _SECONDS, "autoRollbackAlarms": Hint("gpu-errors")},
-    "BatchSize": {"value": Hint(1, "instances, or percent of the group: as `type` says")},
+    "BatchSize": {"value": Hint(1, "instances, or percent of the group, depending on `type`")},
     "Storage": {
         "kmsKeyArn": Hint("arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"),
     },
@@ -303,7 +303,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
     "Waiver": {
         "rule": Hint("CAP005"),
         "path": Hint("environments.dev.governance"),
-        "reason": Hint("The second half of the nodes is for a team that comes in January"),
+        "reason": Hint("The second half of the nodes is for a team that joins in January"),
         "until": Hint("2027-01-31"),
     },
 }

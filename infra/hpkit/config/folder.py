@@ -137,8 +137,6 @@ def run_git(folder: Path, *arguments: str, text: str | None = None) -> "subproce
             check=False,
         )
     except FileNotFoundError:
-        raise ToolError(
-            "git is not installed; install it, because hpkit reads files at other commits with it"
-        ) from None
+        raise ToolError("git isn't installed; install it, because hpkit reads files at other commits with it") from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"git {arguments[0]} took longer than {_SECONDS} seconds") from None

@@ -95,7 +95,7 @@ class JoinedNodes:
         failure = document.get("FailureMessage")
         raise TimedOutError(
             "\n  ".join([f"no node can run pods: {counts}", *self._reasons()])
-            + (f"\nHyperPod says of the cluster: {failure}" if failure else "")
+            + (f"\nHyperPod's message about the cluster: {failure}" if failure else "")
             + f"\nWhat to do: read the log of the lifecycle script, in log group {where}, stream {first}"
             + (", and likewise for the others" if len(self._seen) > 1 else "")
             + ". `hpkit cluster status` shows the cluster's events. Then run `pulumi up` again, which "

@@ -38,7 +38,7 @@ def test_interfaces_are_not_split():
 
 @pytest.mark.parametrize("name", ["ml.g7.12xlarge", "m5.large"])
 def test_a_type_without_figures_has_no_amounts(name):
-    with pytest.raises(CatalogError, match=f"instance type {name} are not known"):
+    with pytest.raises(CatalogError, match=f"instance type {name} aren't known"):
         amounts([{"InstanceType": name, "Count": 1}])
 
 

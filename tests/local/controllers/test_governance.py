@@ -294,7 +294,7 @@ def test_a_quota_for_an_instance_type_without_figures_fails_with_the_reason(envi
     quota = environment.quota(governed[0], "a", rows=[{"InstanceType": "ml.g7.12xlarge", "Count": 1}])
     found = environment.quota_settled(quota)
     assert found["Status"] == "CreateFailed"
-    assert "of instance type ml.g7.12xlarge are not known" in found["FailureReason"]
+    assert "of instance type ml.g7.12xlarge aren't known" in found["FailureReason"]
 
 
 def test_governance_before_the_add_on_is_refused(environment, cluster):

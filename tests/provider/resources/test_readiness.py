@@ -180,7 +180,7 @@ def test_when_the_time_is_up_it_names_nodes_reasons_and_logs(world, kubernetes, 
     assert f"hyperpod-{second} (gpu): HyperPod: Running; Kubernetes: not a node yet" in text
     assert f"log group /aws/sagemaker/Clusters/train/{arn.rpartition('/')[2]}, stream LifecycleConfig/gpu/i-" in text
     assert any(f"stream LifecycleConfig/gpu/{each}, and likewise for the others." in text for each in ids["gpu"])
-    assert "HyperPod says of the cluster" not in text
+    assert "HyperPod's message about the cluster" not in text
     assert "raise cluster.nodesReadyMinutes" in text
 
 
@@ -195,7 +195,9 @@ def test_what_hyperpod_says_of_the_cluster_is_said_too(world, kubernetes, cluste
             return {**found, "FailureMessage": "no capacity in usw2-az1"} if operation == "describe_cluster" else found
 
         monkeypatch.setattr(handler.api, "find", find)
-        with pytest.raises(TimedOutError, match=r"HyperPod says of the cluster: no capacity in usw2-az1\nWhat to do"):
+        with pytest.raises(
+            TimedOutError, match=r"HyperPod's message about the cluster: no capacity in usw2-az1\nWhat to do"
+        ):
             handler.create(task, nodes_of(kubernetes, arn, "gpu", minutes=0))
 
 

@@ -85,7 +85,7 @@ def test_an_instance_type_without_figures_is_said():
         groups=[group("new", "ml.g7.12xlarge", 1)],
         allocations={"a": [{"instanceType": "ml.g7.12xlarge", "count": 1}]},
     )
-    with pytest.raises(CatalogError, match=r"ml\.g7\.12xlarge are not known"):
+    with pytest.raises(CatalogError, match=r"ml\.g7\.12xlarge aren't known"):
         model_of(derive(typed(data), "dev"))
 
 

@@ -64,7 +64,7 @@ def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
         means = (
             "the roles that hpkit creates no longer have a permissions boundary"
             if after is None
-            else ("roles of nodes, add-ons and Karpenter can do no more than it allows, whatever their policies allow")
+            else ("roles of nodes, add-ons and Karpenter can do no more than it allows, regardless of their policies")
         )
         said = f"permissionsBoundary {value_text(before)} → {value_text(after)}: {means}"
         yield Risk("boundary", "attention", "permissionsBoundary", said)
