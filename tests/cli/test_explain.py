@@ -42,7 +42,7 @@ def test_json_has_the_same_numbers(examples):
 
 def test_a_group_is_explained_in_both_formats(examples):
     text = hpkit("describe", "group", "burst-a", cwd=examples).stdout
-    assert "Karpenter manages its count:" in text
+    assert "Karpenter manages the number of instances:" in text
     told = json.loads(hpkit("describe", "group", "burst-a", "--format", "json", cwd=examples).stdout)
     assert (told["nodeClass"], told["nodePools"], told["quotas"][0]["maximum"]) == ("burst", ["inference"], 18)
 
