@@ -145,7 +145,9 @@ def test_a_tag_on_a_branch_or_of_another_version_becomes_a_release(repository, t
         (tmp_path / "evil").write_text("")
         repository("add", ".")
         repository("commit", "-m", "not reviewed")
-    (script,) = [step["run"] for step in JOBS["build"]["steps"] if step.get("name", "").startswith("Check that the tag")]
+    (script,) = [
+        step["run"] for step in JOBS["build"]["steps"] if step.get("name", "").startswith("Check that the tag")
+    ]
     variables = {"PATH": os.environ["PATH"], "GITHUB_REF_NAME": tag}
     done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=variables, capture_output=True)
     assert done.returncode == status
@@ -155,7 +157,9 @@ def test_a_release_with_which_no_later_version_is_compared(repository, tmp_path)
     shutil.rmtree(tmp_path / "tests")
     repository("commit", "-am", "reviewed too")
     repository("update-ref", "refs/remotes/origin/main", "HEAD")
-    (script,) = [step["run"] for step in JOBS["build"]["steps"] if step.get("name", "").startswith("Check that the tag")]
+    (script,) = [
+        step["run"] for step in JOBS["build"]["steps"] if step.get("name", "").startswith("Check that the tag")
+    ]
     variables = {"PATH": os.environ["PATH"], "GITHUB_REF_NAME": "v1.2.3"}
     done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert "tests/program/releases/1.2.3" in done.stderr
