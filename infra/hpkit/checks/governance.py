@@ -284,19 +284,16 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def _known_teams(context: Context) -> Iterator[Issue]:
-    governance = context.spec.governance
     team_names = {team.name for team in context.organization.teams}
-    for team in governance.allocations if governance else ():
-        if team not in team_names:
-            likely = _meant_teams(context)[team]
-            # If a team's own name must change, GOV004 suggests a new one.
-            if likely is not None and _plain(likely) == team:
-                continue
-            yield Issue(
-                (*context.path, "governance", "allocations", team),
-                f"the allocation is for `{team}`, which isn't in teams ({listing(sorted(team_names)) or 'none'})",
-                f"Did you mean `{likely}`?" if likely else f"Add `- name: {team}` to teams, or remove the allocation.",
-            )
+    for team, likely in _meant_teams(context).items():
+        # If a team's own name must change, GOV004 suggests a new one.
+        if likely is not None and _plain(likely) == team:
+            continue
+        yield Issue(
+            (*context.path, "governance", "allocations", team),
+            f"the allocation is for `{team}`, which isn't in teams ({listing(sorted(team_names)) or 'none'})",
+            f"Did you mean `{likely}`?" if likely else f"Add `- name: {team}` to teams, or remove the allocation.",
+        )
 
 
 def _meant_teams(context: Context) -> dict[str, str | None]:
@@ -439,9 +436,10 @@ def _sharings(context: Context) -> Iterator[tuple[str, Sharing, Path]]:
 def _overrides(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     teams = {team.name for team in context.plan.teams if not team.is_shared_pool}
+    meant = set(_meant_teams(context).values())
     for name, override in (governance.overrides if governance else {}).items():
         path = (*context.path, "governance", "overrides", name)
-        if name in _meant_teams(context).values():
+        if name in meant:
             continue
         if name not in teams:
             likely = near(name, teams)
@@ -474,8 +472,9 @@ def _quota_names(context: Context) -> Iterator[Issue]:
     names = governance.quota_names if governance else {}
     path = (*context.path, "governance", "quotaNames")
     teams = {team.name: team.quota_name for team in context.plan.teams}
+    meant = set(_meant_teams(context).values())
     for team, name in names.items():
-        if team in _meant_teams(context).values():
+        if team in meant:
             continue
         if team not in teams:
             yield Issue(

@@ -10,6 +10,7 @@ existing EKS cluster. It is recorded as installed, as a chart is that can't be d
 import ipaddress
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
@@ -122,7 +123,8 @@ class _Existing:
 
     def _role(self, name: str, path: str, *trusted: str) -> Iterator[str]:
         iam = self._client("iam")
-        if name in {each["RoleName"] for page in iam.get_paginator("list_roles").paginate() for each in page["Roles"]}:
+        with suppress(iam.exceptions.NoSuchEntityException):
+            iam.get_role(RoleName=name)
             return
         actions = ["sts:AssumeRole", "sts:TagSession"]
         statement = {"Effect": "Allow", "Principal": {"Service": list(trusted)}, "Action": actions}
