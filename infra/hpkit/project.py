@@ -464,16 +464,16 @@ def stack_file_problems(documents: Mapping[str, Document], environments: Mapping
 def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
     """Return conflicts between environments in different files about the same cluster."""
     findings: list[Finding] = []
-    before: list[tuple[Loaded, Plan]] = []
+    by_cluster: dict[tuple[str, str], list[tuple[Loaded, Plan]]] = {}
     for file in loaded:
-        plans = list(file.plans.values())
-        others = [(other, taken) for other, taken in before if not _is_one_file(other, file)]
-        for plan in plans:
+        for plan in file.plans.values():
+            namesakes = by_cluster.setdefault((plan.spec.cluster.name, plan.spec.region), [])
+            others = [(other, taken) for other, taken in namesakes if not _is_one_file(other, file)]
             first = next((pair for pair in others if _both_create(plan.spec, pair[1].spec)), None)
             findings += [] if first is None else [_same_cluster((file, plan), first)]
             for earlier in others:
                 findings += [*_between_stacks((file, plan), earlier), *_between_stacks(earlier, (file, plan))]
-        before += [(file, plan) for plan in plans]
+            namesakes.append((file, plan))
     return findings
 
 

@@ -99,20 +99,20 @@ def _differs(stack: StackInput, policies: Change[PolicySettings]) -> bool:
 
 
 class _Recordings:
-    """Recordings of plans, each recorded once; Pulumi is loaded only with the first of them."""
+    """Recordings of plans, one for equal plans; Pulumi is loaded only with the first of them."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, str, str], Recording] = {}
+        self._made: dict[tuple[str, str], list[Recording]] = {}
 
     def record(self, plan: Plan, stack: str, account: str) -> "Recording":
         """Return what a plan registers in a stack of an account, "" for any."""
         from hpkit.program.recording import Answers, record
 
-        # The scope keeps every plan alive, so that no ID is reused.
-        key = id(plan), stack, account
-        if key not in self._made:
-            self._made[key] = record(plan, Answers(account=account) if account else None, stack=stack)
-        return self._made[key]
+        made = self._made.setdefault((stack, account), [])
+        found = next((recording for recording in made if recording.plan == plan), None)
+        if found is None:
+            made.append(found := record(plan, Answers(account=account) if account else None, stack=stack))
+        return found
 
 
 def _writer(form: str) -> Callable[[Review], str]:

@@ -79,10 +79,7 @@ class _Tree:
         self.other_files = other_files
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
-        findings = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
-        self.files = {
-            each.file: FileVersion(each.plans, (*each.findings, *_findings_for(each, findings))) for each in loaded
-        }
+        self._between = findings = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
         self.others = {file: _findings_in(file, findings) for file in other_files}
         stack_files = {_stack_of(file): document for file, document in other_files.items() if file.endswith(".yaml")}
         self.settings = {name: _settings(document) for name, document in stack_files.items()}
@@ -101,15 +98,23 @@ class _Tree:
             (file, environment) for file, document in documents.items() for environment in environments_in(document)
         }
 
+    def file(self, name: str) -> FileVersion | None:
+        """Return an organization file's plans and findings; its rules run only then, since most files are untouched."""
+        loaded = self.loaded.get(name)
+        if loaded is None:
+            return None
+        return FileVersion(loaded.plans, (*loaded.findings, *_findings_for(loaded, self._between)))
+
     def version(self, stack: str) -> StackVersion | None:
         place = self.stacks.get(stack)
-        if place is None or place.file not in self.files:
+        file = self.file(place.file) if place is not None else None
+        if place is None or file is None:
             return None
         # A file that cannot be read at all still has its stacks: they must not look removed.
         readable = any(file == place.file for file, _ in self._known)
         if readable and (place.file, place.environment) not in self._known:
             return None
-        return StackVersion(self.files[place.file], place.environment)
+        return StackVersion(file, place.environment)
 
 
 def scope_of(folder: Path, base: Base, requested: tuple[str, ...]) -> Scope:
@@ -137,9 +142,9 @@ def scope_of(folder: Path, base: Base, requested: tuple[str, ...]) -> Scope:
                 raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(stack_names) or 'none'})")
         why = {name: why.get(name, "selected with --stack") for name in requested}
     stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
-    names = sorted({each.file for each in stacks} | {name for name in changed if name in before.files | after.files})
+    names = sorted({each.file for each in stacks} | {name for name in changed if name in before.loaded | after.loaded})
     names = [name for name in names if not requested or any(each.file == name for each in stacks)]
-    files = [FileInput(name, before.files.get(name), after.files.get(name)) for name in names]
+    files = [FileInput(name, before.file(name), after.file(name)) for name in names]
     for name in sorted(before.others.keys() | after.others.keys()):
         was, now = (tree.others.get(name, ()) for tree in (before, after))
         touched = _stack_of(name) in why or (not requested and (name in changed or was != now))
