@@ -1,4 +1,4 @@
-"""The Pulumi program: it builds the stack that an organization file in stacks/ describes."""
+"""Builds the stack that an organization file in stacks/ describes."""
 
 from hpkit.program.run import run
 

@@ -1,4 +1,4 @@
-"""The policy pack, as the Pulumi engine starts it: `--policy-pack policies`."""
+"""Runs the policy pack for `pulumi --policy-pack policies`."""
 
 from hpkit_policies.pack import run
 

@@ -17,7 +17,7 @@ from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.supervisor.instance import Instance
 from tests.examples import copy_examples
 from tests.local.chaos.harness import MARK
-from tests.program.cloud import Live, Program, Repository
+from tests.program.cloud import ROOT, Live, Program, Repository
 from tests.running import AT_ONCE, eventually, running
 
 __all__ = ["Clouds"]
@@ -99,6 +99,7 @@ class Clouds:
         shutil.rmtree(self.repository.folder / "stacks")
         shutil.rmtree(self.repository.folder / ".hpkit", ignore_errors=True)
         copy_examples(self.repository.folder)
+        shutil.copy(ROOT / "infra" / "__main__.py", self.repository.folder / "infra")
 
     def _take_down(self) -> None:
         try:
