@@ -26,7 +26,7 @@ class Step:
     @property
     def refused(self) -> bool:
         """Return whether the page says that it ends with an error."""
-        return self.command.splitlines()[0].endswith("# is refused")
+        return self.command.splitlines()[0].endswith("# fails")
 
 
 def steps_of(page: str) -> list[Step]:

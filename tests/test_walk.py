@@ -177,5 +177,5 @@ def test_what_a_page_shows_is_compared_line_by_line():
     assert agrees(("…", "other 4s"), said)
     assert not agrees(("other 4s", "job-1 3s"), said)
     assert not agrees(("job-1",), said)
-    (step,) = steps_of("```console\n$ cat <<'E'  # is refused\na\nE\na\n```\n")
-    assert (step.command, step.shown, step.refused) == ("cat <<'E'  # is refused\na\nE", ("a",), True)
+    (step,) = steps_of("```console\n$ cat <<'E'  # fails\na\nE\na\n```\n")
+    assert (step.command, step.shown, step.refused) == ("cat <<'E'  # fails\na\nE", ("a",), True)

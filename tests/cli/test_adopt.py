@@ -137,7 +137,7 @@ def test_what_is_no_cluster_is_said_without_a_traceback(live):
     result = adopt((endpoint, gone))
     assert result.returncode == 1
     assert "sagemaker:DescribeCluster: ResourceNotFound" in result.stderr
-    assert "Check its name, the region, and whose account these credentials are of" in result.stderr
+    assert "Check the name, the region, and the account of these credentials" in result.stderr
 
 
 def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):

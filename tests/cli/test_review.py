@@ -208,7 +208,7 @@ def test_a_policy_file_touches_its_organizations_stacks_and_says_what_it_asks_no
         "the policy budget-of-teams: teams.ada 90000 → 5",
         "the policy regions-allowed: allowed us-west-2 → unset, enforcementLevel unset → disabled",
     ]
-    assert any(reason.endswith("US$ a month, 5 are given") for reason in stack["reasons"])
+    assert any(reason.endswith("US$ a month; its budget is 5") for reason in stack["reasons"])
     page = repository.run("--base", "HEAD", "--format", "markdown").stdout
     assert "- the policy budget-of-teams: teams.ada 90000 → 5" in page
 

@@ -27,9 +27,9 @@ class UnusedAllowance:
     @property
     def message(self) -> str:
         """Return the problem and the fix."""
-        verb = "replaces or deletes" if self.key == REPLACE else "deletes"
-        nothing = f"{self.key} names {self.name}, and this change {verb} no such thing"
-        return f"{nothing}: remove it, or it lets a later one do so"
+        verb = "replace or delete" if self.key == REPLACE else "delete"
+        nothing = f"{self.key} names {self.name}, but this change doesn't {verb} it"
+        return f"{nothing}: remove the entry, which allows later changes to do so"
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,21 +63,25 @@ def excess(
     instances: int,
     *,
     instance: InstanceType | None,
-    capacity_name: str,
+    with_karpenter: bool = False,
 ) -> str | None:
     """Return by how much quota (team, quota resource) of one type exceeds a number of instances, by team.
 
-    Returns None if it fits. A type that isn't in the catalog is compared in whole instances only.
+    with_karpenter: whether the number includes instances that Karpenter can add. Returns None if it fits.
+    A type that isn't in the catalog is compared in whole instances only.
     """
     over = _overruns(quota_resources, instances, instance)
     if not over:
         return None
     teams = _contributors(quota_resources, instance)
+    limit = "at most {} with Karpenter" if with_karpenter else "{} guaranteed"
     if over[0].dimension == "instances":
         reserved = amount(_wanted(quota_resources, instance))
-        return f"{reserved} × {name} reserved, {instances} {capacity_name} ({teams})"
-    measures = "; ".join(f"{amount(each.reserved)} of {amount(each.limit)} {each.dimension}" for each in over)
-    return f"{name}: {measures} reserved, against the {capacity_name} capacity ({teams})"
+        return f"{reserved} × {name} reserved ({teams}), {limit.format(instances)}"
+    measures = "; ".join(
+        f"{amount(each.reserved)} {each.dimension} reserved, {limit.format(amount(each.limit))}" for each in over
+    )
+    return f"{name}: {measures} ({teams})"
 
 
 def _overruns(
@@ -131,10 +135,15 @@ def _stated(quota_resource: QuotaResource) -> str:
 
 
 def _too_much(
-    context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int, capacity_name: str
+    context: Context,
+    name: str,
+    quota_resources: list[tuple[str, QuotaResource]],
+    instances: int,
+    *,
+    with_karpenter: bool = False,
 ) -> Iterator[Issue]:
     message = excess(
-        name, quota_resources, instances, instance=context.instances.get(name), capacity_name=capacity_name
+        name, quota_resources, instances, instance=context.instances.get(name), with_karpenter=with_karpenter
     )
     if message is not None:
         groups = [each.spec.name for each in context.plan.groups if name in each.spec.types]
@@ -252,7 +261,7 @@ def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
         if capacity is None or not context.is_capacity_certain(name):
             continue
         if any(quota_resource.path for _, quota_resource in static):
-            yield from _too_much(context, name, static, capacity.guaranteed, "guaranteed")
+            yield from _too_much(context, name, static, capacity.guaranteed)
 
 
 def _elastic(context: Context) -> Iterator[Issue]:
@@ -289,7 +298,7 @@ def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
         if capacity.maximum is None:
             yield from _no_bound(context, name, quota_resources)
             continue
-        yield from _too_much(context, name, quota_resources, capacity.maximum, "maximum with Karpenter")
+        yield from _too_much(context, name, quota_resources, capacity.maximum, with_karpenter=True)
 
 
 def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]]) -> Iterator[Issue]:

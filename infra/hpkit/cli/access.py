@@ -214,8 +214,8 @@ def check(
         click.echo(document)
         sys.exit(0 if answer.allowed else 1)
     where = f" in {place}" if place else (" in all namespaces" if api_resource.namespaced else "")
-    may = "may" if answer.allowed else "may not"
-    click.echo(folded(f"{entry.principal} {may} {verb} {api_resource.full_name}{where}.", "", ""))
+    can = "can" if answer.allowed else "can't"
+    click.echo(folded(f"{entry.principal} {can} {verb} {api_resource.full_name}{where}.", "", ""))
     for reason in answer.reasons:
         click.echo(folded(f"by {reason}", "    ", "  "))
     for name in answer.unknown:

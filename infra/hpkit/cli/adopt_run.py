@@ -98,7 +98,7 @@ def _move(source: str, stack: str) -> None:
     staying, recording = recorded(plan_of(source)), recorded(plan_of(stack))
     blockers = []
     if names_of_teams(stack, recording.plan.spec) != source:
-        keep = f"would be replaced by one of another name: set governance.policyName of {stack} to {source}"
+        keep = f"would be replaced by one with another name: set governance.policyName of {stack} to {source}"
         blockers += [
             f"{repository.inputs['name']}: a team's repository {keep}"
             for repository in recording.all("aws:ecr/repository:Repository")

@@ -103,7 +103,7 @@ def _as_dict(observed: Observed, task: Task) -> _Job:
 def _print(observed: Observed, tasks: list[Task]) -> None:
     from hpkit.cluster.live.status import main_resource
 
-    head = ("team", "name", "kind", "state", "priority", "pods", "asks for", "age")
+    head = ("team", "name", "kind", "state", "priority", "pods", "requests", "age")
     rows = []
     for task in tasks:
         resource = main_resource(task.requests)

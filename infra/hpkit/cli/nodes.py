@@ -96,7 +96,7 @@ def list_nodes(stack: str | None, profile: str | None, group: str | None, form: 
     if form == "json":
         click.echo(json_document(NodeList, items=[_as_dict(each) for each in nodes]))
         return
-    head = ("node", "group", "type", "status", "release", "runs")
+    head = ("node", "group", "type", "status", "release", "tasks")
     click.echo(columns([head, *(_row(each) for each in nodes)]))
 
 
@@ -328,7 +328,7 @@ def _operate(verb: Verb, names: Sequence[str], options: _Options, *, write: bool
     with _drained(session, plan, chosen, options) as stay_closed:
         outcome = hand_over(session, plan.spec.cluster.name, verb, [node.id for node in chosen])
         for node, reason in outcome.refused.items():
-            click.echo(folded(f"{node} is refused: {reason}", "  ", ""), err=True)
+            click.echo(folded(f"{node} can't be changed: {reason}", "  ", ""), err=True)
         taken_nodes = [node for node in chosen if node.id in outcome.taken]
         stay_closed.extend([] if options.wait else [node.name for node in taken_nodes])
         if verb == "delete":

@@ -199,7 +199,7 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             paper.print(line)
     budgets_there = _budgets(plan, table)
     if budgets_there:
-        rows = grid("budget", "US$ a month", "given", "left")
+        rows = grid("budget", "US$ a month", "limit", "left")
         for budget, cost in budgets_there:
             used.update(cost.used)
             rows.add_row(budget.label, *budget_cells(budget, cost))

@@ -105,7 +105,7 @@ def _print_list(form: str, rules: Sequence[Rule]) -> None:
     if form == "json":
         click.echo(json_document(RuleList, items=[_as_dict(rule) for rule in rules]))
         return
-    head = ("rule", "severity", "demands")
+    head = ("rule", "severity", "requirement")
     table = grid(*head, names=head)
     for rule in rules:
         table.add_row(rule.id, rule.severity, rule.title)

@@ -64,11 +64,11 @@ class FailedCall:
         if any(word in self.code for word in _EXPIRED):
             return "These credentials have expired: log in again, such as with `aws sso login`"
         if self.is_absence:
-            return "Check its name, the region, and whose account these credentials are of"
+            return "Check the name, the region, and the account of these credentials"
         if "Throttl" in self.code or "NextToken" in self.code:
             return "Run it again in a minute"
         if self.code == "UnsupportedOperation":
-            return "Only AWS answers this: run it with credentials for an AWS account"
+            return "Only AWS supports this call: run the command with credentials for an AWS account"
         return "Run it again when the service can be reached with these credentials"
 
 

@@ -98,7 +98,7 @@ ROUTER_ACCOUNT: Final = PodAccount("jupyter-k8s-system", "jupyter-k8s-authmiddle
 ROLE_BY_USER: Final[Mapping[str, str]] = {
     _S3_CSI: "the buckets that pods mount",
     "external-dns": "the hosted zones that it manages",
-    _FSX_CSI: "the file systems that it mounts or makes",
+    _FSX_CSI: "the file systems that it mounts or creates",
 }
 
 

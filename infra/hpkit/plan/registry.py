@@ -118,7 +118,7 @@ def lifecycle_policy(plan: Plan) -> str:
     rules: list[dict[str, Any]] = [
         _expiry(
             1,
-            f"Images without a tag go after {registry.untagged_days} days",
+            f"Images without a tag expire after {registry.untagged_days} days",
             tagStatus="untagged",
             countType="sinceImagePushed",
             countUnit="days",
@@ -129,7 +129,7 @@ def lifecycle_policy(plan: Plan) -> str:
         rules.append(
             _expiry(
                 2,
-                f"The newest {registry.keep_images} images stay",
+                f"Only the newest {registry.keep_images} images are kept",
                 tagStatus="any",
                 countType="imageCountMoreThan",
                 countNumber=registry.keep_images,

@@ -48,11 +48,11 @@ def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, capacity:
     instance = known_types(cluster, [name]).get(name)
     guaranteed = _of_type(name, [quota for quota in quotas if name not in quota.elastic])
     all_quota = _of_type(name, quotas)
-    message = excess(name, guaranteed, capacity.guaranteed, instance=instance, capacity_name="guaranteed")
+    message = excess(name, guaranteed, capacity.guaranteed, instance=instance)
     fix = f"Lower a quota, or raise instanceCount of {listing(list(capacity.groups))}"
     if message is None and len(guaranteed) < len(all_quota):
         limit = capacity.guaranteed if capacity.maximum is None else capacity.maximum
-        message = excess(name, all_quota, limit, instance=instance, capacity_name="maximum with Karpenter")
+        message = excess(name, all_quota, limit, instance=instance, with_karpenter=True)
         fix += " or the limits of its NodePools"
         if message is not None and capacity.maximum is None:
             yield Undecided(f"{cluster.name}: no limit of {listing(list(capacity.pools))} bounds {name}", cluster)

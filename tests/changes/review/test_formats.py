@@ -329,14 +329,14 @@ def test_what_a_budget_is_exceeded_by_is_said_in_every_format_and_asks_for_atten
     (budget,) = plain(as_dict(review))["stacks"][0]["budgets"]
     assert (budget["name"], budget["givenUsd"]) == ("ada", {"before": 100_000, "after": 100_000})
     assert budget["quotaUsd"] == {"before": one, "after": nine}
-    reason = f"the quota of team ada comes to {nine:,} US$ a month, 100,000 are given"
+    reason = f"the quota of team ada costs {nine:,} US$ a month; its budget is 100,000"
     assert [each for each in review.reasons if each.endswith(reason)]
     back = review_of(*map(text_of, reversed(sides)), budgets={FILE: Change(given, given)})
-    assert not [each for each in back.reasons if "are given" in each], "it goes back within what is given"
+    assert not [each for each in back.reasons if "its budget is" in each], "it is within its budget again"
     less = review_of(
         text_of(sides[0]), text_of(sides[0]), budgets={FILE: Change(given, budgets_of({"teams": {"ada": 7}}))}
     )
-    assert [each for each in less.reasons if each.endswith(f"comes to {one:,} US$ a month, 7 are given")]
+    assert [each for each in less.reasons if each.endswith(f"costs {one:,} US$ a month; its budget is 7")]
     more = review_of(text_of(sides[1]), text_of(sides[1]), budgets={FILE: Change(given, ())})
     assert more.verdict == "ok", "who is bound by nothing exceeds nothing"
 

@@ -140,7 +140,7 @@ def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
     assert sorted(found["wouldRunIf"]) == ["task first ends", "task own ends"]
     words = ask("job", "why", "huge").stdout
     assert "It can never run" in words
-    assert "it requests at most 2 of its 6 pods, and others end" in words
+    assert "it is submitted with at most 2 instead of 6 pods, and other tasks end" in words
 
 
 def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
@@ -271,7 +271,7 @@ def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
     allowed = ask("cluster", "access", "check", "john-scientists", "create", "jobs", "-n", "john")
     assert "to Group hyperpod:team:john" in " ".join(allowed.stdout.split())
     refused = ask("cluster", "access", "check", "john-scientists", "create", "jobs", "-n", "smith")
-    assert (refused.returncode, "may not create jobs.batch" in refused.stdout) == (1, True)
+    assert (refused.returncode, "can't create jobs.batch" in refused.stdout) == (1, True)
     assert (
         "by access policy AmazonEKSClusterAdminPolicy"
         in ask("cluster", "access", "check", "Admin", "delete", "nodes").stdout

@@ -116,7 +116,7 @@ def test_a_task_whose_pods_were_not_ready_in_time_says_so_and_when_it_is_retried
     later = replace(waiting, retry_at=NOW + timedelta(minutes=2))
     found = explain(seen, later, fair_sharing=None)
     assert (found.remedies, found.outlook) == (
-        (), "Kueue retries it at 2026-11-22 12:02:00 UTC, and doesn't admit it before"
+        (), "Kueue retries it at 2026-11-22 12:02:00 UTC, and doesn't admit it earlier"
     )  # fmt: skip
     assert explain(seen, replace(waiting, retry_at=NOW), fair_sharing=None).remedies != ()
 

@@ -60,14 +60,14 @@ def test_a_higher_priority_helps_where_it_preempts():
 
 def test_fewer_pods_help_where_some_fit():
     found = why("wait", task("john", "own", 2, runs=True), task("smith", "wait", 6))
-    assert found.remedies == ("it requests 2 of its 6 pods",)
+    assert found.remedies == ("it is submitted with 2 instead of 6 pods",)
 
 
 def test_what_can_never_run_is_told_how_much_can():
     found = why(
         "wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), task("smith", "wait", 6)
     )
-    assert found.remedies == ("it requests at most 2 of its 6 pods, and others end",)
+    assert found.remedies == ("it is submitted with at most 2 instead of 6 pods, and other tasks end",)
 
 
 def test_a_task_that_the_simulator_admits_needs_nothing():

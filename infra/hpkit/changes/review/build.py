@@ -309,7 +309,7 @@ def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict,
         if budget.cost.after is None or now <= 0 or was >= now:
             continue
         comes_to, given, _ = budget_cells(budget.budget, budget.cost.after)
-        message = f"the quota of {budget.budget.label} comes to {comes_to} US$ a month, {given} are given"
+        message = f"the quota of {budget.budget.label} costs {comes_to} US$ a month; its budget is {given}"
         verdicts.append(("attention", message))
     return verdicts
 

@@ -181,7 +181,7 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
                 "attention",
                 name,
                 f"NodePool {name} no longer adds nodes of the {setting} {listing(removed, 20)}; existing ones count as "
-                "drifted and are ended, together with the jobs on them",
+                "drifted and are deleted, together with the jobs on them",
             )
     sides = [_stated(side.spec.model_dump(by_alias=True, mode="json", exclude_none=True)) for side in (old, new)]
     for key, means in _MEANS.items():

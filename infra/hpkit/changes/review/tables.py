@@ -77,7 +77,7 @@ VERDICTS: dict[Verdict, str] = {
     "attention": "Attention: review the following before you merge",
     "blocked": "Blocked: this change can't be deployed as it is",
 }
-BUDGET_HEAD = ("budget", "US$ a month", "given", "left")
+BUDGET_HEAD = ("budget", "US$ a month", "limit", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
 COST_HEAD = ("cost of", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
@@ -230,10 +230,10 @@ def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
 
 
 def _marked(diff: PlanDiff, name: str, present: Change[bool]) -> str:
-    """Return the name of a team or instance type, marked as new or leaving where its stack is neither."""
+    """Return the name of a team or instance type, marked as new or removed where its stack is neither."""
     if not present.before and diff.before is not None:
         return f"{name} (new)"
-    return f"{name} (leaves)" if not present.after and diff.after is not None else name
+    return f"{name} (removed)" if not present.after and diff.after is not None else name
 
 
 def _only_side(present: Change[bool], cells: Row) -> Row:

@@ -69,7 +69,7 @@ def _waiting(status: Status) -> Section:
         (task.name, task.team, task.kind, str(task.priority), f"{task.seconds // 60} min", task.reason)
         for task in (*(each for team in status.teams for each in team.waiting), *status.unserved)
     ]
-    head = ("task", "team", "kind", "priority", "waits for", "why")
+    head = ("task", "team", "kind", "priority", "waiting", "reason")
     return Section("Waiting tasks", head=head, rows=rows, numbers=frozenset({3}))
 
 

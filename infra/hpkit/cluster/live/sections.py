@@ -62,7 +62,7 @@ def limit_words(pool: NodePool) -> Iterable[str]:
 
 
 def teams_section(status: Status) -> Section:
-    """Return each team's quota and usage of each instance type."""
+    """Return quota and usage by team and instance type."""
     rows = [
         (
             team.team if share is team.shares[0] else "",
@@ -77,5 +77,5 @@ def teams_section(status: Status) -> Section:
         for team in status.teams
         for share in team.shares
     ]
-    head = ("team", "of", "quota", "used", "borrowed", "lent", "runs", "waits")
+    head = ("team", "resource", "quota", "used", "borrowed", "lent", "runs", "waits")
     return Section("Teams", head=head, rows=rows, numbers=frozenset({2, 3, 6, 7}))

@@ -48,7 +48,7 @@ _WHY_PREEMPTED: Final = {
     "InClusterQueue": "a task of its own team with a higher priority needed the quota",
     "InCohortReclamation": "the team that lent the quota reclaimed it",
     "InCohortFairSharing": "another team had less than its fair share of the lent capacity",
-    "InCohortReclaimWhileBorrowing": "the team that lent the quota reclaimed it while it borrowed itself",
+    "InCohortReclaimWhileBorrowing": "the team that lent the quota reclaimed it for a task that also borrows",
 }
 
 

@@ -110,7 +110,7 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
     if task.holds:
         return Explanation(task, reason, preemptors, outlook="it needs no more quota")
     if task.retry_at is not None and task.retry_at > observed.time:
-        when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it before"
+        when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it earlier"
         return Explanation(task, reason, preemptors, outlook=when)
     trial = Trial(observed, task, queue, fair_sharing)
     holding = tuple(holders(trial, observed, task, queue))
@@ -222,11 +222,11 @@ def _fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[st
         return
     fits = trial.most_pods()
     if fits:
-        yield f"it requests {fits} of its {task.pods} pods"
+        yield f"it is submitted with {fits} instead of {task.pods} pods"
         return
     ever = trial.most_pods(idle=True) if never else 0
     if ever:
-        yield f"it requests at most {ever} of its {task.pods} pods, and others end"
+        yield f"it is submitted with at most {ever} instead of {task.pods} pods, and other tasks end"
 
 
 def _when(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:

@@ -170,7 +170,7 @@ def _addons_first(plan: Plan, running: Running, written: dict[str, str], old: st
         names = ", ".join(path[-2] for path in map(_texts, edits))
         yield Step(
             f"Update add-ons that Kubernetes {new} requires in a newer version: {names}",
-            f"EKS has no such version for {new}; these also work with {old}.",
+            f"EKS doesn't offer the current versions for {new}. The new versions also work with {old}.",
             edits,
             (_up(plan),),
             _notes_of_addons(written, edits),
@@ -208,7 +208,7 @@ def _addon_steps(plan: Plan, running: Running, written: dict[str, str], version:
             edits[_addon_path(plan, name)] = written[name] = newest
     if edits:
         names = ", ".join(path[-2] for path in map(_texts, edits))
-        why = f"The newest that EKS offers for Kubernetes {version}."
+        why = f"The newest versions that EKS offers for Kubernetes {version}."
         yield Step(f"Add-ons: {names}", why, edits, (_up(plan),), _notes_of_addons(written, edits))
 
 
