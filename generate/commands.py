@@ -18,6 +18,8 @@ __all__ = ["FILE", "commands_page"]
 FILE: Final = "docs/reference/commands.md"
 # An option that this many commands share is described once.
 _COMMON: Final = 3
+# The page says once that commands have it.
+_FORMAT: Final = "--format [text|json]"
 _WIDTH: Final = 10_000
 # The page says once which variable sets the stack.
 _ENVIRONMENT: Final = re.compile(r" Default(?: without files)?: HPKIT_STACK\.")
@@ -67,6 +69,7 @@ def _entries(command: click.Command, parent: click.Context, line: str = "") -> I
         if isinstance(parameter, click.Option)
         and "--help" not in parameter.opts
         and (record := parameter.get_help_record(context))
+        and record[0] != _FORMAT
     ]
     if not children or options:
         pieces = [] if children else [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.adopt.shapes import Maker, by_hand, console, terraform
+from tests.documents import document
 from tests.program.cloud import ROOT, Live, Program
 from tests.running import eventually
 
@@ -73,8 +74,8 @@ def lives_on(shell, repository, live, before, *, a_team_more, first=None):
     assert counts(shell, "up") == {"update": 2}
     assert counts(shell, "refresh") == {}
     changed = live.settled()
-    said = shell("hpkit", "aws", "adopt", "undo", "--stack", STACK, "--yes").stdout
-    assert "is removed" in said
+    said = shell("hpkit", "aws", "adopt", "undo", "--stack", STACK, "--yes", "--format", "json").stdout
+    assert [item["action"] for item in document(said)["items"]] == ["write", "remove"]
     assert shell("pulumi", "stack", "ls", "--json").stdout.strip() == "[]"
     assert live.settled() == changed, "handing back touched something"
 

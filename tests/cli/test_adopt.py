@@ -8,6 +8,7 @@ import yaml
 from hpkit_local.aws.testing import running_endpoint
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
+from tests.documents import document
 from tests.local.aws.conftest import Cloud
 
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
@@ -51,9 +52,10 @@ def adopt(live, *arguments, cwd=ROOT):
 
 
 def test_the_file_is_valid_and_says_what_is_live(live, project):
-    result = adopt(live, "--output", "stacks/train.yaml", cwd=project)
+    result = adopt(live, "--output", "stacks/train.yaml", "--format", "json", cwd=project)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == ""
+    actions = {(item["action"], item["done"]) for item in document(result.stdout)["items"]}
+    assert actions == {("write", True), ("import", False)}
     checked = hpkit("validate", cwd=project)
     assert checked.returncode == 0, checked.stdout
     data = yaml.safe_load((project / "stacks" / "train.yaml").read_text())
@@ -132,6 +134,8 @@ def test_what_is_no_cluster_is_said_without_a_traceback(live):
     assert result.returncode == 2
     assert "isn't the name or ARN of a HyperPod cluster" in result.stderr
     assert hpkit("aws", "adopt", cwd=ROOT).returncode == 2
+    result = hpkit("aws", "adopt", "--cluster", "c", "--region", "us-west-2", "--format", "json", cwd=ROOT)
+    assert "--format json requires --output" in document(result.stderr)["message"]
     endpoint, arn = live
     gone = arn[:-4] + "zzzz"
     result = adopt((endpoint, gone))

@@ -11,6 +11,7 @@ from hpkit.plan.lustre import folder_image
 from hpkit.program.charts.archive import write_archive
 from hpkit.project import load_stack
 from tests.cli.invoke import hpkit
+from tests.documents import document
 from tests.examples import copy_project
 
 
@@ -102,10 +103,11 @@ def test_a_fetch_says_where_the_package_is_and_when_it_is_not_the_pins(project, 
     for pin in (dependencies_chart(), keda_chart()):
         write_archive(tmp_path / "mirror" / pin.published_file, "chart", {"Chart.yaml": b"name: chart\n"})
     monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "mirror"))
-    done = hpkit("catalog", "fetch-chart", cwd=project)
+    done = hpkit("catalog", "fetch-chart", "--format", "json", cwd=project)
     places = [project / ".hpkit" / "charts" / pin.file for pin in (dependencies_chart(), keda_chart())]
-    assert (done.returncode, done.stdout.split()) == (0, [str(place) for place in places])
+    assert [item["target"] for item in document(done.stdout)["items"]] == [str(place) for place in places]
     assert all(place.is_file() for place in places)
+    assert hpkit("catalog", "fetch-chart", cwd=project).stdout.split() == [str(place) for place in places]
     assert done.stderr.count("differs from hpkit's pin, so AWS deployments reject it") == 2
 
 

@@ -15,6 +15,7 @@ from hpkit_local.toolchain import TOOLS
 from hpkit_local.toolchain.cache import tool_folder
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
+from tests.documents import document
 
 
 def resource(kind, name, *, outputs=None, **more):
@@ -243,8 +244,9 @@ def test_destroy_names_at_once_what_to_delete_while_pods_use_a_claim(tmp_path, m
 
 def test_destroy_removes_what_a_failed_up_left_and_names_the_command_for_an_empty_stack(tmp_path, pulumi):
     pulumi(exports(tmp_path, [STATE[0]]))
-    result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
-    assert (result.returncode, result.stdout) == (0, "This deletes the entire stack acme-dev, 0 resources\n")
+    result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", "--format", "json", cwd=ROOT)
+    assert (result.returncode, result.stderr) == (0, "This deletes the entire stack acme-dev, 0 resources\n")
+    assert [(item["action"], item["done"]) for item in document(result.stdout)["items"]] == [("delete", True)]
     exports(tmp_path, [])
     result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert result.returncode == 1

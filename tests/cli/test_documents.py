@@ -36,7 +36,7 @@ def running(monkeypatch):
         pods=[pod("john", "train", "hyperpod-i-1")],
         queues=[queue("john", 4, used=4), queue("smith", 4)],
         tasks=[task("john", "train", 4, runs=True), task("smith", "late", 8)],
-        platform=platform(nodes=(instance,)),
+        platform=platform(nodes=(instance,), continuous=True),
     )
     for module in (jobs, nodes, status, topology, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
@@ -67,6 +67,8 @@ def test_every_command_prints_json_or_has_a_reason_not_to():
         forms = [option.type.choices for option in command.params if option.name == "form"]
         (with_json if forms and "json" in forms[0] else without).add(name)
     assert without == set(WITHOUT)
+    page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+    assert [name for name in WITHOUT if f"`{name}`" not in page] == []
     assert with_json == {name for kind in kinds().values() for name in kind.commands}
     assert with_json - {"aws adopt handover"} == {name.partition(" --")[0] for name in CASES} | {*ELSEWHERE}
 

@@ -28,6 +28,7 @@ from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT, ROOT
 from tests.cli.test_validate import hpkit as process
+from tests.documents import document
 from tests.running import HANGS, eventually, tools_or_skip
 
 SECONDS = 240
@@ -275,6 +276,15 @@ def test_logs_print_one_part_or_all_with_their_names(up, repository):
     assert {line.partition(":")[0] for line in every.splitlines()} >= set(PARTS) - {"kueue"}
 
 
+def test_logs_are_a_document_per_line(repository):
+    log = Instance.named("lines", root=repository).log("aws")
+    log.parent.mkdir(parents=True)
+    log.write_text("first\nsecond\n")
+    lines = hpkit("local", "logs", "--name", "lines", "--format", "json", cwd=repository).stdout.splitlines()
+    shutil.rmtree(log.parent.parent)
+    assert [(document(each)["part"], document(each)["line"]) for each in lines] == [("aws", "first"), ("aws", "second")]
+
+
 @contextlib.contextmanager
 def following(repository, *arguments):
     command = [HPKIT, "local", "logs", "-f", *arguments]
@@ -443,6 +453,9 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
     answer = hpkit("local", verb, "--stack", "two-dev", cwd=project)
     said = "two-dev isn't up on instance two-dev, so nothing was deleted\n"
     assert (answer.returncode, answer.stdout) == (0, said)
+    answer = hpkit("local", verb, "--stack", "two-dev", "--format", "json", cwd=project)
+    (item,) = document(answer.stdout)["items"]
+    assert (item["target"], item["done"], said in answer.stderr) == ("two-dev", False, True)
     answer = hpkit("local", verb, "--stack", "one-dev", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr.splitlines() == [
@@ -665,7 +678,7 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-def test_a_run_that_pulumi_refuses_exits_with_a_code_that_the_page_of_commands_has(verbose, tmp_path):
+def test_a_run_that_pulumi_refuses_is_an_error(verbose, tmp_path):
     class Refused:
         log = tmp_path / "pulumi.log"
 
@@ -673,4 +686,5 @@ def test_a_run_that_pulumi_refuses_exits_with_a_code_that_the_page_of_commands_h
             return 255
 
     Refused.log.write_text("error: preview failed\n", encoding="utf-8")
-    assert local_stack._run(Refused(), "preview", "acme-dev", (), verbose=verbose) == 1
+    with pytest.raises(ToolError, match=r"^`pulumi preview` failed"):
+        local_stack._run(Refused(), "preview", "acme-dev", (), verbose=verbose)

@@ -11,6 +11,7 @@ from hpkit.cluster.live.model import ClusterNode, Group, Platform
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.cluster.live.builders import KIND, node, observed, pod, task
+from tests.documents import document
 from tests.examples import copy_project
 
 IDS = ("i-1", "i-2", "i-3", "i-4")
@@ -161,10 +162,12 @@ def test_nodes_are_deleted_in_the_stack_that_sets_their_counts(there, tmp_path):
 
 
 def test_nodes_that_nobody_waits_for_stay_closed_until_the_service_has_acted(there):
-    code, said = run("reboot", *IDS, "--yes", "--no-wait")
-    assert code == 1, "one was refused"
+    answer = hpkit("node", "reboot", *IDS, "--yes", "--no-wait", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+    assert answer.returncode == 1, "one was refused"
+    done = {item["target"]: item["done"] for item in document(answer.stdout)["items"]}
+    assert done == {each: each != IDS[0] for each in IDS}
     assert there.server.closed == {"hyperpod-i-1": False, **{f"hyperpod-{each}": True for each in IDS[1:]}}
-    assert "kubectl uncordon hyperpod-i-2 hyperpod-i-3 hyperpod-i-4" in said
+    assert "kubectl uncordon hyperpod-i-2 hyperpod-i-3 hyperpod-i-4" in answer.stderr
 
 
 def test_pods_that_were_not_read_are_not_reported_as_none(there):

@@ -13,6 +13,7 @@ from hpkit_local.aws.services.pricing import operations
 from hpkit_local.aws.services.pricing.products import products
 from hpkit_local.aws.testing import running_endpoint
 from tests.cli.invoke import hpkit
+from tests.documents import document
 
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
@@ -57,7 +58,8 @@ def test_prices_are_written_once_sorted_and_used_from_then_on(refresh, monkeypat
     before = refresh(command=("quota",)).stdout
     assert "at prices of us-east-1 (2026-09-16)" in before
     change(monkeypatch, lambda one: with_price(one, "10") if usage_type(one) == "USE1-Cluster:ml.g6e.xlarge" else one)
-    assert "would write" in refresh("--dry-run").stdout
+    (planned,) = document(refresh("--dry-run", "--format", "json").stdout)["items"]
+    assert (planned["action"], planned["target"], planned["done"]) == ("write", PRICE_FILE, False)
     assert not refresh.file.exists()
     done = refresh()
     assert (done.returncode, done.stderr) == (

@@ -44,37 +44,28 @@ RUNS = {
 }
 
 SCENARIO = "stacks/scenarios/handson.yaml"
-STREAMS = "runs Pulumi and streams what it does"
-ACTS = "acts, and reports progress"
-# Commands that print no JSON, and why.
+# Commands that print no JSON document, and why; docs/reference/json.md names them.
 WITHOUT = {
-    "init": "writes files, and lists them",
     "catalog schema": "prints a JSON Schema",
-    "catalog fetch-chart": "writes a file",
-    "catalog refresh": "writes a JSON file",
-    "catalog hash-chart": "prints lines to paste into the organization file",
     "aws deployer-policy": "prints IAM policies in JSON",
     "aws team-policy": "prints an IAM policy in JSON",
-    "aws adopt": "writes files, and prints a YAML file",
-    "aws adopt run": STREAMS,
-    "aws adopt undo": STREAMS,
-    "aws recover": STREAMS,
-    "aws destroy": "asks, then streams",
     "mcp": "speaks a protocol",
-    "cluster grafana apply": ACTS,
-    "cluster grafana export": "writes JSON files",
-    **{f"node {verb}": "asks, then reports progress" for verb in ("replace", "reboot", "delete", "update")},
     "job new": "prints a manifest in YAML",
-    "whatif record": "writes a scenario in YAML",
-    "local logs": "streams",
-    **{f"local {verb}": STREAMS for verb in ("up", "down", "preview", "refresh", "destroy")},
-    **{f"local {verb}": ACTS for verb in ("start", "stop", "reset")},
 }
-# Commands whose JSON is validated where their tests have what they need: an AWS endpoint, a Kueue.
-ELSEWHERE = ("aws preflight", "whatif rehearse")
+# Commands whose JSON is validated where their tests have what they need: an AWS endpoint, Pulumi, a Kueue.
+ELSEWHERE = (
+    *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
+    *("catalog fetch-chart", "cluster grafana apply", "cluster grafana export", "whatif record", "whatif rehearse"),
+    *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
+)
 ONE_STACK = ("--stack", "handson-dev")
 # Further arguments that print JSON: of commands in a group, and for other kinds of documents.
 VARIANTS = {
+    "init": ["init", "hpkit", "--dry-run"],
+    **{f"node {verb}": ["node", verb, "hyperpod-i-1", *ONE_STACK, "--dry-run"] for verb in ("replace", "reboot")},
+    "node delete": ["node", "delete", "hyperpod-i-1", *ONE_STACK, "--dry-run", "--force"],
+    "node update": ["node", "update", *ONE_STACK, "--dry-run"],
+    **{f"local {verb}": ["local", verb, "--name", "none"] for verb in ("stop", "reset")},
     "describe team": ["describe", "team", "john", *ONE_STACK],
     "describe group": ["describe", "group", "gpu", *ONE_STACK],
     "describe stack": ["describe", "stack", "handson-dev"],

@@ -18,6 +18,7 @@ from hpkit.project import project_root
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.testing import running_endpoint
 from tests.cli.invoke import hpkit
+from tests.documents import document
 from tests.grafana.builders import file_of, plan_of
 
 ALERTING = json.dumps({"unifiedAlerting": {"enabled": True}})
@@ -338,9 +339,10 @@ def test_what_cannot_be_deleted_is_said_beside_what_went_wrong(workspace, monkey
 
 
 def test_export_writes_each_object_as_the_api_takes_it(project):
-    said = run(project, "export", "--to", "out", "--prometheus-url", "https://prometheus.example.com")
-    assert said.returncode == 0, said.stderr
-    assert (said.stdout, said.stderr) == ("wrote 18 files to out\n", "")
+    words = ("export", "--to", "out", "--prometheus-url", "https://prometheus.example.com")
+    said = run(project, *words, "--format", "json")
+    assert (said.returncode, said.stderr) == (0, "wrote 18 files to out\n")
+    assert len(document(said.stdout)["items"]) == 18
     (source,) = (project / "out" / "data-sources").iterdir()
     assert json.loads(source.read_text())["url"] == "https://prometheus.example.com"
     assert len(list((project / "out" / "dashboards").iterdir())) == 7

@@ -15,6 +15,7 @@ from hpkit.adopt.pending import find_ids, is_looked_for, unfinished
 from hpkit.adopt.pulumi_stack import PulumiStack
 from hpkit.errors import ToolError
 from tests.cli.invoke import hpkit
+from tests.documents import document
 from tests.program.cloud import ROOT
 from tests.running import eventually
 
@@ -126,8 +127,10 @@ def test_an_up_that_is_killed_and_recovered_ends_as_an_undisturbed_one(
     for file in instance.state_folder.rglob("handson-dev.json"):
         if not file.read_text(encoding="utf-8").endswith("}\n"):
             shutil.copy(f"{file}.bak", file)
-    recovered = hpkit("aws", "recover", "--stack", "handson-dev", "--yes", cwd=handson._root, **handson.environment)
+    words = ("aws", "recover", "--stack", "handson-dev", "--yes", "--format", "json")
+    recovered = hpkit(*words, cwd=handson._root, **handson.environment)
     assert recovered.returncode == 0, recovered.stderr
+    assert {item["action"] for item in document(recovered.stdout)["items"]} <= {"import"}
     handson.up()
     assert live.settled() == settled, "and nothing is there twice"
     assert handson.preview() == {}

@@ -12,7 +12,8 @@ import click
 from hpkit.cli.adopt_common import import_file, read, stop_at, write
 from hpkit.cli.adopt_handover import handover
 from hpkit.cli.adopt_run import run, undo
-from hpkit.cli.formats import output_option
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts, output_option
 from hpkit.cli.output import WholeLines
 from hpkit.text.plural import plural
 
@@ -29,6 +30,7 @@ __all__ = ["command"]
 @click.option("--environment", default="prod", show_default=True, metavar="NAME", help="Name of the environment.")
 @output_option("Write the organization file here, and related files next to it")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@acts
 @click.pass_context
 def command(
     context: click.Context,
@@ -52,6 +54,8 @@ def command(
     if cluster is None:
         raise click.UsageError("set the HyperPod cluster's name or ARN with --cluster")
     region, file = _region(cluster, region), output
+    if file is None and context.params["form"] == "json":
+        raise click.UsageError("--format json requires --output, because the command prints the organization file")
     if file is not None and file.exists() and not force:
         raise click.UsageError(f"{file} already exists; name another file, or add --force")
     live = read(cluster, region)
@@ -109,13 +113,14 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
     remarks, imports = prepared.remarks, prepared.imports
     _list("keeps its current value, which isn't in the file", remarks.unmanaged)
     _list("assumed in the file, because no API returns it", remarks.assumed)
-    _list("the first `pulumi up` would change", remarks.changes)
+    _list("the first `pulumi up` would change", remarks.changes, "update")
     if imports is not None:
         objects = [
             f"kubernetes:{each.inputs['apiVersion']}:{each.inputs['kind']} {each.id}" for each in imports.objects
         ]
-        _list("will be imported", [*(f"{each['type']} {each['logicalName']}" for each in imports.entries), *objects])
-        _list("doesn't exist yet, so the first `pulumi up` creates it", imports.created)
+        entries = [f"{each['type']} {each['logicalName']}" for each in imports.entries]
+        _list("will be imported", [*entries, *objects], "import")
+        _list("doesn't exist yet, so the first `pulumi up` creates it", imports.created, "create")
     warnings = len(prepared.findings) - len(prepared.errors)
     see = f": see `hpkit validate {file}`" if file is not None else ""
     click.echo(f"{plural(len(prepared.errors), 'error')}, {plural(warnings, 'warning')}{see}", err=True)
@@ -129,8 +134,10 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
     click.echo(f"next: hpkit aws adopt run --stack {stack}", err=True)
 
 
-def _list(title: str, lines: Iterable[str]) -> None:
+def _list(title: str, lines: Iterable[str], action: str = "") -> None:
     for index, line in enumerate(lines):
+        if action:
+            acted(action, line, done=False)
         if index == 0:
             click.echo(f"{title}:", err=True)
         click.echo(f"  {line}", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.cli.documents import acted
 from hpkit.cli.inputs import resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
@@ -80,6 +81,7 @@ def write(file: Path, text: str, *, unless_there: bool = False, private: bool = 
         temporary.replace(file)
     except OSError as error:
         raise ToolError(f"{file}: {error.strerror}") from None
+    acted("write", file)
     click.echo(f"wrote {file}", err=True)
 
 

@@ -7,6 +7,8 @@ import click
 
 from hpkit.cli.adopt_common import import_file, plan_of, recorded, registered, stop_at, write
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts
 from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
@@ -27,6 +29,7 @@ __all__ = ["run", "undo"]
     metavar="STACK",
     help="Move the resources from the state of this Pulumi stack, whose file no longer describes them.",
 )
+@acts
 def run(stack: str, source: str | None) -> None:
     """Import a live platform into a stack, and show its first preview.
 
@@ -71,6 +74,7 @@ def run(stack: str, source: str | None) -> None:
 @click.command("undo")
 @stack_option("The stack", required=True)
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@acts
 def undo(stack: str, yes: bool) -> None:
     """Undo an adoption: delete the stack's state, and keep the live platform.
 
@@ -88,6 +92,7 @@ def undo(stack: str, yes: bool) -> None:
     state_file = project_root() / f"{stack}.state.json"
     write(state_file, json.dumps(state, indent=2) + "\n", private=True)
     pulumi.forget()
+    acted("remove", stack, detail=f"{plural(len(resources), 'resource')} of the live platform are unchanged")
     click.echo(f"{stack} is removed, and the live platform is unchanged. Its last state: {state_file}")
 
 
@@ -150,7 +155,9 @@ def _show(preview: str, count: int, stack: str) -> None:
     from hpkit.adopt.preview import differences
 
     changes = differences(preview)
+    acted("adopt", stack, detail=plural(count, "resource"))
     for each in changes:
+        acted(each.operation, each.resource, done=False, detail="\n".join([each.reason, *each.lines]))
         click.echo(f"{each.operation} {each.resource}: {each.reason}")
         for line in each.lines:
             click.echo(f"  {line}")

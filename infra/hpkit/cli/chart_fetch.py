@@ -4,6 +4,9 @@ from pathlib import Path
 
 import click
 
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts
+
 __all__ = ["command"]
 
 
@@ -14,6 +17,7 @@ __all__ = ["command"]
     type=click.Path(file_okay=False, path_type=Path),
     help="Save the charts here, named as HPKIT_MIRROR expects, for a machine without network access.",
 )
+@acts
 def command(folder: Path | None) -> None:
     """Download and verify the charts that hpkit pins: HyperPod's dependencies, and KEDA.
 
@@ -27,6 +31,7 @@ def command(folder: Path | None) -> None:
     for pin in (dependencies_chart(), keda_chart()):
         place = None if folder is None else folder / pin.published_file
         package = ensure_package(pin, project_root(), to=place, say=lambda text: click.echo(text, err=True))
+        acted("fetch", package.path)
         click.echo(package.path)
         if not package.is_pinned:
             click.echo(

@@ -2,12 +2,13 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import HpkitError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
@@ -21,6 +22,7 @@ __all__ = ["command"]
 @stack_option("The stack", required=True, variable=False)
 @click.option("--yes", is_flag=True, help="Skip the confirmation, for automation.")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
+@acts
 def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     """Delete an entire stack, including its nodes and teams.
 
@@ -43,7 +45,9 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
         _quietly("state", "unprotect", "--all", "--yes", "--stack", stack, environment=environment)
     command = ["pulumi", "destroy", "--yes", "--stack", stack, *extra]
     done = subprocess.run(command, cwd=project_root(), env=environment, check=False)  # noqa: S603 - what the user typed
-    sys.exit(int(done.returncode != 0))
+    if done.returncode:
+        raise ToolError(f"`pulumi destroy` failed with exit code {done.returncode}; see its output above")
+    acted("delete", stack)
 
 
 def _refuse_held(ending: Teardown) -> None:

@@ -36,9 +36,13 @@ __all__ = [
     "API_VERSION",
     "Error",
     "FormatOption",
+    "Outcome",
+    "acted",
     "documents_of",
     "error_document",
     "json_document",
+    "json_line",
+    "outcome_document",
     "schema_of",
 ]
 
@@ -70,6 +74,19 @@ class Error(TypedDict):
     findings: Annotated[list[Finding], "What is wrong with organization files."]
 
 
+class _Action(TypedDict):
+    action: Annotated[str, "A verb, such as `write`, `create`, `delete` or `start`."]
+    target: Annotated[str, "File, resource, node, stack, or instance."]
+    done: Annotated[bool, "false: a dry run, a preview, or an action that was refused or not necessary."]
+    detail: str | None
+
+
+class Outcome(TypedDict):
+    """What a command did."""
+
+    items: list[_Action]
+
+
 class FormatOption(click.Option):
     """The option `--format` of a command, with the kinds of JSON documents that the command prints."""
 
@@ -92,15 +109,34 @@ def json_document(
     return json_text({"apiVersion": API_VERSION, "kind": document_type.__name__, **document_type(*arguments, **fields)})
 
 
+def json_line(
+    document_type: Callable[Fields, Mapping[str, object]], *arguments: Fields.args, **fields: Fields.kwargs
+) -> str:
+    """Return a document as text in one line."""
+    body = document_type(*arguments, **fields)
+    return json_text({"apiVersion": API_VERSION, "kind": document_type.__name__, **body}, indent=None)
+
+
+def acted(action: str, target: object, *, done: bool = True, detail: str | None = None) -> None:
+    """Add an action to the outcome of the running command."""
+    actions: list[_Action] = click.get_current_context().meta.setdefault(__name__, [])
+    actions.append({"action": action, "target": str(target), "done": done, "detail": detail})
+
+
+def outcome_document() -> str:
+    """Return the outcome of the running command as a document."""
+    return json_document(Outcome, items=click.get_current_context().meta.get(__name__, []))
+
+
 def error_document(error: HpkitError | click.ClickException, exit_code: int) -> str:
     """Return an error as a document, in one line: other lines may come before it."""
-    body = Error(
+    return json_line(
+        Error,
         reason="Usage" if exit_code == _MISUSE else "Tool" if isinstance(error, ToolError) else "Input",
         exitCode=exit_code,
         message=error.format_message() if isinstance(error, click.ClickException) else str(error),
         findings=[each for each in getattr(error, "findings", ()) if isinstance(each, Finding)],
     )
-    return json_text({"apiVersion": API_VERSION, "kind": Error.__name__, **body}, indent=None)
 
 
 def schema_of(document: str) -> dict[str, Any]:

@@ -12,15 +12,25 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from hpkit.checks import RULES, Finding, Summary, summarize
-from hpkit.cli.documents import FormatOption, json_document
-from hpkit.cli.output import output_to
+from hpkit.cli.documents import FormatOption, json_document, outcome_document
+from hpkit.cli.output import output_to, stdout_to_stderr
 from hpkit.config import format_path
 from hpkit.project import Loaded
 from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 from hpkit.text.printable import printable, printable_lines
 
-__all__ = ["WRITERS", "Validation", "colored", "folded", "output_option", "output_options", "width"]
+__all__ = [
+    "WRITERS",
+    "Validation",
+    "acts",
+    "colored",
+    "folded",
+    "format_option",
+    "output_option",
+    "output_options",
+    "width",
+]
 
 Writer = Callable[[list[Finding], list[Loaded]], str]
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -60,18 +70,45 @@ def output_options(
         written = output_option("Write to this file instead of to standard output")(run)
         if not formats:
             return written  # type: ignore[return-value]  # what wraps it takes one option more
-        chosen = click.Choice(formats)
-        return click.option(  # type: ignore[return-value]  # what wraps it takes one option more
-            *("--format", "form"),
-            cls=FormatOption,
-            documents=documents,
-            type=chosen,
-            default=formats[0],
-            show_default=True,
-            help=help,
-        )(written)
+        return format_option(formats, documents, help)(written)  # type: ignore[return-value]  # as above
 
     return decorate
+
+
+def format_option(
+    formats: tuple[str, ...], documents: tuple[str, ...], help_text: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option for a command's format, as the parameter `form`, for a command that prints to no file."""
+    return click.option(
+        *("--format", "form"),
+        cls=FormatOption,
+        documents=documents,
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help=help_text,
+    )
+
+
+def acts(command: Command) -> Command:
+    """Return a command that acts with `--format`: its JSON is an Outcome, and all that it prints is then progress."""
+
+    @functools.wraps(command)
+    def run(*args: Any, form: str, **options: Any) -> None:
+        if form == "text" or click.get_current_context().invoked_subcommand:
+            command(*args, **options)
+            return
+        status: SystemExit | None = None
+        with stdout_to_stderr():
+            try:
+                command(*args, **options)
+            except SystemExit as exit_:
+                status = exit_
+        click.echo(outcome_document())
+        if status is not None:
+            raise status
+
+    return format_option(("text", "json"), ("hpkit.cli.documents:Outcome",))(run)  # type: ignore[return-value]
 
 
 def width() -> int:

@@ -11,7 +11,8 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
-from hpkit.cli.formats import folded
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts, folded
 from hpkit.cli.live_common import choose_stack, platform_options
 from hpkit.cli.output import WholeLines, confirm
 from hpkit.errors import InputError, SelectionError
@@ -40,6 +41,7 @@ def command() -> None:
 @click.option("--dry-run", is_flag=True, help="Show the differences without changing anything.")
 @click.option("--remove", is_flag=True, help="Delete everything that this command created.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation of --remove.")
+@acts
 def apply(
     stack: str | None, profile: str | None, workspace: str | None, dry_run: bool, remove: bool, yes: bool
 ) -> None:
@@ -65,12 +67,15 @@ def apply(
             click.echo(f"no changes in {access.name}")
             return
         if dry_run:
+            for step in steps:
+                acted(step.action, f"{step.kind} {step.title}", done=False)
             click.echo(f"{len(steps)} changes to make in {access.name}; to apply them, remove --dry-run")
             return
         if remove and not yes:
             confirm(f"Delete these from {access.name}?")
         for step in steps:
             client.carry_out(step, stack=plan.stack)
+            acted(step.action, f"{step.kind} {step.title}")
     click.echo(f"{len(steps)} changes made: {access.address}/dashboards")
 
 
@@ -85,6 +90,7 @@ def apply(
     help="Folder for the files. It's created if necessary.",
 )
 @click.option("--prometheus-url", metavar="URL", help="URL of Prometheus. Default: a placeholder.")
+@acts
 def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
     """Export dashboards, alert rules and contact point as JSON files for Grafana's HTTP API.
 
@@ -103,6 +109,7 @@ def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(body, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            acted("write", path)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}. Name a writable folder") from None
     click.echo(f"wrote {len(files)} files to {folder}")

@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts
 from hpkit.cli.tables import console
 from hpkit.config.base import is_name
 from hpkit.errors import SelectionError, ToolError
@@ -42,6 +44,7 @@ _DEFAULT_EXAMPLE = "startup"
 )
 @click.option("--dry-run", is_flag=True, help="Show the files as a tree, and write nothing.")
 @click.option("--diff", "differences", is_flag=True, help="Show what this version would write to an existing project.")
+@acts
 def command(
     name: str | None,
     example: str | None,
@@ -153,6 +156,9 @@ def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
     wheels = {} if wheel is None else {f"wheels/{wheel.name}": wheel}
     paths = sorted({*files, *wheels})
     missing = [path for path in paths if not (directory / path).exists()]
+    for path in paths:
+        detail = None if path in missing else "kept, because it exists"
+        acted("write", path, done=path in missing and not dry_run, detail=detail)
     if dry_run:
         _show_tree(directory, paths, missing)
         return
@@ -199,6 +205,8 @@ def _show_differences(directory: Path, files: Mapping[str, str], name: str) -> N
     shown = False
     for path in sorted(set(files) - {f"stacks/{name}.yaml", f"stacks/{name}.policy.json"}):
         lines = list(_difference(directory / path, path, files[path]))
+        if lines:
+            acted("write", path, done=False, detail="".join(lines))
         click.echo("".join(lines), nl=False)
         shown = shown or bool(lines)
     if not shown:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import click
 
 from hpkit.cli.completion import complete_groups
-from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options
+from hpkit.cli.documents import acted, json_document
+from hpkit.cli.formats import acts, folded, output_options
 from hpkit.cli.live_common import choose_file, choose_stack, kubernetes_api, observe, platform_options, rights
 from hpkit.cli.output import WholeLines
 from hpkit.cli.tables import columns
@@ -174,7 +174,7 @@ def _operation_options(command: Command) -> Command:
         click.option("--dry-run", is_flag=True, help="Show what would be done, without doing it."),
     ):
         command = option(command)
-    return platform_options(command)
+    return platform_options(acts(command))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +256,7 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
     chosen = [node for node in nodes_of(observed) if node.instance.group in names]
     _announce("update", chosen, f"{', '.join(names)} to {release or 'the newest release'}", _warning(size))
     if settings.dry_run:
+        _record("update", chosen, done=False)
         return
     drained = settings if size is None else replace_fields(settings, no_drain=True)
     _require_read(chosen, drained)
@@ -263,6 +264,7 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
     session = _session(settings, plan)
     with _drained(session, plan, chosen, drained) as stay_closed:
         update_software(session, plan.spec.cluster.name, names, release=release, batch=size)
+        _record("update", chosen)
         click.echo("the service has started")
         stay_closed.extend([] if settings.wait else [node.name for node in chosen])
         _follow_update(session, plan, settings)
@@ -320,6 +322,7 @@ def _operate(verb: Verb, names: Sequence[str], options: _Options, *, write: bool
             _edited(loaded, plan, counts)
     _announce(verb, chosen, plural(len(chosen), "node"), _WARNINGS[verb])
     if options.dry_run:
+        _record(verb, chosen, done=False)
         _say_file(loaded, plan, counts_after(observed, chosen) if verb == "delete" else {}, write=False)
         return
     _require_read(chosen, options)
@@ -328,8 +331,10 @@ def _operate(verb: Verb, names: Sequence[str], options: _Options, *, write: bool
     with _drained(session, plan, chosen, options) as stay_closed:
         outcome = hand_over(session, plan.spec.cluster.name, verb, [node.id for node in chosen])
         for node, reason in outcome.refused.items():
+            acted(verb, node, done=False, detail=reason)
             click.echo(folded(f"{node} can't be changed: {reason}", "  ", ""), err=True)
         taken_nodes = [node for node in chosen if node.id in outcome.taken]
+        _record(verb, taken_nodes)
         stay_closed.extend([] if options.wait else [node.name for node in taken_nodes])
         if verb == "delete":
             _say_file(loaded, plan, counts_after(observed, taken_nodes), write=write)
@@ -338,6 +343,11 @@ def _operate(verb: Verb, names: Sequence[str], options: _Options, *, write: bool
     click.echo(f"{len(taken_nodes)} of {len(chosen)} {'started' if not options.wait else 'done'}: {verb}")
     if outcome.refused:
         sys.exit(1)
+
+
+def _record(verb: str, nodes: Sequence[Node], *, done: bool = True) -> None:
+    for node in nodes:
+        acted(verb, node.id, done=done)
 
 
 def _announce(verb: str, chosen: Sequence[Node], description: str, warning: str) -> None:
@@ -520,6 +530,7 @@ def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: b
     if write:
         try:
             Path(loaded.file).write_text(_edited(loaded, plan, counts), encoding="utf-8")
+            acted("write", loaded.file)
         except OSError as error:
             raise InputError(f"{loaded.file} can't be written: {error.strerror}; lower the counts by hand") from None
     paths = count_paths(loaded.document, plan.environment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -17,7 +18,7 @@ from hpkit.text.printable import printable_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["WholeLines", "confirm", "output_to", "own", "printable_output"]
+__all__ = ["WholeLines", "confirm", "output_to", "own", "printable_output", "stdout_to_stderr"]
 
 _LONGEST_LINE = 10_000
 
@@ -108,6 +109,20 @@ def output_to(file: Path | None) -> Iterator[None]:
     sys.stderr.write(f"wrote {file}\n")
     if status is not None:
         raise status
+
+
+@contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Write what is printed inside to standard error, also by child processes."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def own(stream: TextIO) -> TextIO:

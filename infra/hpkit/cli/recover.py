@@ -5,6 +5,8 @@ import click
 from hpkit.cli.adopt_common import plan_of
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts
 from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
@@ -25,6 +27,7 @@ _RIGHTS = (
 @stack_option("The stack", required=True)
 @click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation, for automation.")
+@acts
 def command(stack: str, profile: str | None, yes: bool) -> None:
     """Repair a stack's state after `up` was killed, so that nothing is created twice.
 
@@ -63,5 +66,8 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     pulumi.write_state(with_found(state, ids))
     pulumi.refresh()
     there = {each["urn"] for each in pulumi.export()["deployment"]["resources"]}
+    for each in creations:
+        id_ = ids.get(each.urn)
+        acted("import", each.urn, done=each.urn in there and id_ is not None, detail=id_)
     kept = sum(urn in there for urn in ids)
     click.echo(f"{plural(kept, 'resource')} added to the state of {stack}; run `pulumi up` to continue")

@@ -11,7 +11,8 @@ from hpkit.catalog.price_list import PRODUCTS, Found, ProductQuery, price_change
 from hpkit.catalog.prices import PRICE_FILE, RegionPrices, regions_of_price_file
 from hpkit.changes.review.cost import platform_items
 from hpkit.cli.aws_session import aws_session
-from hpkit.cli.formats import folded
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts, folded
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.clients.calls import ApiCall, FailedCall
 from hpkit.errors import InputError, ToolError
@@ -34,6 +35,7 @@ _URL: Final = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReferen
 @click.command("refresh")
 @click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")
 @click.option("--dry-run", is_flag=True, help="Show the differences, and write nothing.")
+@acts
 def command(profile: str | None, dry_run: bool) -> None:
     """Write the on-demand prices of the project's regions to stacks/prices.json.
 
@@ -65,7 +67,9 @@ def command(profile: str | None, dry_run: bool) -> None:
     if text == old_text:
         click.echo(f"{PRICE_FILE} is up to date")
         return
-    for line in price_changes(before, _regions(text)):
+    changes = list(price_changes(before, _regions(text)))
+    acted("write", PRICE_FILE, done=not dry_run, detail="\n".join(changes))
+    for line in changes:
         click.echo(line)
     if endpoint:
         click.echo(f"warning: these prices are from {endpoint}, not from AWS", err=True)

@@ -3,12 +3,16 @@
 import ipaddress
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
+from hpkit.cli.documents import acted, json_line
+from hpkit.cli.formats import acts, format_option
 from hpkit.cli.output import WholeLines, confirm
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import ToolError
@@ -18,7 +22,15 @@ from hpkit_local.cli.local_env import env
 from hpkit_local.cli.local_stack import COMMANDS
 from hpkit_local.cli.local_status import list_all, status
 
-__all__ = ["command"]
+__all__ = ["LogLine", "command"]
+
+
+class LogLine(TypedDict):
+    """A line of the log of an instance's part."""
+
+    part: str
+    line: str
+
 
 _FOLLOW_SECONDS = 0.3
 # The value of an option that restores the stack's default.
@@ -61,6 +73,7 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
     help="For testing rejections: the account of your credentials, 12 digits. By default, `up` uses the stack's "
     f"`account`. `{_OF_STACK}` restores the default.",
 )
+@acts
 def start(
     name: str,
     root: Path | None,
@@ -93,6 +106,7 @@ def start(
                 control.stop(instance, say=to_stderr)
             instance.write_aws_arguments(arguments)
         control.start(instance, say=to_stderr)
+    acted("start", name)
     click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; to use it: {line_to_use(name)}")
 
 
@@ -112,12 +126,14 @@ def _check(address: str | None, account: str | None) -> None:
 @where
 @wait_option
 @force_option
+@acts
 def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
     """Stop an instance and keep its state."""
     from hpkit_local.cloud import control
 
     instance = instance_of(name, root, command="stop")
     stopped = control.stop(instance, say=to_stderr, wait=wait, force=force)
+    acted("stop", instance.name, done=stopped, detail=None if stopped else "was not running")
     click.echo(f"{instance.name} {'is stopped' if stopped else 'was not running'}")
 
 
@@ -126,6 +142,7 @@ def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
 @wait_option
 @force_option
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@acts
 def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: bool) -> None:
     """Stop an instance and delete its state."""
     from hpkit_local.cloud import control
@@ -135,6 +152,7 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
     if existed and not yes:
         confirm(f"Delete {instance.folder} and everything in it?")
     control.reset(instance, say=to_stderr, wait=wait, force=force)
+    acted("delete", instance.name, done=existed, detail=None if existed else "did not exist")
     click.echo(f"{instance.name} {'is deleted' if existed else 'did not exist'}")
 
 
@@ -142,7 +160,8 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
 @where
 @click.argument("part", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
-def logs(name: str | None, root: Path | None, part: str | None, follow: bool) -> None:
+@format_option(("text", "json"), ("hpkit_local.cli.local:LogLine",))
+def logs(name: str | None, root: Path | None, part: str | None, follow: bool, form: str) -> None:
     """Print the log of PART, or of all parts."""
     instance = instance_of(name, root, command="logs")
     folder = instance.folder / "logs"
@@ -154,7 +173,8 @@ def logs(name: str | None, root: Path | None, part: str | None, follow: bool) ->
         )
     if part is not None and part not in log_names:
         raise ToolError(f"{part} has no log. Parts with logs: {', '.join(log_names)}")
-    logs = [_Log(folder / f"{each}.log", "" if part else f"{each}: ") for each in log_names if part in {None, each}]
+    write = {"json": _json_line, "text": _text_line if part is None else lambda _part, line: line}[form]
+    logs = [_Log(folder / f"{each}.log", write) for each in log_names if part in {None, each}]
     try:
         while True:
             for log in logs:
@@ -166,12 +186,20 @@ def logs(name: str | None, root: Path | None, part: str | None, follow: bool) ->
         return
 
 
+def _json_line(part: str, line: str) -> str:
+    return json_line(LogLine, part=part, line=line)
+
+
+def _text_line(part: str, line: str) -> str:
+    return f"{part}: {line}"
+
+
 @dataclass
 class _Log:
-    """A log file that is printed as it grows."""
+    """A log file that is printed as it grows; write: returns the text for a line of a part."""
 
     file: Path
-    prefix: str
+    write: Callable[[str, str], str]
     read: int = 0
 
     def print_added(self, *, whole_lines: bool) -> None:
@@ -188,4 +216,4 @@ class _Log:
             added = added[: added.rfind(b"\n") + 1]
         self.read += len(added)
         for line in added.decode(errors="replace").splitlines():
-            click.echo(f"{self.prefix}{line}")
+            click.echo(self.write(self.file.stem, line))

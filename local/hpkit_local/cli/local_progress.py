@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.cli.documents import acted
 from hpkit.cli.formats import folded
 from hpkit.cli.output import own
 from hpkit.cli.shells import called
@@ -96,7 +97,13 @@ class Progress:
         if failed:
             said = events.said() or [log.read_text(encoding="utf-8", errors="replace").strip()]
             lines = [*(f"error: {each}" for each in said), f"{lines[0]}; {self._verb} failed. Pulumi's output: {log}"]
-        return [*self._rows(events.changes), *lines] if self._verb in _LISTS else lines
+        return [*self._rows(events.changes), *lines] if self._verb in _LISTS and not failed else lines
+
+    def record(self) -> None:
+        """Add each change to the outcome of the command."""
+        for each in self._events.changes if self._events else ():
+            resource, properties = f"{each.type} {each.name}", ", ".join(each.properties)
+            acted(_ACTIONS[each.change], resource, done=self._verb != "preview", detail=properties or None)
 
     def _rows(self, changes: Sequence[ResourceChange]) -> list[str]:
         """Return one line per change, deletions first; similar changes share one."""

@@ -13,6 +13,8 @@ import click
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.cli.completion import STACK_VARIABLE, stack_option
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts
 from hpkit.cli.inputs import plans_of
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
@@ -37,7 +39,7 @@ _PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
     stack = stack_option("Stack. Default: the project's only stack")
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
-    return stack(where(wait_option(extra(function))))
+    return stack(where(wait_option(acts(extra(function)))))
 
 
 def _yes(function: Callable[..., None]) -> Callable[..., None]:
@@ -162,16 +164,22 @@ def _uses_existing_eks(stack: str, root: Path) -> bool:
     return any(plan.spec.eks.existing for plan in load_stack(stack, root=root).plans.values())
 
 
-def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> int:
-    """Run Pulumi and show its progress, or print its own lines; return 0, or 1 if Pulumi failed."""
+def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> None:
+    """Run Pulumi and show its progress, or print its own lines; raises ToolError if Pulumi failed."""
     if verbose or _PRINTS.intersection(extra):
-        return int(ready.run(verb, *extra) != 0)
+        if ready.run(verb, *extra):
+            raise ToolError(f"`pulumi {verb}` failed; see its output above")
+        acted(verb, stack, done=verb != "preview")
+        return
     progress = Progress(verb, stack)
     with progress:
         code = ready.run(verb, *extra, show=progress.show)
-    for line in progress.result(failed=code != 0, log=ready.log):
-        click.echo(line, err=code != 0)
-    return int(code != 0)
+    lines = progress.result(failed=code != 0, log=ready.log)
+    if code:
+        raise ToolError("\n".join(lines).removeprefix("error: ") or f"`pulumi {verb}` failed")
+    progress.record()
+    for line in lines:
+        click.echo(line)
 
 
 @click.command("up")
@@ -206,19 +214,16 @@ def _up(
     plan = _plan(stack, folder)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
     with _ready("up", stack, instance, folder, wait=wait, plan=plan, plugins=plugins) as ready:
-        code = _run(ready, "up", stack, extra, verbose=verbose)
-        if code == 0:
-            # Services that the stack doesn't use can still be starting.
-            control.start(instance, say=lambda _: None)
-    if code == 0:
-        kubectl = "kubectl get clusterqueues"
-        look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
-        click.echo(f"Use it: {line_to_use(instance.name)}")
-        click.echo(f"Inspect it: {look}")
-        # Deleting a protected stack requires a confirmation on a terminal.
-        yes = "" if sys.stdin.isatty() else " --yes"
-        click.echo(f"Delete it: {called()} local down --stack {stack}{_name(name)}{yes}")
-    sys.exit(code)
+        _run(ready, "up", stack, extra, verbose=verbose)
+        # Services that the stack doesn't use can still be starting.
+        control.start(instance, say=lambda _: None)
+    kubectl = "kubectl get clusterqueues"
+    look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
+    click.echo(f"Use it: {line_to_use(instance.name)}")
+    click.echo(f"Inspect it: {look}")
+    # Deleting a protected stack requires a confirmation on a terminal.
+    yes = "" if sys.stdin.isatty() else " --yes"
+    click.echo(f"Delete it: {called()} local down --stack {stack}{_name(name)}{yes}")
 
 
 def _looking(verb: str, help_text: str) -> click.Command:
@@ -232,7 +237,7 @@ def _looking(verb: str, help_text: str) -> click.Command:
     ) -> None:
         stack, instance, here = _place(stack, name, root)
         with _ready(verb, stack, instance, here, wait=wait, plan=_plan(stack, here)) as ready:
-            sys.exit(_run(ready, verb, stack, extra, verbose=verbose))
+            _run(ready, verb, stack, extra, verbose=verbose)
 
     return command
 
@@ -300,6 +305,7 @@ def _end(instance: Instance, stack: str, root: Path) -> None:
     """Delete the instance that belongs only to a stack, and stop any other without stacks."""
     from hpkit_local.cloud import Instance, control, stacks_up
 
+    acted("delete", stack)
     if stacks_up(instance):
         click.echo(f"{stack} is deleted; {instance.name} keeps running with its other stacks")
     elif instance == Instance.of_stack(stack, root=root):
@@ -331,6 +337,7 @@ def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
     if places:
         commands = "\n".join(f"  {called()} local {verb} --stack {stack} --name {place}" for place in places)
         raise ToolError(f"{stack} isn't on instance {instance.name}. To delete it where it is:\n{commands}")
+    acted("delete", stack, done=False, detail=f"isn't up on instance {instance.name}")
     click.echo(f"{stack} isn't up on instance {instance.name}, so nothing was deleted")
     return False
 
@@ -340,13 +347,11 @@ def _name(name: str | None) -> str:
 
 
 def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
-    """Delete a whole stack, after a confirmation if it's protected; exit 1 if that fails."""
+    """Delete a whole stack, after a confirmation if it's protected; raises ToolError if that fails."""
     ending = ready.ending()
     if ending.refusal and not yes:
         _ask(ending, verb, name)
-    code = _run(ready, "destroy", ending.stack, extra, verbose=verbose)
-    if verb == "destroy" or code != 0:
-        sys.exit(code)
+    _run(ready, "destroy", ending.stack, extra, verbose=verbose)
 
 
 def _ask(ending: Teardown, verb: str, name: str | None) -> None:

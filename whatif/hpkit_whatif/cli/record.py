@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.formats import output_option
+from hpkit.cli.documents import acted
+from hpkit.cli.formats import acts, output_option
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.errors import SelectionError
 from hpkit.text.plural import plural
@@ -42,6 +43,7 @@ _TRACES = ("alibaba-2023",)
 @click.option("--seed", type=int, help="Random seed of the scenario's generators.")
 @output_option("Write to this file, *.yaml or *.csv", required=True)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@acts
 def command(
     files: tuple[Path, ...],
     stack: str | None,
@@ -214,6 +216,7 @@ def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:
 
 def _done(count: int, to: Path, said: list[str]) -> None:
     _say(said)
+    acted("write", to, detail=plural(count, "task"))
     click.echo(f"wrote {plural(count, 'task')} to {to}")
 
 

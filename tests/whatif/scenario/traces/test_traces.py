@@ -12,6 +12,7 @@ from hpkit.errors import InputError
 from hpkit_whatif.scenario.read import write_csv
 from hpkit_whatif.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, convert_tasks
 from tests.cli.invoke import hpkit
+from tests.documents import document
 from tests.whatif.recommend.builders import ROOT
 
 TRACE = ("--trace", "alibaba-2023", "no", "--output", "x.csv")
@@ -90,7 +91,8 @@ def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
     rows += ["huge,1,1,64,1000,,LS,Running,5,9,5", "endless,1,1,1,1000,,LS,Running,5,1e308,5"]
     (tmp_path / "pods.csv").write_text("\n".join([PODS.splitlines()[0], *rows]))
     arguments = ("whatif", "record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
-    result = hpkit(*arguments, "--output", tmp_path / "tasks.csv", cwd=ROOT)
+    result = hpkit(*arguments, "--output", tmp_path / "tasks.csv", "--format", "json", cwd=ROOT)
+    assert document(result.stdout)["items"][0]["target"] == str(tmp_path / "tasks.csv")
     assert "tasks can never run for john: left out (1; first:" in result.stderr
     assert "tasks ran for more than 100 years: left out" in result.stderr
     simulated = hpkit(
