@@ -51,7 +51,7 @@ def test_a_team_in_several_files_names_the_place_of_each_setting(tmp_path):
     data = organization(teams=[], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
     data["clusterPolicy"] = {"idleResourceSharing": "Enabled"}
     data |= {"include": ["teams/*.yaml"], "defaults": "shared.yaml"}
-    overrides = {"governance": {"overrides": {"ada": {"fairShareWeight": 5}}}}
+    overrides = {"governance": {"overrides": {"ada": {"fairShareWeight": 5}}, "gangScheduling": {"enable": True}}}
     files = {
         "acme.yaml": data,
         "teams/ada.yaml": {"teams": [team("ada")]},
@@ -66,6 +66,7 @@ def test_a_team_in_several_files_names_the_place_of_each_setting(tmp_path):
         "teams[ada]": "stacks/teams/ada.yaml",
         "environments.dev.governance.allocations.ada": "stacks/acme.yaml",
         "environments.dev.governance.overrides.ada.fairShareWeight": "stacks/shared.yaml",
+        "environments.dev.governance.gangScheduling.enable": "stacks/shared.yaml",
         "clusterPolicy.idleResourceSharing": "stacks/acme.yaml",
         "clusterPolicy.fairShare": "stacks/shared.yaml",
     }

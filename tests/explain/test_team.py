@@ -232,7 +232,8 @@ def test_when_a_job_is_evicted_because_its_pods_do_not_start_is_explained():
     environment = {"governance": {"allocations": {"a": [{"instanceType": GPU, "count": 1}]}, "gangScheduling": gang}}
     text = said(plan_of({"a": 1}, environment=environment), "a")
     assert "a job is evicted if not all of its pods are ready 5m after admission" in text
-    assert "after 30 seconds. Each further time, it waits twice as long, at most 90 seconds. After 1 attempt" in text
+    assert "after 30 seconds. Each further time, it waits twice as long, at most 90 seconds. Kueue" in text
+    assert "retries it at most 1 time, and then deactivates it" in text
     assert "waits without a limit" in text
     assert "Jobs of all teams are admitted one by one" in text
 

@@ -3,7 +3,11 @@
 import pytest
 import yaml
 
+from hpkit.plan.derive import derive
+from hpkit.program.components import autoscaling
+from hpkit.program.recording import record
 from hpkit.program.recording.record import RecordedResource
+from hpkit.project import load
 from tests.program.recorder import STACKS, recorded, recorded_from
 from tests.program.test_stacks import NAMES
 
@@ -86,3 +90,16 @@ def test_administrators_are_let_in_before_all_else_and_shut_out_last():
     others = [each for each in in_the_cluster(program) if not each.type.startswith("aws:eks/access")]
     assert others
     assert [each.name for each in others if not program.waits(each, association)] == []
+
+
+def test_a_node_pool_has_an_hour_to_drain_its_nodes(monkeypatch):
+    limits = {}
+
+    class Seen(autoscaling.CustomResource):
+        def __init__(self, name, *, opts, **properties):
+            limits[properties["kind"]] = opts.custom_timeouts and opts.custom_timeouts.delete
+            super().__init__(name, opts=opts, **properties)
+
+    monkeypatch.setattr(autoscaling, "CustomResource", Seen)
+    record(derive(load(STACKS / "autoscale.yaml").parsed.organization, "dev"))
+    assert limits == {"HyperpodNodeClass": None, "NodePool": "1h"}

@@ -270,11 +270,17 @@ def _scripts(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _digests(context: Context) -> Iterator[Issue]:
+def _need_a_script(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
-        if isinstance(group, InstanceGroup) and group.lifecycle_script_sha256 is not None:
+        if isinstance(group, InstanceGroup):
             uri = group.lifecycle_script or "not set"
-            if not uri.startswith("s3://"):
+            if group.lifecycle_event != "OnCreate" and (group.runs_kits_script or not group.has_lifecycle):
+                yield Issue(
+                    (*path, "lifecycleEvent"),
+                    f"lifecycleEvent of {group.name} has no effect, because lifecycleScript is {uri}",
+                    "Set `lifecycleScript` to the s3:// URI of your script, or remove lifecycleEvent.",
+                )
+            if group.lifecycle_script_sha256 is not None and not uri.startswith("s3://"):
                 yield Issue(
                     (*path, "lifecycleScriptSha256"),
                     f"{group.name} has a digest, but lifecycleScript is {uri}; nodes only verify scripts that they "
@@ -298,7 +304,8 @@ RULES = (
          _made_roles, waivable=False),
     Rule("ACC004", "warning", "Environments set their AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "Your own lifecycle scripts have a SHA-256.", _LIFECYCLE, _scripts),
-    Rule("ACC006", "error", "A SHA-256 requires your own lifecycle script in S3.", _LIFECYCLE, _digests),
+    Rule("ACC006", "error", "A SHA-256 and lifecycleEvent require your own lifecycle script in S3.", _LIFECYCLE,
+         _need_a_script),
     Rule("ACC001", "warning", "Data scientists' roles belong to one team, and aren't administrators.", _GUIDE, _roles),
     Rule(
         "ACC002",

@@ -719,10 +719,8 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
             single = [group for group in groups if group.instance_type]
             labels = [group.labels.get(MIG_LABEL) for group in single]
             # Layouts with several profiles, such as all-balanced, are defined in the cluster.
-            if any(
-                label == label_needed or (label and f"mig-{label.removeprefix('all-')}" not in profiles)
-                for label in labels
-            ):
+            others = {_UNPARTITIONED, *(f"all-{name.removeprefix('mig-')}" for name in profiles)} - {label_needed}
+            if any(label and label not in others for label in labels):
                 continue
             yield Issue(
                 (*resource.path, "acceleratorPartition"),

@@ -20,13 +20,14 @@ class PlacedValue:
 
 
 def places_of_team(document: Document, environment: str, team: str) -> list[tuple[Path, Mark]]:
-    """Return path and position of a team, of its quota, and of each setting that the environment has for it."""
+    """Return path and position of a team, its quota, and each setting that applies to it in the environment."""
     governance: Path = ("environments", environment, "governance")
     teams = value_at(document.data, ("teams",)) or ()
     paths: list[Path] = [("teams", index) for index, each in enumerate(teams) if value_at(each, ("name",)) == team]
     paths += [(*governance, "allocations", team), *_keys(document, (*governance, "overrides", team))]
     own = (*governance, "clusterPolicy")
     paths += _keys(document, own if value_at(document.data, own) is not None else ("clusterPolicy",))
+    paths += _keys(document, (*governance, "gangScheduling"))
     return [(path, document.locate(path)) for path in paths if value_at(document.data, path) is not None]
 
 

@@ -243,7 +243,7 @@ def _start(plan: Plan) -> tuple[str, ...]:
         f"Gang scheduling is on: a job is evicted if not all of its pods are ready {gang.timeout} after admission. It "
         f"returns to its queue after {strategy.backoff_base_seconds} seconds. Each further time, it waits twice as "
         f"long, at most {strategy.backoff_max_seconds} seconds."
-        + ("" if limit is None else f" After {plural(limit, 'attempt')}, it's deactivated."),
+        + ("" if limit is None else f" Kueue retries it at most {plural(limit, 'time')}, and then deactivates it."),
         f"A running job waits {recovery} until a failed pod is replaced.",
     ]
     if gang.block_admission:
