@@ -94,7 +94,11 @@ def split(data: dict[str, Any]) -> dict[str, Any]:
     """Return the organization with the governance of `dev` in an environment of its own."""
     data = copy.deepcopy(data)
     dev, stack = data["environments"]["dev"], f"{data['organization']}-dev"
+    lustre = dev.get("storage", {}).get("lustre", {})
+    shared = {"storage": {"lustre": {**lustre, "existing": "fs-0123456789abcdef0"}}} if lustre else {}
+    lustre.pop("teams", None)
     data["environments"]["governance"] = {
+        **shared,
         "region": dev["region"],
         "account": dev["account"],
         "eks": {"version": dev["eks"]["version"], "existing": {"name": stack}},

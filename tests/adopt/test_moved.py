@@ -1,16 +1,18 @@
 """What only the second stack describes moves from one state to another; nothing is lost, and nothing dangles."""
 
-from hpkit.adopt.state import moved, with_state_only
+from hpkit.adopt.state import loses_claims, moved, with_state_only
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
 from tests import builders
+
+LUSTRE = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
 
 
 def organization():
     return builders.organization(
         teams=[{**builders.team("nlp"), "registry": ["train"], "memberRole": {"permissionSets": ["NLP"]}}],
         allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 3}]},
-        environment={"account": "123456789012"},
+        environment={"account": "123456789012", "storage": {"lustre": LUSTRE}},
     )
 
 
@@ -38,13 +40,16 @@ def test_nothing_is_lost_and_every_reference_has_its_resource():
     renamed = {urn.replace("urn:pulumi:acme-governance::", "urn:pulumi:acme-dev::") for urn in urns[1]}
     assert before.resources.keys() <= urns[0] | renamed
     assert count == len(before.resources.keys() - urns[0])
-    leaving = ("ComputeQuota", "AccessEntry", "Repository::", "Role::team-nlp")
+    leaving = ("ComputeQuota", "AccessEntry", "Repository::", "Role::team-nlp", "PersistentVolume", "Job::directory-")
     assert {urn for urn in recording.resources if any(each in urn for each in leaving)} <= urns[1]
     for state, there in zip((source, target), urns, strict=True):
         for each in state["deployment"]["resources"]:
             of_properties = each.get("propertyDependencies", {}).values()
             assert {*each.get("dependencies", ()), *(urn for found in of_properties for urn in found)} <= there
             assert each.get("provider", "").rpartition("::")[0] in {"", *there}
+    for kind in ("core/v1:PersistentVolume", "core/v1:PersistentVolumeClaim", "batch/v1:Job"):
+        was, now = ({name: each.inputs for name, each in made.named(kind).items()} for made in (before, recording))
+        assert str(was).replace("lustre-id", "fs-0123456789abcdef0") == str(now), "nothing is replaced"
     # The guard of the first stack would refuse that the team is gone.
     guards = [each for each in source["deployment"]["resources"] if each["urn"].endswith("::keep-parts")]
     assert not any("nlp" in part for each in guards for part in each["inputs"]["parts"])
@@ -58,3 +63,13 @@ def test_a_move_that_was_interrupted_is_finished_by_the_next():
     first = moved(state, empty, staying=staying, recording=recording)
     again = moved(state, first[1], staying=staying, recording=recording)
     assert again == first
+
+
+def test_claims_that_neither_stack_describes_would_be_deleted():
+    before = record(derive(builders.typed(organization()), "dev"))
+    after = builders.split(organization())
+    whole = record(derive(builders.typed(after), "governance"))
+    assert not loses_claims(state_of(before), whole)
+    del after["environments"]["governance"]["storage"]
+    assert loses_claims(state_of(before), record(derive(builders.typed(after), "governance")))
+    assert not loses_claims(state_of(whole), whole)

@@ -1,5 +1,6 @@
 """Governance of a stack that exists becomes a stack of its own: nothing is created, replaced or deleted by the move."""
 
+import json
 import re
 
 import pytest
@@ -12,9 +13,16 @@ from tests.program.cloud import Live, Program
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 STATE_ONLY = re.compile(
-    r"ChangeGuard|Readiness|pulumi:providers|hpkit:index|pulumi:pulumi|^(Governance|Scheduling|Registry):"
+    r"ChangeGuard|Readiness|pulumi:providers|hpkit:index|pulumi:pulumi|^(Governance|Scheduling|Registry|TeamVolumes):"
 )
 WRITES = re.compile(r":(Create|Update|Delete|Put|Attach|Detach|Modify|Authorize|Revoke|Associate|Run)")
+
+FILE_SYSTEM = "aws:fsx/lustreFileSystem:LustreFileSystem"
+LUSTRE = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
+
+
+def state(program):
+    return json.loads(program.read("stack", "export"))["deployment"]["resources"]
 
 
 def changes(program):
@@ -26,17 +34,20 @@ def test_a_stack_is_split_and_a_weight_changes_without_rights_over_the_network(i
     live, platform = Live(instance), Program(instance, "handson-dev", root=repository.folder)
     before, data = live.everything(), repository.read("handson")
     data["teams"][0] |= {"registry": ["train"], "memberRole": {"permissionSets": ["Scientists"]}}
+    data["environments"]["dev"]["storage"] = {"lustre": LUSTRE}
     repository.write("handson", data)
     platform.up()
     there = live.everything()
     data = split(data)
+    (system,) = (each["id"] for each in state(platform) if each["type"] == FILE_SYSTEM)
+    data["environments"]["governance"]["storage"]["lustre"]["existing"] = system
     # Its nodes pull what they could pull before.
     data["environments"]["dev"]["registry"] = {"pullFrom": ["handson-dev/*"]}
     repository.write("handson", data)
     governance = Program(instance, "handson-governance", root=repository.folder)
     split_off = ("aws", "adopt", "run", "--stack", "handson-governance", "--from-stack", "handson-dev")
     moved = hpkit(*split_off, cwd=repository.folder, **platform.environment)
-    assert moved.returncode == 0, moved.stderr
+    assert moved.returncode == 0, moved.stdout + moved.stderr
     assert set(changes(governance).values()) == {"update"}, changes(governance)
     assert changes(platform) == {}
     governance.up()

@@ -13,11 +13,12 @@ from hpkit.changes import change
 from hpkit.config.governance import UserIds
 from hpkit.plan.names import short_type
 from hpkit.plan.user_ids import user_ids_of
+from hpkit.program.iam.deployer import actions_of, calling_types
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.values import UNKNOWN
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.server import HyperpodServicer
-from tests.builders import organization, team
+from tests.builders import organization, split, team
 from tests.program.recorder import recorded_from
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "resume.yaml"
@@ -107,7 +108,7 @@ def test_the_script_of_the_job_makes_folders_that_only_their_own_volume_reaches(
             {"rootSquash": {"noSquashNids": ["10.0.1.6@tcp"]}},
             {"rootSquash": "65534:65534", "noSquashNids": ["10.0.1.6@tcp"]},
         ),
-        ({}, None),
+        ({}, {"rootSquash": "0:0"}),
     ],
 )
 def test_root_of_a_client_becomes_nobody_where_the_file_asks_for_it(given, squash):
@@ -171,3 +172,14 @@ def test_the_sample_mounts_what_a_team_has(shared):
     assert (job["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"]) in claims
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert [each["name"] for each in container["volumeMounts"]] == [volume["name"]]
+
+
+def test_teams_of_an_existing_cluster_have_claims_on_its_file_system_which_is_only_read():
+    wanted = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
+    apart = split(organization(environment={"storage": {"lustre": wanted}}))
+    shared = recorded_from(apart, environment="governance")
+    assert {*shared.named("core/v1:PersistentVolumeClaim")} == {"root", *(each.name for each in shared.plan.teams)}
+    assert shared.all("fsx/lustreFileSystem:LustreFileSystem") == []
+    assert "aws-fsx-csi-driver" not in shared.named("eks/addon:Addon")
+    asked = actions_of(shared.plan, calling_types(each.type for each in shared.resources.values()))
+    assert {each for each in asked if each.startswith("fsx:")} == {"fsx:DescribeFileSystems", "fsx:ListTagsForResource"}

@@ -16,9 +16,10 @@ from typing import Any, Final
 from hpkit.adopt.imports import LiveObject, is_state_only
 from hpkit.program.recording import RecordedResource, Recording
 
-__all__ = ["moved", "undeclared", "with_objects", "with_state_only", "with_write_only_inputs"]
+__all__ = ["loses_claims", "moved", "undeclared", "with_objects", "with_state_only", "with_write_only_inputs"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
+_CLAIM: Final = "kubernetes:core/v1:PersistentVolumeClaim"
 _GUARD: Final = "hyperpod:index:ChangeGuard"
 # Inputs that no response of AWS contains:
 # - How to resolve conflicts (EKS API, CreateAddon and UpdateAddon).
@@ -132,6 +133,12 @@ def moved(
         {**target, "deployment": {**target["deployment"], "resources": [*present, *added]}},
         len(leaving),
     )
+
+
+def loses_claims(exported: Mapping[str, Any], *recordings: Recording) -> bool:
+    """Return whether a state has claims on a file system, and no program registers any."""
+    has_claims = any(each["type"] == _CLAIM for each in exported["deployment"]["resources"])
+    return has_claims and not any(recording.all(_CLAIM) for recording in recordings)
 
 
 def _without_parts(entry: Mapping[str, Any], parts: Container[str]) -> Mapping[str, Any]:

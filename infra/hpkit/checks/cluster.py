@@ -399,9 +399,17 @@ def _short_group(path: Path, own: InstanceGroupBase, stated: GroupPlan, name: st
 
 def _existing(context: Context) -> Iterator[Issue]:
     spec = context.spec
+    path: Path = (*context.path, "cluster", "existing")
+    lustre = spec.storage.lustre if spec.storage else None
+    has_file_system = lustre is not None and lustre.existing is not None
+    if has_file_system and not spec.cluster.existing:
+        yield Issue(
+            (*context.path, "storage", "lustre", "existing"),
+            f"this environment creates the cluster {spec.cluster.name}, so it also creates its file system",
+            "Remove it, and let this stack create a file system. Or set cluster.existing.",
+        )
     if not spec.cluster.existing:
         return
-    path: Path = (*context.path, "cluster", "existing")
     if spec.eks.existing is None:
         yield Issue(
             path,
@@ -417,7 +425,8 @@ def _existing(context: Context) -> Iterator[Issue]:
     keda = spec.autoscaling.keda if spec.autoscaling else None
     created: dict[tuple[str, ...], bool] = {
         ("network",): "network" in spec.model_fields_set,
-        ("storage",): spec.storage is not None,
+        ("storage",): spec.storage is not None
+        and not (has_file_system and spec.storage.model_fields_set == {"lustre"}),
         ("observability",): spec.observability is not None,
         ("inference",): spec.inference is not None,
         ("spaces",): spec.spaces is not None,

@@ -44,7 +44,11 @@ _OF_CREATION = frozenset(
     rule.id
     for module in (cluster, eks, instance_groups, karpenter, network, observability, storage)
     for rule in module.RULES
-    if rule.id not in ("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004", "EKS020")
+    if rule.id
+    not in (
+        *("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004", "EKS020"),
+        *("STO002", "STO005", "STO006"),
+    )
 )
 _BY_ID = {rule.id: rule for rule in RULES}
 

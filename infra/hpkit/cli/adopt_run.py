@@ -12,7 +12,6 @@ from hpkit.cli.formats import acts
 from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
-from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.names import names_of_teams
 from hpkit.program.teardown import resources_in
 from hpkit.project import project_root
@@ -98,7 +97,7 @@ def undo(stack: str, yes: bool) -> None:
 
 def _move(source: str, stack: str) -> None:
     from hpkit.adopt.pulumi_stack import PulumiStack
-    from hpkit.adopt.state import moved, undeclared, with_state_only
+    from hpkit.adopt.state import loses_claims, moved, undeclared, with_state_only
 
     staying, recording = recorded(plan_of(source)), recorded(plan_of(stack))
     blockers = []
@@ -111,8 +110,6 @@ def _move(source: str, stack: str) -> None:
         blockers += [
             f"{team.made_role}: a role of memberRole {keep}" for team in recording.plan.teams if team.made_role
         ]
-    if has_team_volumes(staying.plan):
-        blockers.append(f"storage.lustre.teams of {source}: its volumes need the teams in the same stack")
     stop_at(blockers)
     old, new = (PulumiStack(name, root=project_root(), environment=pulumi_environment()) for name in (source, stack))
     if not old.exists():
@@ -126,6 +123,12 @@ def _move(source: str, stack: str) -> None:
         )
     # Each stack encrypts with a key of its own.
     plain = old.export("--show-secrets")
+    if loses_claims(before, staying, recording):
+        raise ToolError(
+            f"the teams of {source} have Lustre volumes, but {stack} describes none, so `pulumi up` would delete their "
+            f"claims. Nothing was moved. Copy `storage.lustre` of {source} to {stack}, with `teams: true` and the file "
+            "system's ID in `existing`"
+        )
     after, target, count = moved(plain, target, staying=staying, recording=recording)
     unknown = undeclared(target, recording)
     if unknown:

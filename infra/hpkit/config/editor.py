@@ -191,6 +191,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "storageCapacityGiB": Hint(1200, "GiB"),
         "perUnitStorageThroughput": _THROUGHPUT,
         "image": Hint("123456789012.dkr.ecr.us-west-2.amazonaws.com/busybox:1.37.0"),
+        "existing": Hint("fs-0123456789abcdef0"),
     },
     "RootSquash": {"noSquashNids": Hint("10.0.[2-10].[1-255]@tcp")},
     "UserIds": {"first": Hint(20000, "user and group ids"), "count": Hint(1000, "ids")},

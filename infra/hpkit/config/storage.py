@@ -47,6 +47,12 @@ class Lustre(Model):
         description="Image for the Jobs that create the folders, with a shell, `mkdir`, `stat` and `chown`. "
         "Default: BusyBox, from `cluster.dependencies.imageRegistry` if set.",
     )
+    existing: str | None = Field(
+        default=None,
+        pattern=r"^fs-[0-9a-f]{8,17}$",
+        description="ID of the file system, if another stack or tool manages it and the cluster. Default: hpkit "
+        "creates one.",
+    )
     root_squash: RootSquash | None = Field(
         default=None,
         description="Root squash. Default: off. Add it after the first `pulumi up`, when the folder `teams` exists.",

@@ -23,7 +23,7 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
         names.add("amazon-cloudwatch-observability")
     if spec.observability is not None and spec.observability.prometheus:
         names.add("amazon-sagemaker-hyperpod-observability")
-    if spec.storage is not None and spec.storage.lustre is not None:
+    if spec.storage is not None and spec.storage.lustre is not None and spec.storage.lustre.existing is None:
         names.add("aws-fsx-csi-driver")
     if spec.inference is not None:
         names |= _with_requirements(spec, INFERENCE_OPERATOR, spec.inference.installed)

@@ -72,7 +72,7 @@ def platform_items(plan: Plan) -> tuple[PlatformItem, ...]:
         PlatformItem("interfaceEndpointHour", interfaces, "× interface endpoint in a zone"),
         PlatformItem("hyperPodVolumeGbMonth", _volumes(plan), "GiB of additional volumes", 1),
     ]
-    if storage is not None and storage.lustre is not None:
+    if storage is not None and storage.lustre is not None and storage.lustre.existing is None:
         throughput, size = storage.lustre.per_unit_storage_throughput, storage.lustre.storage_capacity_gib
         label = f"GiB of FSx for Lustre, {throughput} MB/s/TiB"
         items.append(PlatformItem(f"lustreGbMonth.{throughput}", size, label, 1))

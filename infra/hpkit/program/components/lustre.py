@@ -42,21 +42,28 @@ class TeamVolumes(Component):
         lustre: Lustre,
         *,
         eks: Eks,
-        file_system: aws.fsx.LustreFileSystem,
-        driver: pulumi.Resource,
+        file_system: aws.fsx.LustreFileSystem | str,
+        driver: Sequence[pulumi.Resource],
         quotas: Mapping[str, pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
+        """Register them; file_system: an ID, and no driver, if another stack or tool manages both."""
         super().__init__(name, opts=opts)
         # It distinguishes these volumes; hpkit's role doesn't let the driver create file systems.
         storage_class = k8s.storage.v1.StorageClass(
             STORAGE_CLASS,
             metadata={"name": STORAGE_CLASS},
             provisioner=_DRIVER,
-            opts=self.child(after=[driver], provider=eks.kubernetes),
+            opts=self.child(after=driver, provider=eks.kubernetes),
         )
         teams = [team for team in plan.teams if not team.is_shared_pool]
-        self._wanted, self._eks, self._file_system = lustre, eks, file_system
+        self._wanted, self._eks = lustre, eks
+        if isinstance(file_system, str):
+            # A preview doesn't know the ID of a resource that it reads, and would replace the volumes.
+            self._id: pulumi.Input[str] = file_system
+            self._file_system = aws.fsx.LustreFileSystem.get("lustre", file_system, opts=self.child())
+        else:
+            self._id, self._file_system = file_system.id, file_system
         whole = self._claim("root", _ROOT, _ROOT_NAMESPACE, folder="", claim=_ROOT, after=[storage_class])
         for team in teams:
             # The claim exists without the folder; pods with it start after the Job created the folder.
@@ -113,9 +120,7 @@ class TeamVolumes(Component):
                 csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
                     driver=_DRIVER,
                     # One handle for each folder: Kubernetes takes volumes of one handle for the same volume.
-                    volume_handle=pulumi.Output.concat(self._file_system.id, folder)
-                    if folder
-                    else self._file_system.id,
+                    volume_handle=pulumi.Output.concat(self._id, folder) if folder else self._id,
                     volume_attributes={
                         "dnsname": self._file_system.dns_name,
                         "mountname": pulumi.Output.concat(mount, folder) if folder else mount,

@@ -159,7 +159,6 @@ def _on_the_cluster(
     parts += governed
     lustre = plan.spec.storage.lustre if plan.spec.storage else None
     if lustre is not None and lustre.teams and storage.lustre is not None:
-        driver = addons.installed[_FSX_CSI]
         parts.append(
             TeamVolumes(
                 "team-volumes",
@@ -167,7 +166,7 @@ def _on_the_cluster(
                 lustre,
                 eks=eks,
                 file_system=storage.lustre,
-                driver=driver,
+                driver=[addons.installed[_FSX_CSI]],
                 quotas=quotas,
                 opts=opts,
             )
@@ -222,7 +221,13 @@ def _govern_existing(
     eks.connect(after=access.administrators)
     addons = Addons("node-addons", plan, context, eks=eks, needing_nodes=True, after=access.administrators, opts=opts)
     named = guard_parts(plan, opts=opts)
-    governed, _ = _govern(plan, eks, addons, access, cluster_arn, opts=opts)
+    governed, quotas = _govern(plan, eks, addons, access, cluster_arn, opts=opts)
+    lustre = plan.spec.storage.lustre if plan.spec.storage else None
+    if lustre is not None and lustre.teams and lustre.existing is not None:
+        shared = lustre.existing
+        governed.append(
+            TeamVolumes("team-volumes", plan, lustre, eks=eks, file_system=shared, driver=[], quotas=quotas, opts=opts)
+        )
     guard_cluster(plan, {}, after=[named, eks, addons, *governed, access], opts=opts)
     return _outputs(plan, eks, cluster_arn, repositories)
 

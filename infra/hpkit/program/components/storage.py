@@ -149,10 +149,10 @@ class Storage(Component):
         )
 
 
-def _squash(spec: Lustre) -> aws.fsx.LustreFileSystemRootSquashConfigurationArgs | None:
+def _squash(spec: Lustre) -> aws.fsx.LustreFileSystemRootSquashConfigurationArgs:
     """Return the root squash; `0:0` turns it off (FSx API reference, LustreRootSquashConfiguration)."""
     if spec.root_squash is None:
-        return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(root_squash="0:0") if spec.teams else None
+        return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(root_squash="0:0")
     return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(
         root_squash=f"{SQUASHED}:{SQUASHED}", no_squash_nids=list(spec.root_squash.no_squash_nids)
     )

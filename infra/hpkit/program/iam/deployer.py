@@ -30,6 +30,7 @@ from hpkit.plan.existing import (
     pod_roles,
     service_account_roles,
 )
+from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import Plan
 from hpkit.plan.names import (
     EVENT_RULES,
@@ -100,6 +101,8 @@ _TAGGING: Final = re.compile(r":(?:(?:Tag|Untag)\w+|(?:Add|Create|Delete)Tags|(?
 _UNTAGGING: Final = re.compile(r":(?:Untag\w+|DeleteTags)$")
 # What changes nothing. `kms:Decrypt` and the like are no reading of a resource's settings.
 _READING: Final = re.compile(r":(?:Describe|Get|List|Head)\w+$")
+# What reading the file system of another stack calls.
+_FILE_SYSTEM: Final = "DescribeFileSystems ListTagsForResource"
 _STORAGE_KEY: Final = "CreateGrant Decrypt DescribeKey GenerateDataKey"
 _SAGEMAKER_CREATES: Final = ("CreateCluster", "CreateClusterSchedulerConfig", "CreateComputeQuota")
 
@@ -214,6 +217,8 @@ def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
         actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
     if plan.spec.permissions_boundary:
         actions.add("iam:PutRolePermissionsBoundary")
+    if plan.spec.cluster.existing and has_team_volumes(plan):
+        actions |= {f"fsx:{action}" for action in _FILE_SYSTEM.split()}
     if plan.spec.storage is not None and plan.spec.storage.kms_key_arn:
         actions |= {f"kms:{action}" for action in _STORAGE_KEY.split()}
     return frozenset(actions if plan.spec.manage_tags else (each for each in actions if not _TAGGING.search(each)))
