@@ -81,7 +81,7 @@ BUDGET_HEAD = ("budget", "US$ a month", "limit", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
 COST_HEAD = ("cost of", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
-SUMMARY_HEAD = ("stack", "verdict", "what is removed", "teams affected", "guaranteed a month", "at most a month")
+SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "guaranteed monthly cost", "maximum monthly cost")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
 # Who can no longer do what, by the kind of loss.
 _LOSSES = {
@@ -132,7 +132,7 @@ def headline(review: Review) -> str:
 
 
 def summary_rows(review: Review) -> list[Row]:
-    """Return one row per stack, worst first: verdict, what is removed, affected teams, cost."""
+    """Return one row per stack, worst first: verdict, removals, affected teams, cost."""
     return [_summary_row(stack) for stack in review.stacks]
 
 
