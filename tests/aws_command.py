@@ -1,6 +1,6 @@
-"""`aws SERVICE OPERATION --option value…` for pages: the requests of the AWS CLI, without its installation.
+"""`aws SERVICE OPERATION --option value…` for pages: sends the AWS CLI's requests without an installed CLI.
 
-Does not: take JSON, files or queries. Lists take one value for each word, as in the CLI.
+It doesn't accept JSON, files or queries. As in the CLI, each word of a list is a value.
 """
 
 import json
@@ -13,7 +13,7 @@ __all__ = ["command_in"]
 
 
 def command_in(folder):
-    """Write the command `aws` into a folder for a PATH."""
+    """Write the command `aws` into a folder that is added to PATH."""
     file = folder / "aws"
     file.write_text(f'#!/bin/sh\nexec {sys.executable} {__file__} "$@"\n', encoding="utf-8")
     file.chmod(0o755)

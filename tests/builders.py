@@ -1,4 +1,4 @@
-"""An organization that fires no rule, so that a test breaks exactly one thing."""
+"""An organization without findings, so that a test breaks exactly one rule."""
 
 import copy
 import datetime
@@ -16,7 +16,7 @@ from hpkit.plan.model import Plan
 from hpkit.project import project_root
 
 TODAY = datetime.date(2026, 11, 21)
-# In `clusterPolicy`: two priority classes, for the example handson, which has none.
+# For `clusterPolicy`: two priority classes for the example handson, which has none.
 RANKED: dict[str, Any] = {
     "taskPrioritization": "Rank",
     "priorityClasses": [{"name": "training", "weight": 80}, {"name": "experiment", "weight": 40}],
@@ -91,7 +91,7 @@ def organization(
 
 
 def split(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the organization with the governance of `dev` in an environment of its own."""
+    """Return the organization with the governance of `dev` in a separate environment."""
     data = copy.deepcopy(data)
     dev, stack = data["environments"]["dev"], f"{data['organization']}-dev"
     lustre = dev.get("storage", {}).get("lustre", {})
@@ -109,14 +109,14 @@ def split(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return what was read from a file as lists and maps that can be changed."""
+    """Return what was read from a file as plain lists and maps, which tests can change."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, tuple) else value
 
 
 def yaml_of(data: Any) -> str:
-    """Return a document as people write it; by libyaml where it is installed, which takes a tenth of the time."""
+    """Return a document as YAML; libyaml, if installed, takes a tenth of the time."""
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True))
 
@@ -144,7 +144,7 @@ def rules(data: Any) -> set[str]:
 
 
 def copy_of_handson(folder: Path, change: Callable[[str], str]) -> Path:
-    """Return a project whose one organization is the example handson, changed as text."""
+    """Return a project whose only organization is the example handson, changed as text."""
     (folder / "stacks").mkdir()
     for name in ("Pulumi.yaml", "stacks/Pulumi.handson-dev.yaml", "stacks/handson.yaml"):
         text = (project_root() / name).read_text(encoding="utf-8")
@@ -153,12 +153,12 @@ def copy_of_handson(folder: Path, change: Callable[[str], str]) -> Path:
 
 
 def ranked_handson() -> Plan:
-    """Return the plan of handson-dev as it is with a policy that ranks jobs by two classes."""
+    """Return the plan of handson-dev with a policy that ranks jobs by two classes."""
     data = yaml.safe_load((project_root() / "stacks" / "handson.yaml").read_text(encoding="utf-8"))
     data["clusterPolicy"] |= RANKED
     return derive(typed(data), "dev")
 
 
 def without_account(text: str) -> str:
-    """Return an organization file whose environments name no account."""
+    """Return an organization file whose environments have no account."""
     return re.sub(r"\n    account: .*", "", text)

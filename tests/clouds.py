@@ -1,7 +1,7 @@
-"""One local cloud for each worker, handed from file to file: each finds it empty, or with one platform on it.
+"""One local cloud per worker, which test files use in turn: each file finds it empty, or with one platform on it.
 
-What a file left is looked for, taken away and looked for again; where that does not help, the next one gets another
-cloud. A file that kills parts or counts what is called has its own (tests/running.py).
+After each file, leftovers are searched for, deleted, and searched for again. If some remain, the next file gets another
+cloud. Files that kill parts or count calls have their own cloud (tests/running.py).
 """
 
 import os
@@ -27,7 +27,7 @@ REGIONS = ("us-west-2", "us-east-1")
 
 
 class Clouds:
-    """The cloud of this worker, started when a test first asks for it."""
+    """The cloud of this worker, started when a test first needs it."""
 
     def __init__(self, make_folder) -> None:
         self._make_folder = make_folder
@@ -40,7 +40,7 @@ class Clouds:
         self.repository = Repository(make_folder("repository"))
 
     def close(self) -> None:
-        """Stop what runs; whoever asks again gets another."""
+        """Stop the running cloud; the next request starts another."""
         self._stack.close()
         self._instance = self._platform = None
 
@@ -60,7 +60,7 @@ class Clouds:
         return self._instance
 
     def handson(self) -> Instance:
-        """Return the cloud with the stack handson-dev on it, live as its file has it."""
+        """Return the cloud with a live handson-dev that matches its file."""
         self._restore_files()
         if not self._is_as_it_was():
             instance = self.empty()
@@ -72,17 +72,17 @@ class Clouds:
         return self._instance
 
     def is_empty(self) -> bool:
-        """Say whether nothing is on the cloud that was not there at first."""
+        """Return whether the cloud has only what it had initially."""
         return self._holds() == self._nothing
 
     @property
     def seconds_of_up(self) -> float:
-        """How long the last undisturbed `up` of handson-dev took."""
+        """Duration of the last undisturbed `up` of handson-dev."""
         return self._seconds
 
     def _start(self) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            # It outlives the test that asked for it first, whose mark is for what ends with that test.
+            # It outlives the test that first requested it, and that test's mark covers only what ends with it.
             patch.delenv(MARK, raising=False)
             self._instance = self._stack.enter_context(
                 running("shared", self._make_folder("cloud"), *AT_ONCE, engine=True)
@@ -105,23 +105,23 @@ class Clouds:
         try:
             self._platform.destroy()
         except (AssertionError, ToolError):
-            # Whatever a test that failed has left of it is wiped.
+            # Leftovers of failed tests are deleted.
             return
 
     def _holds(self) -> list:
-        """Return what there is: numbers of what AWS names by itself, names of the rest."""
+        """Return what exists: counts of resources that AWS names itself, names of all others."""
         lives = [Live(self._instance, region) for region in REGIONS]
         counts = [{kind: len(ids) for kind, ids in live.at_aws().items() if ids} for live in lives]
         return [*counts, lives[0].objects()]
 
     def _wiped(self) -> bool:
-        """Take everything away: what is in the cluster by the API, as it goes with EKS, then the endpoint's state."""
+        """Delete everything: cluster objects through the API, as deleting EKS would, then the endpoint's state."""
         try:
             for region in REGIONS:
                 _delete_clusters(Live(self._instance, region))
             self._forget_aws()
             eventually(self.is_empty, "it is empty")
-            # With the add-on its settings have gone, so that Kueue has been started again.
+            # The add-on's settings were deleted with it, so Kueue has restarted.
             eventually(self._admits, "Kueue's webhooks answer")
         except Exception as error:  # noqa: BLE001 - whatever is wrong with this cloud, there is another
             print(f"another cloud is started: {error}")
@@ -129,7 +129,7 @@ class Clouds:
         return True
 
     def _admits(self) -> bool:
-        """Say whether a Job could be created."""
+        """Return whether a Job could be created."""
         container = {"name": "main", "image": "none"}
         template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "tried"}, "spec": {"template": template}}
@@ -140,7 +140,7 @@ class Clouds:
         return True
 
     def _forget_aws(self) -> None:
-        """Restart the endpoint without its state; stopped, it cannot write once more what is deleted."""
+        """Restart the endpoint without its state; while it's stopped, it can't rewrite deleted state."""
         before = self._instance.state().parts["aws"]
         os.kill(before.pid, signal.SIGSTOP)
         for file in self._instance.folder.glob("aws.json*"):

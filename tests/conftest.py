@@ -1,4 +1,4 @@
-"""What every test starts from."""
+"""Settings and fixtures for all tests."""
 
 import datetime
 import gc
@@ -18,58 +18,58 @@ from hpkit_local.aws import api_models
 if TYPE_CHECKING:
     from tests.clouds import Clouds
 
-# A chart that every `up` installed would cost each of them; the tests that are of it take the folder from this one.
+# Installing a chart would slow down every `up`; tests that need the chart take the folder from here.
 if "HPKIT_MIRROR" in os.environ:
     os.environ["HPKIT_TESTS_MIRROR"] = os.environ.pop("HPKIT_MIRROR")
-# As would what stands in for it; the README's `make up` has it.
+# The substitute chart would also be slow; the README's `make up` installs it.
 os.environ["HPKIT_SUBSTITUTE_CHART"] = "none"
 
-# Where a user's Pulumi has its plugins: only tests that compare Pulumi's own with the fake use them.
+# The user's Pulumi plugins: only tests that compare Pulumi's own plugins with the fake ones use them.
 os.environ.setdefault("HPKIT_TESTS_PULUMI_HOME", os.environ.get("PULUMI_HOME", ""))
 os.environ["PULUMI_HOME"] = os.devnull
 
-# Tests start Python a thousand times, and a shell may forbid it to keep what it compiled: each would compile all anew.
+# Tests start Python a thousand times. If a shell forbids writing bytecode, each start compiles everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 
-# Recordings and clients leave many cycles behind: looking for them as often as Python does by itself took a third of
-# the time of the tests that need no cloud.
+# Recordings and clients leave many reference cycles. Python's default collection frequency took a third of the time of
+# tests without a cloud.
 gc.set_threshold(100_000, 20, 50)
 
-# Half of what an API server does in a test is to collect garbage so that it stays small, as it should beside people's
-# work. For the minutes that a test's cloud lives, it and Pulumi may be large.
+# In tests, an API server spends half its time on garbage collection to stay small, as it should on a user's machine. A
+# test's cloud lives only minutes, so the API server and Pulumi may use more memory.
 os.environ.setdefault("GOGC", "off")
 os.environ.setdefault("GOMEMLIMIT", "800MiB")
 
-# Tests make sessions by the hundred.
+# Tests create hundreds of sessions.
 api_models.share()
 
-# How fast examples come says how busy the machine is, and nothing of the code.
+# How fast examples are generated depends on the machine's load, not on the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-# Started in the background, a shell's job ignores Ctrl-C, and so would every process that a test starts and interrupts.
+# A shell's background jobs ignore Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart() -> None:
-    """A run that `timeout` or a CI ends by SIGTERM ends as by Ctrl-C: what its fixtures started is stopped."""
+    """Handle SIGTERM from `timeout` or CI like Ctrl-C, so that fixtures stop what they started."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: no search for garbage needs to look at it again."""
+    """Exclude everything loaded so far from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _day(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are judged as on one day: the versions that they name are supported on it, whenever a test runs."""
+    """Fix the current date, so that the versions in files are always supported."""
     monkeypatch.setattr("hpkit.project.today", lambda: datetime.date(2026, 11, 22))
 
 
@@ -78,8 +78,8 @@ _CLOUDS = pytest.StashKey["Clouds"]()
 
 @pytest.fixture(scope="session")
 def clouds(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator["Clouds"]:
-    """Give the local cloud that the files of this worker share."""
-    # Loaded by those alone that need it: it takes seconds.
+    """Return the local cloud that this worker's files share."""
+    # Only tests that need it import it, because that takes seconds.
     from tests.clouds import Clouds
 
     clouds = request.config.stash[_CLOUDS] = Clouds(tmp_path_factory.mktemp)
@@ -89,10 +89,10 @@ def clouds(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave nightly tests to the night; put the files first that drive an engine or a cluster.
+    """Skip nightly tests by day, and run files with an engine or a cluster first.
 
-    Side by side, the long ones must not be begun last. Those that share a cloud, or a platform on it, come in a row.
-    The platform is an engine's work on a cluster, and takes its time.
+    Long tests must not start last when tests run in parallel. Files that share a cloud or a platform run one after the
+    other, because deploying the platform takes time.
     """
     for item in items:
         if item.get_closest_marker("platform"):
@@ -109,9 +109,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Give files to workers as `--dist loadfile` does, but those that need the platform to one: each makes its own.
+    """Distribute files as `--dist loadfile` does, but send all files that need the platform to one worker.
 
-    At night they take too long for that. Those of the Kubernetes plugin share an EKS cluster.
+    Otherwise each worker would deploy it. Nightly, these files take too long for one worker. Files of the Kubernetes
+    plugin share an EKS cluster.
     """
     from xdist.scheduler import LoadFileScheduling
 
@@ -127,19 +128,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @cache
 def _needs_platform(file: Path) -> bool:
-    """Say so from the text: who hands out files has not loaded them."""
+    """Decide by the file's text, because the scheduler hasn't imported the file."""
     return "mark.platform" in file.read_text(encoding="utf-8")
 
 
 def _takes_platform_away(item: pytest.Item) -> int:
-    """Return how far behind the others of the platform a test comes: 1, nodes are gone then; 2, all of it."""
+    """Return the position of a test after others of the platform: 1 if it deletes nodes, 2 if it deletes everything."""
     marker = item.get_closest_marker("platform")
     return 0 if marker is None else int(marker.kwargs.get("taken_away", 0))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Stop the worker's cloud after the last file that wants it: idle, it still takes a tenth of a core."""
+    """Stop the worker's cloud after the last file that uses it: even idle, it uses a tenth of a core."""
     yield
     shared = item.config.stash.get(_CLOUDS, None)
     if shared is not None and (nextitem is None or nextitem.path not in _with_clouds(item.session)):
@@ -148,10 +149,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @cache
 def _with_clouds(session: pytest.Session) -> set[Path]:
-    """Return the files of which any test wants the worker's cloud."""
+    """Return the files with tests that use the worker's cloud."""
     return {item.path for item in session.items if _has(item, "clouds")}
 
 
 def _has(item: pytest.Item, name: str) -> bool:
-    """Say whether a test has a marker or a fixture of that name."""
+    """Return whether a test has a marker or fixture with that name."""
     return item.get_closest_marker(name) is not None or name in getattr(item, "fixturenames", ())

@@ -1,4 +1,4 @@
-"""JSON documents of commands, validated as strictly as they are written: no field that the schema doesn't name."""
+"""JSON documents of commands, validated strictly: every field must be in the schema."""
 
 import json
 
@@ -15,7 +15,7 @@ KINDS = kinds()
 
 
 def document(text):
-    """Return a document; AssertionError where it isn't one."""
+    """Return a document; AssertionError if the text isn't one."""
     data = json.loads(text)
     assert set(data) >= {"apiVersion", "kind"}, sorted(data)
     jsonschema.Draft202012Validator(closed(schema_of(KINDS[data["kind"]].document))).validate(data)
@@ -23,7 +23,7 @@ def document(text):
 
 
 def closed(schema):
-    """Return a schema in which no object may have a field that isn't named."""
+    """Return the schema with additional fields forbidden in every object."""
     if isinstance(schema, list):
         return [closed(each) for each in schema]
     if not isinstance(schema, dict):
@@ -35,5 +35,5 @@ def closed(schema):
 
 
 def plain(data):
-    """Return data as its JSON has it."""
+    """Return data as its JSON represents it."""
     return json.loads(json_text(data))

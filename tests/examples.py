@@ -1,4 +1,4 @@
-"""A project with the example organizations alone, whatever other organizations stacks/ holds."""
+"""A project with only the example organizations, regardless of other organizations in stacks/."""
 
 import shutil
 from pathlib import Path
@@ -23,7 +23,7 @@ def copy_examples(folder):
 
 
 def copy_project(folder):
-    """Make a folder a project that has the examples, and return it."""
+    """Turn a folder into a project with the examples, and return it."""
     shutil.copy(ROOT / "Pulumi.yaml", folder)
     copy_examples(folder)
     return folder

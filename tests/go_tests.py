@@ -1,4 +1,4 @@
-"""Go tests that ask another project's own code: each is built once and kept in the tool cache."""
+"""Go tests that run another project's code; each is built once and kept in the tool cache."""
 
 import hashlib
 from pathlib import Path
@@ -13,9 +13,9 @@ __all__ = ["go_test"]
 
 
 def go_test(name: str, source: Path, module: str, package: str, *, recipe: Path, version: str = "") -> Path:
-    """Return the executable of a test that is put into a package of a module; ToolError if it can't be built.
+    """Return the executable of a test that is added to a package of a module; ToolError if the build fails.
 
-    version: what it depends on besides its source.
+    version: what the build depends on in addition to its source.
     """
     mark = hashlib.sha256(source.read_bytes() + version.encode()).hexdigest()[:12]
     path = cache_root() / "tests" / f"{name}-{mark}"

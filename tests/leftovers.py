@@ -1,4 +1,4 @@
-"""Whoever starts a local cloud in a test may be killed; what it leaves is then ended by a process of its own."""
+"""A test that starts a local cloud may be killed; a separate process then deletes the cloud."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def ended_with_this_process(folder: Path) -> None:
-    """Let the instance of that folder be ended and deleted once this process is gone, however it goes."""
+    """Stop and delete the instance in that folder when this process ends, however it ends."""
     pipe = _watch().stdin
     assert pipe
     pipe.write(f"{folder}\n")
@@ -21,11 +21,11 @@ def ended_with_this_process(folder: Path) -> None:
 
 @cache
 def _watch() -> subprocess.Popen[str]:
-    """Start who waits for the end of this process: nobody else can write into the pipe, so it ends with it."""
+    """Start the watcher, which ends with this process, because no other process can write into its pipe."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.leftovers"],
         cwd=ROOT,
-        # No mark that a test looks for among what it started.
+        # The mark by which a test finds its processes must not be inherited here.
         env={name: value for name, value in os.environ.items() if not name.startswith("HPKIT_TEST_")},
         stdin=subprocess.PIPE,
         text=True,
@@ -34,12 +34,12 @@ def _watch() -> subprocess.Popen[str]:
 
 
 def main() -> None:
-    """End the instances whose folders come from standard input, when it ends; most are gone by then."""
+    """Stop the instances whose folders standard input names, when it ends; most are already stopped."""
     folders = {Path(line.rstrip("\n")) for line in sys.stdin}
     left = [folder for folder in folders if folder.is_dir()]
     if not left:
         return
-    # Loaded by the few who need it: it takes a second.
+    # Only the processes that need it import it, because that takes a second.
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.instance import Instance
 

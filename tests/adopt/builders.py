@@ -1,4 +1,4 @@
-"""A live platform that breaks nothing, for tests to change in one place."""
+"""A valid live platform that tests change in one place."""
 
 import copy
 
@@ -79,7 +79,7 @@ def addon(name, configuration=None, **more):
 
 
 def live(**more):
-    """Return a platform with two groups, a team, a policy, governance's add-on and an administrator."""
+    """Return a platform with two groups, a team, a policy, the governance add-on and an administrator."""
     governance = "amazon-sagemaker-hyperpod-taskgovernance"
     given = {
         "cluster": cluster(),

@@ -1,4 +1,4 @@
-"""The worker's local cloud, empty, and a repository in which somebody adopts what is live there."""
+"""The worker's local cloud, empty, and a repository in which tests adopt what runs on that cloud."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ SECONDS = 900
 
 
 class Shell:
-    """Commands as a person types them in the repository, with the local cloud's environment."""
+    """Run commands in the repository as a user does, with the local cloud's environment."""
 
     def __init__(self, instance, folder):
         given = control.environment(instance)

@@ -1,6 +1,6 @@
-"""Platforms as others make them, by the API calls that they make; nothing of hpkit has a part in it.
+"""Platforms that other tools create, made by the same API calls and without hpkit.
 
-Sources: the CloudFormation of the console's set-up (aws/sagemaker-hyperpod-cluster-setup, eks/cloudformation and the
+Sources: the console's CloudFormation templates (aws/sagemaker-hyperpod-cluster-setup, eks/cloudformation, and the
 function that creates the cluster), the Terraform root of awslabs/awsome-distributed-training
 (1.architectures/7.sagemaker-hyperpod-eks/terraform-modules), and the CLI reference of create-cluster.
 """
@@ -15,7 +15,7 @@ ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPoli
 
 
 class Maker:
-    """Calls of the APIs, each waited for."""
+    """API calls that wait until each resource exists."""
 
     def __init__(self, live):
         self.live = live
@@ -34,7 +34,7 @@ class Maker:
         return arn
 
     def network(self, cidr, *, secondary=(), subnets=()):
-        """Return VPC, subnet ids in order, and a security group that lets its own members talk."""
+        """Return VPC, subnet IDs in order, and a security group that allows traffic between its members."""
         vpc = self.ec2.create_vpc(CidrBlock=cidr)["Vpc"]["VpcId"]
         for each in secondary:
             self.ec2.associate_vpc_cidr_block(VpcId=vpc, CidrBlock=each)
@@ -91,7 +91,7 @@ class Maker:
         return arn
 
     def governed(self, arn, kube, quotas, *, policy):
-        """Make the add-on, a policy and quotas as a person clicks them: `{name: (team, count)}`."""
+        """Create the add-on, a policy and quotas, as in the console: `{name: (team, count)}`."""
         self.addon(kube, GOVERNANCE)
         until(
             lambda: self.eks.describe_addon(clusterName=kube, addonName=GOVERNANCE)["addon"]["status"] == "ACTIVE",
@@ -133,7 +133,7 @@ def _group(name, kind, count, role, bucket, script="on_create.sh", **more):
 
 
 def _two_ranges(make):
-    """Return two subnets for the control plane, then two of a range of their own for nodes, and a security group."""
+    """Return two subnets for the control plane, two subnets of a separate range for nodes, and a security group."""
     _, subnets, group = make.network(
         "10.192.0.0/16",
         secondary=["10.1.0.0/16", "10.2.0.0/16"],
@@ -148,7 +148,7 @@ def _two_ranges(make):
 
 
 def console(make):
-    """Quick set-up of the console: nested stacks, a private subnet of its own range in each zone, groups in one."""
+    """Create a cluster as the console's quick setup does: nested stacks, a private subnet with a range per zone."""
     prefix = "sagemaker-train-1a2b3c4d"
     subnets, group = _two_ranges(make)
     bucket = f"{prefix}-bucket"
@@ -178,7 +178,7 @@ def console(make):
 
 
 def terraform(make):
-    """The Terraform root of awslabs: a whole range per zone, each group in one, a CSI driver with a role of its own."""
+    """Create a cluster as awslabs' Terraform root does: a range per zone, a subnet per group, and a CSI driver."""
     prefix = "sagemaker-hyperpod-eks"
     subnets, group = _two_ranges(make)
     bucket = f"{prefix}-bucket-123456789012-us-west-2"
@@ -215,7 +215,7 @@ def terraform(make):
 
 
 def by_hand(make):
-    """A cluster that somebody made with the CLI, in two zones, with quotas clicked afterwards."""
+    """Create a cluster with the CLI in two zones, and its quotas later in the console."""
     _, subnets, group = make.network(
         "10.0.0.0/16", subnets=[("us-west-2a", "10.0.0.0/20"), ("us-west-2b", "10.0.16.0/20")]
     )

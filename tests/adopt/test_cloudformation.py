@@ -125,7 +125,7 @@ def test_what_is_no_answer_is_refused_with_what_to_do(text, says):
 
 
 def made():
-    """Make a stack with another in it, and return the client that knows both."""
+    """Create a stack with a nested stack, and return the client that created them."""
     buckets = boto3.client("s3", region_name="us-east-1")
     buckets.create_bucket(Bucket="templates")
     inner = {"Resources": {"VPC": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.192.0.0/16"}}}}
@@ -152,9 +152,9 @@ def live(monkeypatch):
 
 @contextmanager
 def own_moto():
-    """Mock AWS by a moto that is this thread's alone.
+    """Mock AWS with a moto backend that only this thread uses.
 
-    moto has one state for the process. Endpoints that other tests keep there put theirs in its place every second.
+    moto has one state per process. Endpoints of other tests in this process replace it every second.
     """
     state = MotoState()
     try:

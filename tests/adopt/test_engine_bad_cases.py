@@ -1,4 +1,4 @@
-"""Adoptions that go wrong: killed half-way, in a stack of something else, after a wrong import."""
+"""Adoptions that fail: killed during the import, into a stack with other resources, or after a wrong import."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pyte
 
 
 def killed_while_importing(shell):
-    """Start the import, and kill it with all that it started once some resources are there."""
+    """Start the import, and kill it with all its child processes when some resources exist."""
     command = ["hpkit", "aws", "adopt", "run", "--stack", STACK]
     process = subprocess.Popen(
         command,
@@ -35,13 +35,13 @@ def killed_while_importing(shell):
 
 
 def restored(shell):
-    """Do what the message says: take the state of before, where the kill met Pulumi writing it."""
+    """Follow the message: restore the previous state if the kill interrupted Pulumi's write."""
     (kept,) = Path(shell.environment["PULUMI_BACKEND_URL"].removeprefix("file://")).rglob(f"{STACK}.json.bak")
     shutil.copy(kept, kept.with_suffix(""))
 
 
 def cut_off(shell):
-    """Leave half a state where the stack had one, as a full disk or a power cut does; the one before lies beside it."""
+    """Truncate the state, as a full disk or a power cut does; the previous state stays next to it."""
     shell("pulumi", "stack", "init", STACK)
     (state,) = Path(shell.environment["PULUMI_BACKEND_URL"].removeprefix("file://")).rglob(f"{STACK}.json")
     shutil.copy(state, f"{state}.bak")

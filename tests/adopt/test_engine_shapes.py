@@ -1,4 +1,4 @@
-"""Live platforms adopted on the real engine: nothing is created, changed or deleted until somebody asks for it."""
+"""Adoption of live platforms with the real engine: nothing is created, changed or deleted without confirmation."""
 
 import json
 
@@ -16,19 +16,19 @@ STACK = "acme-prod"
 STACKS = ("autoscale-dev", "bestpractice-prod", "enterprise-prod", "handson-dev", "startup-dev", "topology-prod")
 INSTANCES = 4
 QUIET = ("same", "read", "refresh")
-# Admission policies contain the stack's name, which the registry of its teams has in front.
+# Admission policies contain the stack's name, which is a prefix in the registry of its teams.
 NAMED_AFTER_THE_STACK = {"update": 4}
 
 
 def adopted(shell, cluster):
-    """Adopt a cluster as its page says, and return what the last command printed."""
+    """Adopt a cluster as its page describes, and return the output of the last command."""
     where = ("--organization", "acme", "--environment", "prod", "--output", "stacks/acme.yaml")
     shell("hpkit", "aws", "adopt", "--cluster", cluster, *where)
     return shell("hpkit", "aws", "adopt", "run", "--stack", STACK).stdout
 
 
 def counts(shell, verb, stack=STACK):
-    """Return how many resources an operation touches, by what happens to them."""
+    """Return the number of resources per operation."""
     options = ["--yes", "--skip-preview"] if verb != "preview" else []
     said = shell("pulumi", verb, "--stack", stack, "--json", "--non-interactive", *options).stdout
     if verb == "preview":
@@ -40,7 +40,7 @@ def counts(shell, verb, stack=STACK):
 
 
 def edited(repository, change):
-    """Change the organization file, and its environment."""
+    """Edit the organization file and its environment."""
     file = repository.folder / "stacks" / "acme.yaml"
     data = yaml.safe_load(file.read_text())
     change(data, data["environments"]["prod"])
@@ -48,7 +48,7 @@ def edited(repository, change):
 
 
 def one_team_more(data, prod):
-    """Give a new team an instance, that of the first team where nothing is left."""
+    """Give a new team an instance; take it from the first team if no instance is unreserved."""
     data["teams"].append({"name": "serving"})
     allocations = prod["governance"]["allocations"]
     if sum(rows[0]["count"] for rows in allocations.values()) == INSTANCES:
@@ -65,7 +65,7 @@ def quota_shifted(data, prod):
 
 
 def lives_on(shell, repository, live, before, *, a_team_more, first=None):
-    """Do what people do after an adoption, and hand the platform back."""
+    """Run the steps that follow an adoption, and return the platform to its old owner."""
     assert counts(shell, "preview") == counts(shell, "up") == (first or {})
     assert live.settled() == before, "an adoption touched something"
     edited(repository, one_team_more)
@@ -97,7 +97,7 @@ def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, 
 
 
 def made_and_forgotten(instance, repository, stack):
-    """Bring an example up, and forget its stack: two stacks never own one thing."""
+    """Deploy an example, and remove its stack from Pulumi, because two stacks never own the same resource."""
     for name in (f"{stack.rpartition('-')[0]}.yaml", f"Pulumi.{stack}.yaml"):
         (repository.folder / "stacks" / name).write_text((ROOT / "stacks" / name).read_text())
     made = Program(instance, stack, root=repository.folder)

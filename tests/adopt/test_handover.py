@@ -201,7 +201,7 @@ def test_json_says_the_same():
     assert [each["run"] for each in data["steps"]] == [list(each.commands) for each in steps(found)]
 
 
-# What only hpkit makes: its own guards and waits, its admission policies and limits, and patches of what others made.
+# Resources that only hpkit creates: guards, waits, admission policies, limits, and patches of existing objects.
 OURS_ALONE = {
     "hyperpod:index:ChangeGuard",
     "hyperpod:index:Readiness",
@@ -229,7 +229,7 @@ TOKENS = sorted(
 
 @st.composite
 def platforms(draw):
-    """Things with one owner or none, each known to hpkit as imported, existing or not at all."""
+    """Generate resources with one owner or none, which hpkit has imported, found, or doesn't know."""
     owned, taken = [], []
     for number in range(draw(st.integers(0, 12))):
         token = draw(st.sampled_from(TOKENS))

@@ -1,4 +1,4 @@
-"""What only the second stack describes moves from one state to another; nothing is lost, and nothing dangles."""
+"""Moving resources that only the second stack describes: no resource is lost, and no reference dangles."""
 
 from hpkit.adopt.state import loses_claims, moved, with_state_only
 from hpkit.plan.derive import derive
@@ -17,7 +17,7 @@ def organization():
 
 
 def state_of(recording):
-    """Return the state that an `up` of a recording leaves."""
+    """Return the state after an `up` of a recording."""
     resources = with_state_only({"deployment": {}}, recording)["deployment"]["resources"]
     ids = {each["urn"]: each.get("id", "") for each in resources}
     for each in recording.resources.values():
@@ -50,7 +50,7 @@ def test_nothing_is_lost_and_every_reference_has_its_resource():
     for kind in ("core/v1:PersistentVolume", "core/v1:PersistentVolumeClaim", "batch/v1:Job"):
         was, now = ({name: each.inputs for name, each in made.named(kind).items()} for made in (before, recording))
         assert str(was).replace("lustre-id", "fs-0123456789abcdef0") == str(now), "nothing is replaced"
-    # The guard of the first stack would refuse that the team is gone.
+    # The first stack's guard would reject the removal of the team.
     guards = [each for each in source["deployment"]["resources"] if each["urn"].endswith("::keep-parts")]
     assert not any("nlp" in part for each in guards for part in each["inputs"]["parts"])
 

@@ -1,4 +1,4 @@
-"""From a live platform to its organization file: what it says, what it leaves alone, what stops an adoption."""
+"""From a live platform to its organization file: contents, omitted settings, and errors that stop an adoption."""
 
 import datetime
 

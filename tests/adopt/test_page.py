@@ -1,4 +1,4 @@
-"""The page about adopting, followed line by line against a platform of Terraform's."""
+"""The adoption guide, executed line by line on a platform that Terraform created."""
 
 import json
 import re
@@ -17,7 +17,7 @@ FOLLOWED = re.sub(r"## Manage only the governance\n.*?(?=## Undo)", "", PAGE, fl
 
 
 def steps():
-    """Yield each command of the page with the lines that the page shows of its output."""
+    """Yield each command of the page with the output that the page shows."""
     for block in re.findall(r"```console\n(.*?)```", FOLLOWED, re.DOTALL):
         command, shown = "", []
         for line in block.splitlines():
@@ -31,7 +31,7 @@ def steps():
 
 
 def state(live):
-    """Return the part of a Terraform state that matters, with the addresses of awslabs' root."""
+    """Return the relevant part of a Terraform state, with the addresses of awslabs' root."""
     cluster, arn = live.cluster(), live.cluster()["ClusterArn"]
     eks = cluster["Orchestrator"]["Eks"]["ClusterArn"]
     kube = eks.rpartition("/")[2]

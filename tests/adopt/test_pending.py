@@ -1,4 +1,4 @@
-"""What a killed `up` may have created is found in the account, and comes into the state."""
+"""Resources that a killed `up` may have created are found in the account and added to the state."""
 
 import boto3
 import pytest
@@ -11,7 +11,7 @@ from hpkit.project import load_stack
 
 PROVIDER = "urn:pulumi:acme-dev::acme::pulumi:providers:aws::aws"
 TAGS = {"hpkit:environment": "dev", "Name": "acme-dev"}
-# AWS repeats their creation without harm: the same call has the same result.
+# Creating these again is safe, because AWS returns the existing resource.
 REPEATED = {
     *("aws:cloudwatch/eventRule:EventRule", "aws:cloudwatch/eventTarget:EventTarget"),
     *("aws:eks/accessPolicyAssociation:AccessPolicyAssociation", "aws:grafana/roleAssociation:RoleAssociation"),
@@ -38,7 +38,7 @@ def state(*types, **inputs):
 
 
 class Session:
-    """A session whose EC2 lists these VPCs, once, for all of the tags."""
+    """A session whose EC2 lists these VPCs, once, for all tags."""
 
     def __init__(self, *vpcs):
         self._vpcs = [{"VpcId": each} for each in vpcs]

@@ -1,4 +1,4 @@
-"""The first preview after an adoption, difference by difference."""
+"""The differences that the first preview after an adoption shows."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which commands of Pulumi an adoption runs."""
+"""The Pulumi commands that an adoption runs."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ STATE = {"version": 3, "deployment": {"resources": []}}
 
 @pytest.fixture
 def commands(monkeypatch):
-    """Return the commands that were run, in a backend that has the stack acme-dev."""
+    """Return the executed commands, in a backend that has the stack acme-dev."""
     ran = []
 
     def run(command, **_):

@@ -1,4 +1,4 @@
-"""Reading a live platform: what is not answered is unknown, and stops an adoption."""
+"""Reading a live platform: a failed call means unknown, and stops an adoption."""
 
 import boto3
 import pytest

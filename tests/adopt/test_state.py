@@ -1,4 +1,4 @@
-"""Pulumi's state of an adopted stack: what is written into it, what is never touched, what stops an adoption."""
+"""Pulumi's state of an adopted stack: added resources, resources that stay as they are, and errors."""
 
 import copy
 import dataclasses
@@ -117,7 +117,7 @@ def test_the_plugin_accepts_the_inputs_that_are_ids(tmp_path):
 
 
 def applied(document, manager="pulumi-kubernetes-0a1b2c3d"):
-    """Return an object as the API server has it after hpkit applied it, with a default of the server."""
+    """Return an object as the API server has it after hpkit applied it, with a server-side default."""
     document = copy.deepcopy(document)
     document["metadata"]["managedFields"] = [{"manager": manager, "operation": "Apply"}]
     for rule in document.get("spec", {}).get("matchConstraints", {}).get("resourceRules", ()):

@@ -1,4 +1,4 @@
-"""The local cloud with handson-dev, and its API server, for the examples of articles."""
+"""The local cloud with handson-dev, and its API server, for the examples from articles."""
 
 import pytest
 

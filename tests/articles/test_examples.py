@@ -1,4 +1,4 @@
-"""The manifests under docs/examples, and the example stacks of the articles."""
+"""The manifests in docs/examples, and the example stacks from the articles."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from tests.builders import findings, organization
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PUBLISHED = Path(__file__).with_name("as_published.yaml")
 QUEUE, RANK = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
-# Of which example stack each manifest is; None: of the file in docs/guides/storage.md.
+# The example stack of each manifest. None: the organization file in docs/guides/storage.md.
 STACKS = {
     "fsdp-john": "handson-dev",
     "fsdp-smith": "handson-dev",
@@ -45,7 +45,7 @@ def plan_of(stack):
 
 
 def test_every_sample_is_looked_at():
-    # Pages fill in the words of `job`, and run it (tests/test_walk.py).
+    # Pages fill in the placeholders of `job`, and run it (tests/test_walk.py).
     assert {file.stem for file in EXAMPLES.glob("*.yaml")} - {"job"} == STACKS.keys()
 
 
@@ -71,7 +71,7 @@ def test_every_sample_names_queues_and_classes_that_its_stack_has(name):
 
 
 def leaves(value, path=""):
-    """Return every value of a document by its path; what is in a list by its name, or by its place."""
+    """Return every value of a document by its path; list items are identified by name, or by index."""
     if isinstance(value, dict):
         return {k: v for key, inner in value.items() for k, v in leaves(inner, f"{path}/{key}").items()}
     if isinstance(value, list):
@@ -94,7 +94,7 @@ def test_the_hands_on_samples_differ_from_what_was_published_by_what_their_first
     for team in ("john", "smith"):
         text = (EXAMPLES / f"fsdp-{team}.yaml").read_text(encoding="utf-8")
         sample = documents(text.replace(f"hyperpod-ns-{team}", "hyperpod-ns-smith"))
-        # How long a pod of the local cloud runs.
+        # How long a pod runs on the local cloud.
         run = {key for key in sample if key.endswith("/annotations/hpkit.local/run")}
         differing = {key for key in sample.keys() | published.keys() if sample.get(key) != published.get(key)} - run
         assert differing == {

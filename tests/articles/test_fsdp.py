@@ -1,4 +1,4 @@
-"""The training script of the hands-on samples: its image, its options, and its checkpoints on two CPU processes."""
+"""The training script of the hands-on samples: its image, its options, and its checkpoints with two CPU processes."""
 
 import ast
 import os
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 SCRIPT = EXAMPLES / "fsdp" / "train.py"
 TORCHRUN = ROOT / ".venv-torch" / "bin" / "torchrun"
-# A model that is trained in a moment.
+# A model that trains in a moment.
 SMALL = {"max_context_width": 16, "hidden_width": 32, "intermediate_size": 64, "num_layers": 2, "num_heads": 4}
 SMALL |= {"num_key_value_heads": 2, "offload_activation": 1, "checkpoint_freq": 2, "validation_freq": 2}
 
@@ -31,7 +31,7 @@ def test_the_image_has_what_the_sample_runs_and_the_script_has_its_options(team)
     torchrun, _, _, script, *options = command(team)
     image = (SCRIPT.parent / "Dockerfile").read_text(encoding="utf-8")
     assert f"COPY {SCRIPT.name} {script}" in image
-    # Where the image's pip puts it.
+    # Where pip in the image installs packages.
     assert (torchrun, "library/python:" in image) == ("/usr/local/bin/torchrun", True)
     names = {
         each.value for each in ast.walk(ast.parse(SCRIPT.read_text(encoding="utf-8"))) if isinstance(each, ast.Constant)
@@ -62,6 +62,6 @@ def test_two_processes_train_and_resume_from_their_last_checkpoint(tmp_path):
 
     assert steps(3) == ["step 1", "step 2", "step 3"]
     assert {each.name for each in folder.iterdir()} == {"step-2", "step-3"}
-    # It was killed while it wrote the last one.
+    # It was killed while it wrote the last checkpoint.
     (folder / "step-3" / ".metadata").unlink()
     assert steps(4) == ["step 3", "step 4"]

@@ -1,4 +1,4 @@
-"""The hands-on article as a reader goes through it, on the local cloud: from the add-on to sixteen GPUs of sixteen."""
+"""The hands-on article on the local cloud, step by step: from the add-on until all sixteen GPUs are in use."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ FOLDERS = {
 }
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 PLURALS = {"Service": "services", "Deployment": "deployments", "PyTorchJob": "pytorchjobs"}
-# What the operator runs: where a kind has its replicas, of which roles, and the name that a container must have.
+# What the operator reads: the field with the replicas, the roles, and the required container name.
 FRAMEWORKS = {
     "PyTorchJob": ("pytorchReplicaSpecs", ("Master", "Worker"), "pytorch"),
     "TFJob": ("tfReplicaSpecs", ("Chief", "Worker"), "tensorflow"),
@@ -37,7 +37,7 @@ FRAMEWORKS = {
 
 @pytest.fixture(scope="module")
 def operator(instance, make):
-    """The training operator, as the local cloud has it stand in for the dependencies chart."""
+    """The training operator that the local cloud installs instead of the dependencies chart."""
     found, _ = tools_or_skip("training-operator-manifests", "training-operator")
     for document in chart_documents(found.path):
         make(FOLDERS[document["kind"]], document)
@@ -83,7 +83,7 @@ def test_two_teams_go_through_the_article_from_half_of_the_gpus_to_all_of_them(i
     # kubectl get all -n kueue-system
     pods = api.items("/api/v1/namespaces/kueue-system/pods")
     assert [each["status"]["phase"] for each in pods] == ["Running"]
-    # The teams' namespaces came with the teams.
+    # The teams' namespaces exist since the teams were created.
     assert api.read("/api/v1/namespaces/hyperpod-ns-john")["status"]["phase"] == "Active"
     for document in manifests("john"):
         assert "cannot create" in refused(smith.create, folder_of(document), document)
@@ -108,7 +108,7 @@ def test_two_teams_go_through_the_article_from_half_of_the_gpus_to_all_of_them(i
 
 @pytest.fixture
 def framework_job(request):
-    """A job of a framework for john: a pod of two GPUs for each of its roles."""
+    """Return a job of a framework for john, with one two-GPU pod per role."""
     kind = request.param
     replicas, roles, container = FRAMEWORKS[kind]
     labels = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"}

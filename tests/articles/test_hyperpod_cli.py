@@ -1,4 +1,4 @@
-"""The HyperPod CLI as members of a team run it: the real client, in an environment of its own, against the platform."""
+"""The HyperPod CLI as members of a team run it: the real client, in a separate environment, against the platform."""
 
 import json
 import os
@@ -20,7 +20,7 @@ QUEUED = ("--queue-name", f"{NAMESPACE}-localqueue")
 ON = ("--instance-type", "ml.g5.12xlarge")
 ADDONS = ("eks-pod-identity-agent", "cert-manager", "amazon-sagemaker-hyperpod-training-operator")
 REGION = "us-west-2"
-# The local endpoint takes any.
+# The local endpoint accepts any credentials.
 KEY = "local"
 
 
@@ -50,7 +50,7 @@ def aws(instance):
 
 @pytest.fixture(scope="module")
 def hyp(aws, instance, tmp_path_factory):
-    """Run `hyp` as somebody who has assumed a role and set the cluster's context; return its output."""
+    """Run `hyp` as a user who has assumed a role and set the cluster's context; return its output."""
     if not (BIN / "hyp").exists():
         pytest.skip("the HyperPod CLI isn't installed: `make hyperpod-cli`")
     environments = {}
@@ -75,7 +75,7 @@ def hyp(aws, instance, tmp_path_factory):
             namespace = () if role == "Admin" else ("--namespace", NAMESPACE)
             run(role, "set-cluster-context", "--cluster-name", "handson", *namespace)
         command = [str(BIN / "hyp"), *arguments]
-        # It sends its maker usage data, and writes to stderr that it couldn't.
+        # It sends usage data to its vendor, and reports on stderr that it couldn't.
         done = subprocess.run(
             command, env=environments[role], capture_output=True, text=True, timeout=HANGS, check=False
         )
@@ -86,7 +86,7 @@ def hyp(aws, instance, tmp_path_factory):
 
 @pytest.fixture
 def job(hyp, api):
-    """Create a job as john with options of `hyp create`, and return how to run another command on it."""
+    """Create a job as john with options of `hyp create`, and return a function that runs other commands on it."""
     hyp_as_john = []
 
     def make(name, *options):
@@ -113,7 +113,7 @@ def pods_of(api, name):
 
 
 def run_long(api, name, pods):
-    """Keep a job's pods running, which `hyp create` has no option for."""
+    """Keep a job's pods running; `hyp create` has no option for that."""
     eventually(lambda: len(pods_of(api, name)) == pods, f"{name} has its pods")
     for pod in pods_of(api, name):
         api.merge(
@@ -131,7 +131,8 @@ def test_a_member_creates_follows_and_deletes_a_job(hyp, job, api):
     assert re.search(r"Type: +Running\n +Status: +True", train("describe"))
     assert re.findall(r"^(train-pod-\d) ", train("list-pods"), re.MULTILINE) == ["train-pod-0", "train-pod-1"]
     assert "No container runs on the local cloud" in train("get-logs", "--pod-name", "train-pod-1")
-    # The member's rights lead to the node. There, nothing runs it, and the client doesn't show the node's answer.
+    # The member's permissions allow the request to the node. No kubelet answers there, and the client hides the
+    # response.
     assert train("exec -- hostname", "--pod", "train-pod-0") == "Command executed successfully (no output)\n"
     train("delete")
     eventually(lambda: not pods_of(api, "train"), "its pods go")
@@ -151,7 +152,7 @@ def test_a_job_asks_for_whole_instances_and_a_topology(job, api, level):
 
 @pytest.fixture
 def priorities(aws, api):
-    """The priority class `training-priority`, which the policy of handson doesn't have."""
+    """Add the priority class `training-priority`, which the policy of handson doesn't have."""
     sagemaker = aws("sagemaker")
     (policy,) = sagemaker.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
     identity = {"ClusterSchedulerConfigId": policy["ClusterSchedulerConfigId"]}

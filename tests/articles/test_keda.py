@@ -1,6 +1,6 @@
-"""KEDA's samples on a real API server with KEDA's own kinds, whose schemas say what its operator would read.
+"""KEDA's samples on a real API server with KEDA's CRDs, whose schemas contain what its operator reads.
 
-Its operator scales by what a source says at night (docs/guides/contributing.md).
+The nightly run tests that its operator scales by a source's values (docs/guides/contributing.md).
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KEDA = "/apis/keda.sh/v1alpha1"
-# A field that the kind does not have is an error, where else it would be dropped and never read.
+# A field that the CRD doesn't define is an error here; otherwise, it would be dropped silently.
 STRICT = "?fieldValidation=Strict"
 
 

@@ -1,4 +1,4 @@
-"""The hands-on article's own manifest, word for word, at a platform of hpkit: what of it is let in, what is not."""
+"""The hands-on article's unchanged manifest on a platform of hpkit: which parts are admitted, and which aren't."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_a_member_who_applies_it_as_printed_gets_the_service_alone(instance, api
     try:
         said = refused(smith.create, DEPLOYMENTS, deployment)
         assert "kueue.x-k8s.io/queue-name" in said
-        # What the training operator makes of the job: its own is let in, and none of its pods is.
+        # The training operator's own objects for the job are admitted; its pods aren't.
         template = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
         metadata = {"name": "fsdp-worker-0", "labels": template["metadata"]["labels"]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}

@@ -1,4 +1,4 @@
-"""The catalog against botocore's service model, and against itself."""
+"""The catalog is consistent with botocore's service model and with itself."""
 
 import datetime
 import gzip
@@ -75,7 +75,7 @@ def test_an_unknown_figure_is_none_and_never_zero(each):
     assert each.memory_gib is None or each.memory_gib > 0
     assert each.max_pods is None or each.max_pods > 0
     assert each.addresses is None or each.addresses > (each.max_pods or 0)
-    # No accelerators is a fact about families that have none; a family that has some says how many, or nothing.
+    # A family without accelerators has none in every type; in other families, each type has a number or no entry.
     has_accelerators = each.name.split(".")[1].startswith(("p", "g", "trn"))
     assert each.accelerators != 0 or not has_accelerators
     assert (each.accelerator_kind is not None) == has_accelerators
@@ -148,7 +148,7 @@ def test_a_p5_node_takes_the_addresses_that_the_guide_counts():
 
 
 def test_profiles_that_the_api_does_not_take_are_not_known_to_be_none():
-    # The HyperPod CLI lists MIG profiles of B300; the API's enumeration does not.
+    # The HyperPod CLI lists MIG profiles of B300; the API's enumeration doesn't.
     assert TYPES["ml.p6-b300.48xlarge"].mig_profiles is None
 
 

@@ -1,4 +1,4 @@
-"""Kubernetes versions of EKS by day, and the pins that go with them."""
+"""Kubernetes versions of EKS on a given day, and the add-on versions pinned for them."""
 
 import datetime
 from decimal import Decimal

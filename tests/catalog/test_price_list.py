@@ -1,4 +1,4 @@
-"""Products of the AWS Price List: what is read, what is skipped with a reason, and nothing that raises."""
+"""Products of the AWS Price List: which are read, which are skipped with a reason, and no exception for any."""
 
 import json
 from decimal import Decimal
@@ -14,7 +14,7 @@ USAGE = "USW2-Cluster:ml.g5.xlarge"
 
 
 def product(*prices, usage=USAGE, unit="Hrs", currency="USD", **attributes):
-    """Return the text of a product with a tier for each price, the first from 0 on."""
+    """Return the text of a product with a tier per price; the first tier starts at 0."""
     tiers = {
         f"tier{index}": {"unit": unit, "beginRange": str(100 * index), "pricePerUnit": {currency: price}}
         for index, price in enumerate(prices)

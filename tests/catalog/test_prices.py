@@ -42,7 +42,7 @@ def test_a_price_that_is_not_in_the_table_is_unknown(name, region):
 
 
 def test_price_follows_vcpu_within_a_family_of_processors():
-    """Catch a slip of a digit: within a family without odd GPU counts, price follows vCPU."""
+    """Detect typing errors: within a family without unusual GPU counts, prices are proportional to vCPUs."""
     for family in ("c5", "c6i", "m5", "m6i", "m7i", "r6i", "r7i"):
         own = sorted(
             (find_instance_type(name).vcpu, find_price(name, region).hourly)

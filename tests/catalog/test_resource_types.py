@@ -1,4 +1,4 @@
-"""Facts of resource types: each with its source, of properties that pulumi-aws has, for every type of the program."""
+"""Facts about resource types: every type of the program has an entry, with its source and properties of pulumi-aws."""
 
 import json
 import re
@@ -16,7 +16,7 @@ DATA = json.loads((project_root() / "infra/hpkit/catalog/data/resource_types.jso
 URNS = [
     line for file in (project_root() / "tests/program/urns").iterdir() for line in file.read_text("utf-8").splitlines()
 ]
-# What of an entry names no properties.
+# Keys of an entry that don't name properties.
 NOT_PATHS = ("source", "note", "api", "calls", "more", "service", "autoname")
 REGISTERED = {urn.split("::")[2].rpartition("$")[2] for urn in URNS}
 
@@ -30,7 +30,7 @@ def arguments_of(token: str) -> type:
 
 
 def classes_in(annotation: Any) -> Iterator[type]:
-    """Yield the classes of inputs in an annotation, such as that of a list of them."""
+    """Yield the input classes in an annotation, such as the element class of a list."""
     if hasattr(annotation, "_pulumi_input_type"):
         yield annotation
     for part in get_args(annotation):
@@ -38,7 +38,7 @@ def classes_in(annotation: Any) -> Iterator[type]:
 
 
 def names_of(arguments: type, path: str = "") -> set[str]:
-    """Return what a class of inputs takes, the members of its objects included, by path."""
+    """Return the properties of an input class by path, including members of nested objects."""
     found = set()
     for name, annotation in input_type_types(arguments).items():
         inner = f"{path}.{name}" if path else name

@@ -1,4 +1,4 @@
-"""What a person does who follows the printed advice about a refused change: the runs of `pulumi up`, as files."""
+"""The printed advice about a blocked change, followed as a user would: the runs of `pulumi up`, as files."""
 
 import copy
 import itertools
@@ -15,7 +15,7 @@ _NEW_PLACE = "elsewhere"
 
 
 def runs(base: Data, head: Data, environment: str, advice: Iterable[tuple[str, str]]) -> list[tuple[Data, Data]]:
-    """Return each run, as the file before and after it; raises AssertionError for an advice that nobody could follow.
+    """Return each run as the file before and after it; AssertionError if nobody could follow the advice.
 
     advice: each refusal's subject and message.
     """
@@ -74,7 +74,7 @@ def _version(_: str, match: re.Match[str], __: Data, last: Data, environment: st
 
 
 def _elsewhere(_: str, match: re.Match[str], first: Data, last: Data, environment: str) -> Iterator[Data]:
-    """Describe another environment next to the one that stays as it was; after that remove this one."""
+    """Describe another environment next to the unchanged one, then remove the original."""
     assert match["environment"] == environment
     both = copy.deepcopy(last)
     both["environments"] |= {
@@ -94,7 +94,7 @@ def _without_karpenter(_: str, match: re.Match[str], first: Data, __: Data, envi
     yield from ()
 
 
-# Each advice in words, and how to follow it.
+# Each kind of advice as text, and how to follow it.
 _FOLLOW: dict[str, Callable[[str, re.Match[str], Data, Data, str], Iterator[Data]]] = {
     r"the preview fails unless the environment has(?P<first>) (?P<all>`.*`)$": _allow,
     r"to allow it, first run `pulumi up` with (?P<first>`.*`) and without this change, then make this change with "

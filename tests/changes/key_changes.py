@@ -1,4 +1,4 @@
-"""What the edit of each key does to a stack that stands: refused by a rule, by a guard, or done, and to what."""
+"""The effect of editing each key of a deployed stack: rejected by a rule or a guard, or applied to which resources."""
 
 import datetime
 import json
@@ -19,15 +19,15 @@ from tests.program.recorder import recording_of
 
 __all__ = ["Outcome", "outcomes", "refusals"]
 
-# Before any waiver of the examples could expire: what a page says must not depend on the day.
+# Before any waiver in the examples expires, so that results don't depend on the current date.
 _TODAY = datetime.date(2026, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One edit of one stack: rules that refuse it, else what it changes (None: nothing of the plan).
+    """One edit of one stack: the rules that reject it, or else what it changes (None: nothing in the plan).
 
-    base, data: the organization as it was and as edited, to be tried elsewhere.
+    base, data: the organization before and after the edit, so that other tests can use them.
     """
 
     stack: str
@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def kind(self) -> str:
-        """What comes of it, in one word."""
+        """The effect in one word."""
         if self.rules:
             return "invalid"
         if self.change is None or not self.change.steps:
@@ -53,7 +53,7 @@ class Outcome:
 
 def outcomes(file: Path, keys: Container[str] | None = None) -> Iterator[Outcome]:
     """Yield the outcome of every edit of every environment of an organization file, or of the edits of some keys."""
-    # Plain lists and maps, each its own: what an alias shares is edited in one place alone.
+    # Plain lists and maps without aliases: an edit must change only one place.
     data = json.loads(json.dumps(read_text(file.read_bytes()).data, default=str))
     for environment in data["environments"]:
         plan = _plan(data, environment)
@@ -65,7 +65,7 @@ def outcomes(file: Path, keys: Container[str] | None = None) -> Iterator[Outcome
 
 
 def _outcome(data: Any, environment: str, before: Recording, edit: Edit, stack: str) -> Outcome:
-    """Try the values one after the other, and take the first that is valid; else say what refuses the first."""
+    """Try the values in order, and use the first valid one; otherwise, return what rejects the first."""
     first: tuple[Any, tuple[str, ...]] | None = None
     for value in edit.values:
         edited = edit.apply(data, value)
@@ -80,9 +80,9 @@ def _outcome(data: Any, environment: str, before: Recording, edit: Edit, stack: 
 
 
 def refusals(base: Any, head: Any, environment: str, stack: str) -> list[str]:
-    """Return why a change of an organization can't be deployed: rules that its head breaks, or what the guards refuse.
+    """Return why a change of an organization can't be deployed: broken rules of its head, or guards.
 
-    Either side may lack the environment, which is then another stack.
+    Either side may lack the environment; then the environments are different stacks.
     """
     sides = [_plan(side, environment) if environment in side["environments"] else None for side in (base, head)]
     if isinstance(sides[1], tuple):
@@ -92,8 +92,8 @@ def refusals(base: Any, head: Any, environment: str, stack: str) -> list[str]:
 
 
 def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:
-    """Return the plan, or the rules that its errors break."""
-    # JSON is YAML, and written faster.
+    """Return the plan, or the rules with errors."""
+    # JSON is YAML, and faster to write.
     parsed = parse(read_text(json.dumps(data).encode()))
     plans = {environment: derive(parsed.organization, environment)} if parsed.organization is not None else {}
     findings = check(parsed, plans, file="", today=_TODAY)

@@ -1,4 +1,4 @@
-"""Every key of an organization file with other values that it could hold, from the models' own JSON Schema."""
+"""Every key of an organization file, with other possible values from the models' JSON Schema."""
 
 import copy
 import ipaddress
@@ -20,9 +20,9 @@ _MOST = 12
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One key that a person edits; key is its path without indexes and names, how is `change` or `remove`.
+    """An edit of one key; key is its path without indexes and names, how is `change` or `remove`.
 
-    values: what it could become, the likeliest first; none when it is removed.
+    values: possible new values, the most likely first; empty if the key is removed.
     """
 
     key: str
@@ -31,7 +31,7 @@ class Edit:
     values: tuple[Any, ...]
 
     def apply(self, data: Any, value: Any) -> Any:
-        """Return a copy of an organization's data, edited."""
+        """Return an edited copy of an organization's data."""
         edited = copy.deepcopy(data)
         inner = edited
         for part in self.path[:-1]:
@@ -44,11 +44,11 @@ class Edit:
 
 
 def edits(data: Any, environment: str) -> Iterator[Edit]:
-    """Yield every edit of one environment and of what all share: leaves, items, sections that may go."""
+    """Yield every edit of one environment and of the shared parts: leaves, items, and removable sections."""
     schema = json_schema()
     walk = _Walk(schema["$defs"])
     for key, value in data.items():
-        # Anchors are not read, and each environment is a stack of its own.
+        # Anchors aren't read, and each environment is a separate stack.
         if key in schema["properties"] and key != "environments":
             yield from walk.node(schema["properties"][key], value, (key,), key, optional=key not in required_at(()))
     place: Path = ("environments", environment)
@@ -57,7 +57,7 @@ def edits(data: Any, environment: str) -> Iterator[Edit]:
 
 
 class _Walk:
-    """Data beside its schema."""
+    """Walks data and its schema in parallel."""
 
     def __init__(self, definitions: dict[str, Any]) -> None:
         self._definitions = definitions
@@ -77,7 +77,7 @@ class _Walk:
             yield Edit(key, "change", path, values)
 
     def _mapping(self, schema: Any, value: dict[str, Any], path: Path, key: str) -> Iterator[Edit]:
-        # Of an editor's schema, defaults may state what is required.
+        # In an editor's schema, defaults may contain required keys.
         known, required = schema.get("properties", {}), required_at(path)
         for name, item in value.items():
             inner = known.get(name, schema.get("additionalProperties", {}))
@@ -88,7 +88,7 @@ class _Walk:
             yield from self.node(inner, item, (*path, name), f"{key}.{shown}" if key else shown, optional=free)
 
     def _fitting(self, schema: Any, value: Any) -> Any:
-        """Return the branch of a schema that the value is written in."""
+        """Return the branch of a schema that matches the value."""
         if not isinstance(schema, dict):
             return {}
         if "$ref" in schema:
@@ -114,7 +114,7 @@ def _others(schema: dict[str, Any], value: Any) -> Iterator[Any]:
         yield from (each for each in schema["enum"] if each != value)
     elif isinstance(value, int | float):
         step = schema.get("multipleOf", 1)
-        # Fewer as well: where something is full already, more is refused.
+        # Also try smaller values: if capacity is exhausted, larger ones are rejected.
         yield from (each for each in (value + step, value - step) if _within(schema, each))
     elif isinstance(value, str):
         yield from _texts(value)

@@ -1,4 +1,4 @@
-"""What a change does to what is deployed, told from two recordings: one change per test."""
+"""How a change affects a deployed stack, according to two recordings: one change per test."""
 
 import copy
 import json
@@ -186,7 +186,7 @@ def test_what_goes_with_a_refused_cluster_is_not_refused_again():
     assert "`allowDelete: {teams: [ada]}`" in both.decisions[0].fix
     team_allowed = changed(lambda dev: edit(dev, allowDelete={"teams": ["ada"]}))
     assert "allowDelete" not in team_allowed.decisions[0].fix
-    # The guard of the parts knows nothing of the cluster: it refuses what only the cluster's allowance names.
+    # The guard of the parts doesn't know the cluster: it rejects what only the cluster's allowance names.
     cluster_allowed = changed(lambda dev: edit(dev, allowReplace=["cluster"]))
     assert codes(cluster_allowed) == {("replace-cluster", "cluster"): False, ("team-leaves", "ada"): True}
 
@@ -232,7 +232,7 @@ def every_part(organization_, dev):
     del dev["storage"], dev["observability"]["prometheus"]
 
 
-# Refusals that no edit of a single key brings about.
+# Refusals that no edit of a single key causes.
 REFUSALS = {
     "another account": lambda _, dev: dev.update(account="999999999999"),
     "another region": another_place,
@@ -283,7 +283,7 @@ def test_the_parts_are_those_that_the_program_makes():
 
 
 def test_nothing_but_its_name_its_team_and_its_cluster_replaces_a_quota():
-    # A cluster is guarded itself; name and team are what the guard of the parts compares.
+    # A cluster has its own guard; the guard of the parts compares name and team.
     assert type_facts("hyperpod:index:ComputeQuota").immutable == {"clusterArn", "name", "computeQuotaTarget.teamName"}
 
 
@@ -408,7 +408,7 @@ def test_what_must_be_kept_replaces_what_has_it_when_it_goes_and_only_then():
         ("v1", "ConfigMap", "metadata.name", True),
         ("v1", "ConfigMap", "metadata.labels", False),
         ("apps/v1", "Deployment", "spec.selector", True),
-        # The API server refuses these: a preview of the official plugin shows an update.
+        # The API server rejects these changes: the official plugin's preview shows an update.
         ("scheduling.k8s.io/v1", "PriorityClass", "value", False),
         ("storage.k8s.io/v1", "StorageClass", "reclaimPolicy", False),
     ],

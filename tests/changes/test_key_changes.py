@@ -1,6 +1,6 @@
-"""Every key of every example, edited once: what would be lost is refused, and docs/guides/review.md explains the rest.
+"""Every key of every example, edited once: losses are rejected, and docs/guides/review.md explains other changes.
 
-An eighth of the keys of one example each time; all keys of all examples at night.
+Each run tests an eighth of one example's keys; the nightly run tests all keys of all examples.
 """
 
 import gc
@@ -17,12 +17,12 @@ from tests.changes.advice import runs
 from tests.changes.key_changes import outcomes, refusals
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-# All are some hundred recordings: a minute and more.
+# All edits are several hundred recordings, which take more than a minute.
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 FILES = example_files() if NIGHTLY else [project_root() / "stacks" / "handson.yaml"]
 
 
-# What docs/guides/review.md says of types that no guard protects.
+# What docs/guides/review.md states about types without a guard.
 EXPLAINED = {
     resource_type
     for row in re.findall(
@@ -38,7 +38,7 @@ NAME_OF_GROUP = "cluster.instanceGroups[].name"
 
 
 class EveryEighth:
-    """An eighth of all keys, the same each time, and that by which a group with nodes is lost."""
+    """A fixed eighth of all keys, including the one that deletes a group with nodes."""
 
     def __contains__(self, key: str) -> bool:
         return key == NAME_OF_GROUP or zlib.crc32(key.encode()) % 8 == 0
@@ -46,7 +46,7 @@ class EveryEighth:
 
 @pytest.fixture(scope="module")
 def found():
-    # What hundreds of recordings leave behind is looked for at the end, not a hundred times.
+    # Leftovers of hundreds of recordings are checked once at the end, not after each.
     gc.disable()
     try:
         return [each for file in FILES for each in outcomes(file, None if NIGHTLY else EveryEighth())]

@@ -1,10 +1,10 @@
-"""Specs of NodePools, each with a part of what an API server says of it, or nothing where it takes the spec."""
+"""Specs of NodePools, each with a part of the API server's error message, or nothing if the spec is valid."""
 
 REFERENCE = {"group": "karpenter.sagemaker.amazonaws.com", "kind": "HyperpodNodeClass", "name": "burst"}
 
 
 def spec(*, template=None, **more):
-    """Return the least that a NodePool is, with more in it."""
+    """Return a minimal NodePool spec with additions."""
     inside = {"nodeClassRef": REFERENCE, "requirements": [], **(template or {})}
     return {"template": {"spec": inside}, **more}
 

@@ -1,4 +1,4 @@
-"""What the validator finds in a custom resource; an API server is asked the same in tests/local/controllers."""
+"""The validator's findings in custom resources; tests/local/controllers sends the same to an API server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a fix names can be typed as it stands there, and then holds."""
+"""Fixes can be typed as they are written, and then solve the problem."""
 
 import os
 import re
@@ -13,28 +13,28 @@ from tests.builders import TODAY, plain, yaml_of
 from tests.checks.test_fixtures import CASES
 from tests.program.mutations import mistaken
 
-# A fix that names a value or a key names it first, between backticks.
+# A fix that names a value or a key names it first, in backticks.
 _NAMED = re.compile(r"(?:(?:Use|Did you mean) `|Set `(?=[^`.]+: ))(?P<value>[^`]+)`")
-# A setting anywhere in a fix, but for what it says to remove, or leaves open.
+# A setting anywhere in a fix, unless the fix removes it or leaves it open.
 _SETTING = re.compile(
     r"(?<!emove )`(?P<key>[A-Za-z][A-Za-z0-9.]*): (?P<value>[^`]+)`"
     r"(?: in (?P<top>the organization's )?(?P<in>[A-Za-z]+(?:\.[A-Za-z]+)*))?"
 )
 _OPEN = re.compile(r"…|\.\.\.|ACCOUNT|NAME")
-# Rules that find fault with a value alone, whatever else the file has.
+# Rules that judge a value alone, independent of the rest of the file.
 _OF_ONE_VALUE = ("ACC009", "ADD009", "CLU003", "EKS010", "KAR021", "KAR024", "NET001", "NET009")
 _MOVED = re.compile(
     r"Move it (?:(?P<top>to the top level)|into `(?P<beside>\w+):)|Move it: `\w+` belongs under `(?P<under>[^`]+)`"
 )
 _KEY_AND_VALUE = re.compile(r"(?P<key>[A-Za-z][A-Za-z-]*): (?P<value>.+)\Z")
 
-# Words of the tools by which a file is read, which are no words of its contract.
+# Words from the tools that read the file, which aren't part of the file format.
 _WORDS_OF_TOOLS = re.compile(
     r"pydantic|Input should|valid (?:string|integer|boolean|dictionary)|pattern|regex|\\[dswAZ]|\(\?|\[a-z"
 )
 
-# A finding without a path is of another file beside the organization's. Fixes of defaults and in several files:
-# config/test_compose.py.
+# A finding without a path is in another file next to the organization file. For fixes of defaults and in several files,
+# see config/test_compose.py.
 ALONE = [case for case in CASES if not case.files and "environmentDefaults" not in case.text]
 NAMING = [
     (case, index) for case in ALONE for index, each in enumerate(case.expected) if each.path and _NAMED.match(each.fix)
@@ -50,7 +50,7 @@ SETTINGS = [
 
 
 def steps_of(document, path):
-    """Return the steps of a path as findings write it, keys under the names they were taken for; None for no path."""
+    """Return the steps of a path as findings write it, with keys under their assumed names; None for no path."""
     data = parse(document).document.data
     for steps in walk(document.data, ()):
         if format_path(steps, data) == path:
@@ -66,7 +66,7 @@ def walk(value, steps):
 
 
 def applied(text, expected):
-    """Return a text with what the fix says typed where the finding points."""
+    """Return a text with the fix applied at the finding's position."""
     document = read_text(text.encode())
     data = plain(document.data)
     steps = steps_of(document, expected.path)
@@ -91,7 +91,7 @@ def applied(text, expected):
 
 
 def renames(expected, parent, last):
-    """Say whether a fix is of a key: the key is what is wrong then, not the value behind it."""
+    """Return whether a fix changes a key: then the key is wrong, not its value."""
     return isinstance(parent, dict) and f"`{last}`" in expected.message
 
 
@@ -108,14 +108,14 @@ def test_a_fix_that_names_a_value_holds_when_it_is_typed(case, index):
     assert not [each for each in found if each.rule.startswith("CFG") and each.path == expected.path]
     known = {(each.rule, each.path) for each in case.findings()}
     new = [each for each in found if each.severity == "error" and (each.rule, each.path) not in known]
-    # A value that can be read at last may be too much; only its own form must be right.
+    # Once a value is readable, it may still be too large; only its form must be right.
     of_form = [each for each in new if each.rule in _OF_ONE_VALUE or not expected.rule.startswith("CFG")]
-    # What is to be changed as well, the fix says.
+    # The fix names everything else that must change.
     assert not of_form or "also " in expected.fix.lower(), text
 
 
 def with_setting(data, steps, setting):
-    """Put a setting into the map nearest to a path that knows its key; None where no map does."""
+    """Add a setting to the nearest map that allows its key; None if no map does."""
     found = _SETTING.match(setting)
     *sections, key = f"{found['in']}.{found['key']}".removeprefix("None.").split(".")
     for length in range(0 if found["top"] else len(steps), -1, -1):
@@ -144,7 +144,7 @@ def test_each_setting_that_a_fix_names_ends_the_finding_and_causes_no_error(case
     steps = steps_of(document, expected.path)
     data = with_setting(plain(document.data), steps, setting)
     if data is None or renames(expected, value_at(plain(document.data), steps[:-1]), steps[-1]):
-        # What is put in place of a key: test_a_fix_that_names_a_value_holds_when_it_is_typed.
+        # For replaced keys, see test_a_fix_that_names_a_value_holds_when_it_is_typed.
         assert data is None or _NAMED.match(expected.fix)
         return
     before = check(parse(document), file="acme.yaml", today=case.today)
@@ -155,12 +155,12 @@ def test_each_setting_that_a_fix_names_ends_the_finding_and_causes_no_error(case
     }, text
     known = {(each.rule, each.path) for each in before}
     new = [each for each in after if each.severity == "error" and (each.rule, each.path) not in known]
-    # What a setting needs in its turn is named.
+    # The fix names what a setting requires in turn.
     assert not [each for each in new if each.rule not in expected.fix], (new, text)
 
 
 def misplaced():
-    """Yield an example's data with one key in another section, and the steps of the key there."""
+    """Yield an example's data with one key in a wrong section, and the steps of the key there."""
     for file in example_files():
         original = plain(read_text(file.read_bytes()).data)
         places = [steps for steps in walk(read_text(file.read_bytes()).data, ()) if steps]
@@ -205,7 +205,7 @@ def problems_in(data):
 
 
 def steps_in(path, data):
-    """Return the steps of a section that a fix names, which the file may not have."""
+    """Return the steps of a section that a fix names, even if the file doesn't have it."""
     return steps_of(read_text(dumped(data).encode()), path) or tuple(path.split("."))
 
 
@@ -224,7 +224,7 @@ def test_a_fix_of_a_random_mistake_ends_its_finding_and_causes_no_error(start):
         mistake, text = mistaken(seed)
         before = found_in(text)
         for finding in before:
-            # Under a key that was taken for another one, nothing can be typed before that key is right.
+            # Under a key that was taken for another one, nothing can be typed until that key is right.
             if not _NAMED.match(finding.fix) or steps_of(read_text(text.encode()), finding.path) in (None, ()):
                 continue
             fixed = applied(text, finding)
@@ -235,7 +235,7 @@ def test_a_fix_of_a_random_mistake_ends_its_finding_and_causes_no_error(start):
                 (each.rule, each.path, each.message) for each in after
             }, where
             new = [each for each in after if each.severity == "error" and (each.rule, each.path) not in known]
-            # A number or name that somebody meant otherwise is wrong in more than its form.
+            # A number or name that was meant as something else is wrong in more than its form.
             assert not new or mistake.is_another_value, (where, new)
             typed += 1
     assert typed

@@ -1,4 +1,4 @@
-"""Every rule has cases that break it and cases that do not; drop one in, get a test."""
+"""Every rule has failing and passing cases; each case file becomes a test."""
 
 import pytest
 

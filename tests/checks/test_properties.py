@@ -1,4 +1,4 @@
-"""Properties of the validator over generated organizations."""
+"""Properties of the validator for generated organizations."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ NAMES = ("ada", "bob", "cyd", "dee", "eve")
 
 
 def examples(number):
-    """Return how many to try: these at night, a third each time."""
+    """Return the number of examples: all of them in the nightly run, a third otherwise."""
     return number if os.environ.get("HPKIT_NIGHTLY") == "1" else number // 3
 
 
@@ -60,7 +60,7 @@ def organizations(draw):
 
 
 def brute_force(data):
-    """Sum reserved and capacity from the text's own data, with none of hpkit's arithmetic."""
+    """Sum reserved quota and capacity from the file's data, without hpkit's arithmetic."""
     groups = data["environments"]["dev"]["cluster"]["instanceGroups"]
     have: dict[str, int] = {}
     for each in groups:
@@ -75,7 +75,7 @@ def brute_force(data):
                 part = {key: Fraction(quota_resource["count"] * one) for key, one in totals.items()}
                 part["instances"] = Fraction(quota_resource["count"])
             elif "share" in quota_resource:
-                continue  # checked by the property on shares
+                continue  # The property about shares covers these.
             elif "accelerators" in quota_resource:
                 ratio = Fraction(quota_resource["accelerators"], totals["gpu"])
                 part = {key: one * ratio for key, one in totals.items()}

@@ -1,8 +1,8 @@
-"""An unknown figure is unknown, never zero: the rule that needs it says so."""
+"""An unknown figure is never counted as zero: a rule that needs it reports that it's unknown."""
 
 from tests.builders import findings, group, organization, team
 
-G7 = "ml.g7.2xlarge"  # the catalog knows no figure of it
+G7 = "ml.g7.2xlarge"  # The catalog has no figures for this type.
 
 
 def said(data):

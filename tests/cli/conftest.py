@@ -1,4 +1,4 @@
-"""What tests of commands start from."""
+"""Fixtures for tests of commands."""
 
 import pytest
 
@@ -15,5 +15,5 @@ def project(tmp_path):
 
 @pytest.fixture
 def examples(tmp_path):
-    """Return a project with the example organizations and no others."""
+    """Return a project with only the example organizations."""
     return copy_project(tmp_path)

@@ -1,4 +1,4 @@
-"""`hpkit` without a process of its own, for what it says; that it is a process too is said in test_validate.py."""
+"""Runs `hpkit` in this process, to test its output; test_validate.py runs it as a separate process."""
 
 import contextlib
 import subprocess
@@ -15,7 +15,7 @@ __all__ = ["hpkit"]
 
 
 def hpkit(*arguments, cwd, **environment):
-    """Run the command in a folder, with these variables beside those that there are, and return what it answered."""
+    """Run the command in a folder, with additional variables, and return its result."""
     words = [str(Path(sys.executable).parent / "hpkit"), *map(str, arguments)]
     with (
         CliRunner().isolation(env=environment) as (stdout, stderr, _),

@@ -1,4 +1,4 @@
-"""`hpkit cluster access`: its formats."""
+"""The formats of `hpkit cluster access`."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""The session of the AWS SDK, and what is said where there is none."""
+"""The session of the AWS SDK, and the message if no credentials exist."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.cli.test_validate import HPKIT
 
 @pytest.fixture
 def nobody(tmp_path, monkeypatch):
-    """A repository, and a shell without credentials."""
+    """Return a repository and a shell without credentials."""
     (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
     monkeypatch.chdir(tmp_path)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):

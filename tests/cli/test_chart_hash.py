@@ -1,4 +1,4 @@
-"""`hpkit catalog hash-chart` prints what `cluster.dependencies.sha256` has to be."""
+"""`hpkit catalog hash-chart` prints the value for `cluster.dependencies.sha256`."""
 
 from click.testing import CliRunner
 

@@ -19,13 +19,13 @@ from tests.examples import copy_project
 def _alone(tmp_path, monkeypatch):
     monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("HPKIT_MIRROR", raising=False)
-    # Nobody answers there, so that what would ask a network fails at once.
+    # Nothing listens there, so network access fails immediately.
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
 
 
 @pytest.fixture
 def project(tmp_path):
-    """The examples without a package that was fetched for them."""
+    """Return the examples without a downloaded package."""
     return copy_project(tmp_path)
 
 

@@ -80,7 +80,7 @@ VERB = re.compile(
 )
 # Documents of commands that act or follow a log: they aren't written to a file.
 PRINTED = (("hpkit.cli.documents:Outcome",), ("hpkit_local.cli.local:LogLine",))
-# A stack to delete is always named, and a verdict is on all stacks.
+# Deleting requires a named stack, and a verdict covers all stacks.
 NO_VARIABLE = ("aws destroy", "review", "validate")
 
 
@@ -336,7 +336,7 @@ def test_the_options_of_two_commands_mean_the_same():
         assert "[FILE]..." in text
 
 
-# Modules that Windows' Python lacks: an import of one would end before the message.
+# Modules that Python on Windows lacks: importing one would fail before the message is printed.
 WINDOWS = """
 import sys
 sys.modules.update(dict.fromkeys(["fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"]))

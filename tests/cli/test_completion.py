@@ -1,4 +1,4 @@
-"""What a shell completes: the script that click writes for it, and what it then asks `hpkit` for."""
+"""Shell completion: the script that click writes, and the requests that it sends to `hpkit`."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from tests.cli.test_validate import HPKIT, ROOT
 
 
 def completed(words, cwd):
-    """Return what bash is offered for the last of some words, by click's own protocol."""
+    """Return bash's suggestions for the last of some words, with click's protocol."""
     line = " ".join(["hpkit", *words])
     answer = hpkit(cwd=cwd, _HPKIT_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words)))
     return [each.partition(",")[2] for each in answer.stdout.splitlines() if each]
@@ -61,7 +61,7 @@ def test_the_script_of_each_shell_that_the_page_of_commands_names_is_written(she
     assert f"_HPKIT_COMPLETE={shell}_complete" in answer.stdout
 
 
-# Each sources the script as docs/reference/commands.md says, and asks for what follows `hpkit va`.
+# Each sources the script as docs/reference/commands.md describes, and completes `hpkit va`.
 IN_SHELL = {
     "bash": 'eval "$(_HPKIT_COMPLETE=bash_source hpkit)"; COMP_WORDS=(hpkit va); COMP_CWORD=1; '
     '_hpkit_completion hpkit va hpkit; echo "${COMPREPLY[@]}"',

@@ -1,4 +1,4 @@
-"""What the end of a stack takes away is read from its state; the rest is tried with the real engine."""
+"""What deleting a stack removes, according to its state; the rest is tested with the real engine."""
 
 import json
 import re
@@ -107,7 +107,7 @@ def workload(name, owner, *, finished=False):
 
 
 def found(pods=(), workloads=(), *more):
-    """Return what is said to hold the claim of a stack in a cluster with these pods, Workloads and a few jobs."""
+    """Return what keeps a stack's claim from being deleted, in a cluster with these pods, Workloads and a few jobs."""
     jobs = {name: {"metadata": {"name": name}} for name in ("train", "waits", "own")}
     jobs["part"] = {"metadata": {"name": "part", **owned("JobSet", "whole", "jobset.x-k8s.io/v1alpha2")}}
     cluster = {
@@ -156,7 +156,7 @@ def test_a_task_holds_the_governance_of_an_existing_cluster(team, addons):
     }
     commands = [each.command for each in holders(ending(*made), cluster.get)]
     assert commands == ["kubectl delete job waits -n hyperpod-ns-ada"]
-    # Without the add-on, other teams' tasks keep nothing of the stack.
+    # Without the add-on, tasks of other teams don't use anything of the stack.
     quota["computeQuotaTarget"] = {"teamName": "speech"}
     assert bool(holders(ending(*made), cluster.get)) == bool(addons)
 
@@ -201,7 +201,7 @@ def test_a_budget_that_lets_no_pod_go_holds_the_nodes_of_the_stacks_pools(select
 
 @pytest.fixture
 def pulumi(tmp_path, monkeypatch):
-    """Return what puts a script into the cache in place of Pulumi."""
+    """Return a function that puts a script into the cache in place of Pulumi."""
     monkeypatch.setenv("HPKIT_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 

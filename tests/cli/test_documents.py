@@ -1,4 +1,4 @@
-"""What agents and scripts read: each command's JSON, its schema, and its errors."""
+"""Output for agents and scripts: each command's JSON, its schema, and its errors."""
 
 import json
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ CASES = {name: [*name.split(), *words.split()] for name, (words, *_) in RUNS.ite
 
 @pytest.fixture
 def running(monkeypatch):
-    """Put a running platform in the place of AWS and Kubernetes."""
+    """Replace AWS and Kubernetes with a running platform."""
     instance = ClusterNode("i-1", "gpu", KIND, "Running")
     seen = observed(
         nodes=[node("hyperpod-i-1", "a", "b", "c")],

@@ -80,7 +80,7 @@ def test_each_value_of_a_stack_has_its_place_and_whether_it_is_inherited(tmp_pat
     waiver = {"rule": "STO001", "path": "environments.dev", "reason": "tried out", "until": "2026-12-31"}
     del data["environments"]["dev"]["account"]
     data["environments"]["dev"] |= {"protect": False, "waivers": [waiver]}
-    # What isn't of this stack is left out.
+    # Nothing of other stacks is shown.
     data["environments"]["prod"] = {**data["environments"]["dev"]}
     shared = {"tags": {"cost-center": "research"}, "environmentDefaults": {"protect": True, "account": "123456789012"}}
     (tmp_path / "Pulumi.yaml").touch()

@@ -1,4 +1,4 @@
-"""`hpkit init`: what it writes validates, and is what the repository itself uses."""
+"""`hpkit init`: its files validate, and equal those that this repository uses."""
 
 import re
 import subprocess
@@ -166,7 +166,7 @@ def test_the_lock_of_a_project_pins_each_package_once_on_every_python(version, p
             assert dict(pinned)[name].removeprefix("==") in needed.specifier, needed
         if (name, tuple(needed.extras)) not in seen:
             seen.add((name, tuple(needed.extras)))
-            with suppress(PackageNotFoundError):  # for another Python than this one
+            with suppress(PackageNotFoundError):  # For another Python version than this one.
                 asked = map(Requirement, requires(name) or ())
                 todo += [each for each in asked if any(holds(each, extra) for extra in needed.extras or {""})]
 

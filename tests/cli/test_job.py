@@ -1,4 +1,4 @@
-"""`hpkit job`: what it writes, what it says, and what it leaves alone."""
+"""`hpkit job`: its manifests, its messages, and what it doesn't change."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT
 
 NEW = ("job", "new", "--stack", "handson-dev", "--team", "john", "--instance-type", "ml.g5.12xlarge")
-# Of the example startup, which has the classes normal and urgent.
+# From the example startup, which has the classes normal and urgent.
 RANKED = ("--stack", "startup-dev", "--team", "data", "--instance-type", "ml.g6e.xlarge")
 
 

@@ -1,4 +1,4 @@
-"""What commands about a running platform print: narrow, wide and piped, without colour."""
+"""Output of commands about a running platform: narrow, wide and piped, without color."""
 
 import io
 import sys
@@ -20,7 +20,7 @@ ROWS = (("node", "group", "runs"), ("i-0123456789abcdef0", "gpu", "john/train, s
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Make standard output a terminal of some columns, and return what was written there."""
+    """Make standard output a terminal with a number of columns, and return the output."""
 
     def of(columns):
         written = io.StringIO()

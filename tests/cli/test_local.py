@@ -1,4 +1,4 @@
-"""`hpkit local` and `hpkit local doctor` as processes: what they print, their exit codes, and misuse."""
+"""`hpkit local` and `hpkit local doctor` as processes: output, exit codes, and misuse."""
 
 import contextlib
 import io
@@ -52,7 +52,7 @@ def tools():
 
 @pytest.fixture(scope="module")
 def up(tools, repository):
-    """Start an instance named cli, through the command."""
+    """Start an instance named cli with the command."""
     try:
         yield hpkit("local", "start", "--name", "cli", "--latency-factor", "0", cwd=repository)
     finally:
@@ -129,7 +129,7 @@ SHOW = (
     "import json, os; print(json.dumps({name: os.environ.get(name) for name in"
     " ('AWS_REGION', 'AWS_SECRET_ACCESS_KEY', 'AWS_DEFAULT_REGION', 'KUBECONFIG', 'PATH')}))"
 )
-# Each takes the variables over, twice, shows them, and takes them back.
+# Each shell sets the variables twice, shows them, and restores them.
 SCRIPTS = {
     "sh": ['eval "$({env})"', 'eval "$({env} --unset)"'],
     "bash": ["set -eu", 'eval "$({env})"', 'eval "$({env} --unset)"'],
@@ -189,7 +189,7 @@ def test_quotes_and_backslashes_are_written_as_each_shell_reads_them(shell, line
 
 
 def test_powershell_removes_what_was_not_set_before():
-    """What .NET's method is given for nothing there is an empty text, which it keeps."""
+    """.NET's method receives an empty text for an unset variable, and keeps it."""
     lines = undone("powershell", ["KUBECONFIG"])
     assert "SetEnvironmentVariable" not in lines
     assert 'Remove-Item -Path "Env:$name"' in lines
@@ -408,7 +408,7 @@ def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(projec
         f"{HPKIT} local up --stack two-dev\n"
     )
     assert {file.name for file in (project / ".local").iterdir()} == {"shared"}
-    # It creates no EKS cluster, of which an instance has one.
+    # It creates no EKS cluster; an instance has at most one.
     existing = organization(environment={"eks": {"version": "1.35", "existing": {"name": "one-dev"}}})
     (project / "stacks" / "two.yaml").write_bytes(text_of(existing | {"organization": "two"}))
     local_stack._refuse_second("two-dev", Instance.named("shared", root=project), project)
@@ -426,7 +426,7 @@ def test_a_stack_that_the_repository_does_not_have_starts_nothing(project, verb)
 
 
 def test_a_stack_is_named_where_the_project_has_several(examples):
-    """Also in the kit's own repository, which is a project as any other."""
+    """This also applies to hpkit's own repository, which is an ordinary project."""
     answer = hpkit("local", "up", cwd=examples)
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
     assert answer.stderr.startswith("error: name the stack with --stack; the project has autoscale-dev, ")
@@ -476,7 +476,7 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
     verb = "down"
     (project / "stacks" / "one.yaml").write_bytes(text_of(organization(top={"organization": "one"})))
     with exclusive(Instance.named("one-dev", root=project), "hpkit local up"):
-        # The lock is this process's own.
+        # This process holds the lock.
         answer = process("local", verb, "--stack", "one-dev", "--no-wait", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr.startswith(f"error: `hpkit local up` (process {os.getpid()}, ")
@@ -633,7 +633,7 @@ def test_doctor_with_everything_there_says_so_and_from_where(tools):
         assert os.access(rows[name]["path"], os.X_OK)
 
 
-# Where nothing can be had from.
+# Nothing can be downloaded from there.
 NOWHERE = {"HTTPS_PROXY": "http://127.0.0.1:9", "GOPROXY": "off", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
 
 

@@ -1,4 +1,4 @@
-"""What `hpkit local up` and `down` show: few lines in a log, a picture in place on a terminal, errors in full."""
+"""The progress of `hpkit local up` and `down`: few lines in a log, a live display on a terminal, complete errors."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""`hpkit mcp`, spoken to by the client of the official SDK over real pipes."""
+"""`hpkit mcp`, called by the official SDK's client over real pipes."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def project(tmp_path):
 
 
 def ask(project, *calls):
-    """Start the server, and return its tools by name and what it answers to the calls."""
+    """Start the server, and return its tools by name and its responses to the calls."""
 
     async def talk():
         environment = {"AWS_SECRET_ACCESS_KEY": SECRET, "PATH": os.environ["PATH"]}
@@ -148,7 +148,7 @@ def test_errors_name_the_parameters_of_the_tool(project):
 
 
 def speak(project, *lines):
-    """Write lines to the server, close its input, and return what it answers."""
+    """Write lines to the server, close its input, and return its responses."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     start = [request(0, "initialize", hello), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})]
     text = "".join(f"{line}\n" for line in (*start, *lines))

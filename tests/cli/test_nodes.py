@@ -1,4 +1,4 @@
-"""Operations on nodes, from the command line down to what SageMaker and the API server are asked."""
+"""Operations on nodes, from the command line to the requests to SageMaker and the API server."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +18,7 @@ IDS = ("i-1", "i-2", "i-3", "i-4")
 
 
 class Server:
-    """An API server with a pod of a task on each node; it takes note of what is closed, opened and evicted."""
+    """An API server with a task's pod on each node; it records cordons, uncordons and evictions."""
 
     def __init__(self):
         self.closed, self.evicted = {f"hyperpod-{each}": False for each in IDS}, []
@@ -41,7 +41,7 @@ class Server:
 
 
 class Service:
-    """SageMaker; it takes note of requests, and of which nodes were closed then."""
+    """SageMaker; it records requests, and which nodes were cordoned at that time."""
 
     def __init__(self, server):
         self.server, self.requests = server, []
@@ -59,7 +59,7 @@ class Service:
 
 @pytest.fixture
 def there(monkeypatch):
-    """A platform of four nodes, each with a pod of a task; SageMaker and the API server that are asked about it."""
+    """Return a platform of four nodes, each with a pod of a task, and the SageMaker and API server that serve it."""
     instances = tuple(ClusterNode(each, "gpu", KIND, "Running") for each in IDS)
     groups = (Group("gpu", (KIND,), 4, 4, ""),)
     seen = observed(

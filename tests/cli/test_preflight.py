@@ -1,4 +1,4 @@
-"""`hpkit aws preflight` against accounts on the local endpoint: from a fresh one to one full of obstacles."""
+"""`hpkit aws preflight` for accounts on the local endpoint: from an empty one to one with many problems."""
 
 import json
 
@@ -27,7 +27,7 @@ TRUST = json.dumps(
 @pytest.fixture(scope="module")
 def endpoint():
     with pytest.MonkeyPatch.context() as patch:
-        # AWS's 1,500 managed policies take longer to make than most tests.
+        # Creating AWS's 1,500 managed policies takes longer than most tests.
         patch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
         with running_endpoint() as running:
             yield running
@@ -63,7 +63,7 @@ def run(*arguments):
 
 
 def checked(project, *, is_reached=True, **changes):
-    """Run over an organization that differs from the plainest one by `changes` of its environment."""
+    """Check an organization that differs from the minimal one by `changes` of its environment."""
     top = changes.pop("top", None)
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization(environment=changes, top=top)))
     result = run("--stack", "acme-dev", "--format", "json")
@@ -77,7 +77,7 @@ def checked(project, *, is_reached=True, **changes):
 
 
 def missing(rows):
-    """Return what is missing beside quotas (tests/preflight/test_quotas.py) and a way to the API (test_reach.py)."""
+    """Return what is missing, except quotas (tests/preflight/test_quotas.py) and access to the API (test_reach.py)."""
     beside = {what for what, row in rows.items() if row["status"] == "missing" and row["area"] != "quotas"}
     return beside - {"Kubernetes API reachable from here"}
 

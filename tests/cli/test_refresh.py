@@ -39,7 +39,7 @@ def refresh(endpoint, tmp_path):
 
 
 def change(monkeypatch, edit):
-    """Have the price list answer products as `edit` returns them."""
+    """Make the price list return products as `edit` changes them."""
     monkeypatch.setattr(operations, "products", lambda: [each for one in products() if (each := edit(one))])
 
 

@@ -1,4 +1,4 @@
-"""`hpkit whatif rehearse` before anything is started: what it refuses, and what it says then."""
+"""What `hpkit whatif rehearse` rejects before it starts anything, and its messages."""
 
 from pathlib import Path
 

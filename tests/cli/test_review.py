@@ -1,4 +1,4 @@
-"""`hpkit review` as a process, in a git repository of its own: what is touched, by what, and what it exits with."""
+"""`hpkit review` as a process, in a separate git repository: affected stacks, their causes, and exit codes."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ COMMAND = [sys.executable, "-c", "from hpkit.cli import main; main()", "review"]
 
 
 class Repository:
-    """A project under git; `review` runs the command on what is in the working tree."""
+    """A project in git; `review` runs the command on the working tree."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -253,7 +253,7 @@ def test_a_stack_pointed_at_another_organization_shows_the_difference(repository
     repository.write(
         "stacks/Pulumi.acme-dev.yaml", {"config": {"hpkit:organization": "other", "hpkit:environment": "dev"}}
     )
-    # The same stack under another organization: everything that carries the name is made anew.
+    # The same stack under another organization: everything whose name contains the organization is created again.
     said = repository.review(exits=1, quick=False)
     (stack,) = [stack for stack in said["stacks"] if stack["stack"] == "acme-dev"]
     assert "replace-eks" in {each["code"] for each in stack["watch"]}
@@ -316,7 +316,7 @@ def test_a_base_that_could_not_be_read_is_said(repository):
 
 
 def in_files(count=3):
-    """Return an organization whose team and version are in other files, and these by name."""
+    """Return an organization with a team and a version in separate files, and these files by name."""
     own = acme(count)
     del own["teams"], own["environments"]["dev"]["eks"]["version"]
     own |= {"include": ["teams/*.yaml"], "defaults": "shared.yaml"}
@@ -572,7 +572,7 @@ def test_a_preview_without_pulumi_says_how_to_get_it(repository):
 
 
 def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repository, monkeypatch):
-    """One instance of the local cloud has one stack; a stack without an instance is a problem of its own preview."""
+    """An instance of the local cloud has one stack; a stack without an instance is an error only in its own preview."""
     two = acme(2)
     two["environments"]["prod"] = copy.deepcopy(two["environments"]["dev"])
     repository.write("stacks/acme.yaml", two)

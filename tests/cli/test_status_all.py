@@ -1,4 +1,4 @@
-"""`hpkit cluster status --all`: one row per stack, whatever happens to the others."""
+"""`hpkit cluster status --all`: one row per stack, even if other stacks can't be read."""
 
 import json
 import threading
@@ -32,11 +32,11 @@ def project(tmp_path):
 
 @pytest.fixture
 def sessions(monkeypatch):
-    """Put the name of the profile in the place of a session; return the cluster names and sessions of all reads."""
+    """Replace each session with the profile's name; return the cluster names and sessions of all reads."""
     read, together = [], threading.Barrier(3)
 
     def answer(session, *, cluster, **_):
-        # Each waits until all are being read.
+        # Each read waits until all have started.
         together.wait(60)
         read.append((cluster, session))
         if cluster == "startup":

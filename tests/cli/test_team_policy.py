@@ -1,4 +1,4 @@
-"""`hpkit aws team-policy`: for whom, of what, and what it says where it cannot."""
+"""`hpkit aws team-policy`: its principals, its permissions, and its errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Colour is for terminals only, and NO_COLOR is honoured."""
+"""Color is only for terminals, and NO_COLOR is honored."""
 
 import os
 import pty
@@ -28,7 +28,7 @@ def on_a_terminal(*arguments, **environment):
         while chunk := os.read(main, 65536):
             output += chunk
     except OSError:
-        pass  # the other end is closed: all is read
+        pass  # The other end is closed, so all output has been read.
     finally:
         os.close(main)
     process.wait(timeout=300)

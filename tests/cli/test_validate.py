@@ -1,4 +1,4 @@
-"""`hpkit validate` as a process: formats, exit codes, and files that are no files."""
+"""`hpkit validate` as a process: formats, exit codes, and invalid files."""
 
 import json
 import os
@@ -34,12 +34,12 @@ def hpkit(*arguments, cwd, **environment):
 
 
 def validate(*arguments, cwd):
-    """Run it without a process, for what it says."""
+    """Run the command in this process, for its output."""
     return invoke.hpkit("validate", *arguments, cwd=cwd)
 
 
 def write(project, name, data):
-    """Write an organization file; data gets the name of its file, by which stacks would find it."""
+    """Write an organization file; data gets the name of its file, which identifies stacks."""
     file = project / "stacks" / name
     data = {**data, "organization": file.stem} if isinstance(data, dict) else data
     file.write_bytes(data if isinstance(data, bytes) else text_of(data))
@@ -192,7 +192,7 @@ def test_a_default_of_several_organizations_is_listed_once_and_names_them(projec
     said = " ".join(validate(cwd=project).stdout.split())
     line = lines.index("  dev:") + 1
     assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in said
-    # Each environment states its region, so none uses this one.
+    # Each environment has its own region, so none uses this one.
     (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {region: 7}\n")
     said = " ".join(validate(cwd=project).stdout.split())
     assert "error CFG002 environmentDefaults.region region is `7`; it must be text. Expected" in said
@@ -292,7 +292,7 @@ def test_a_file_that_may_not_be_read_is_a_finding(project):
     file.chmod(0)
     command = [str(HPKIT), "validate", "stacks/secret.yaml"]
     if os.geteuid() == 0:
-        # Root reads everything while it has the capability to; without it the file's mode counts.
+        # Root can read everything while it has that capability; without it, the file's mode applies.
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
     result = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300)
     assert result.returncode == 1

@@ -1,4 +1,4 @@
-"""`hpkit validate --policies`: the pack on what the program would register, before any engine runs."""
+"""`hpkit validate --policies`: the pack applied to the resources that the program would register, without an engine."""
 
 import json
 import shutil

@@ -1,6 +1,6 @@
-"""The wheel alone, outside the repository: every command runs there, or says in a sentence what it needs.
+"""The wheel alone, outside the repository: every command runs, or states what it needs.
 
-Each virtual environment sees exactly the packages that the wheel's own metadata asks for, linked out of this one.
+Each virtual environment has exactly the packages that the wheel's metadata requires, linked from this environment.
 """
 
 import os
@@ -40,7 +40,7 @@ for package in sys.argv[1:]:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
 """
-# One that needs Pulumi's packages, one that needs an extra; all others at night.
+# One command that needs Pulumi's packages, and one that needs an extra; the nightly run tests all others.
 ALWAYS = {"plan", "local"}
 
 
@@ -53,7 +53,7 @@ def wheel(tmp_path_factory):
 
 
 def closure(requirements: Iterable[str], extra: str) -> set[str]:
-    """Return the names of all distributions that requirements need, with those of an extra."""
+    """Return the names of all distributions that requirements need, including those of an extra."""
     found: set[str] = set()
     todo = [(each, extra) for each in map(Requirement, requirements)]
     seen = set()
@@ -70,7 +70,7 @@ def closure(requirements: Iterable[str], extra: str) -> set[str]:
 
 
 def environment_of(wheel: Path, folder: Path, extra: str) -> Path:
-    """Make a virtual environment with the wheel and what it asks for; return its folder of executables."""
+    """Create a virtual environment with the wheel and its requirements; return its folder of executables."""
     packages = folder / "packages"
     packages.mkdir(parents=True)
     with zipfile.ZipFile(wheel) as archive:
@@ -81,7 +81,7 @@ def environment_of(wheel: Path, folder: Path, extra: str) -> Path:
         for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
             if not (packages / top).is_symlink():
                 (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
-    # The engine asks pip which packages are there.
+    # The engine asks pip which packages are installed.
     venv.create(folder / "venv", symlinks=True, with_pip=bool(extra))
     python = folder / "venv" / "bin" / "python"
     site = next((folder / "venv" / "lib").glob("python*")) / "site-packages"
@@ -103,7 +103,7 @@ def with_local(wheel, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Return the repository of an organization: its file, its settings, one change since the last commit."""
+    """Return an organization's repository: its file, its settings, and one change since the last commit."""
     if shutil.which("git") is None:
         pytest.skip("compares with a commit; `git` is not on PATH")
     folder = tmp_path_factory.mktemp("project")
@@ -119,7 +119,7 @@ def project(tmp_path_factory):
 
 
 def run(executables: Path, *arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run hpkit with git and nothing else on PATH, no tool in the cache, and no AWS account."""
+    """Run hpkit with only git on PATH, no tool in the cache, and no AWS account."""
     tools = cwd / "bin"
     tools.mkdir(exist_ok=True)
     if not (tools / "git").exists():
@@ -238,14 +238,14 @@ def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_t
         said = typed(reviewed)
         assert "models: guarantee of ml.g6e.xlarge 5 → 4" in said
         assert "update hyperpod.ComputeQuota models" in said
-        # With an environment elsewhere, the project names no path: the engine finds the plugin on PATH.
+        # With an environment elsewhere, the project has no path: the engine finds the plugin on PATH.
         settings, plugins, _ = (tmp_path / "Pulumi.yaml").read_text().partition("# Where pip")
         assert plugins
         (tmp_path / "Pulumi.yaml").write_text(settings.replace(".venv", str(with_local.parent)))
         (tmp_path / ".venv").unlink()
         assert "1 to update" in typed('eval "$(hpkit local env --name acme-dev)"; pulumi preview --stack acme-dev')
     finally:
-        # That `hpkit local down` deletes a stack before its instance: tests/test_walk.py.
+        # tests/test_walk.py shows that `hpkit local down` deletes a stack before its instance.
         typed("hpkit local reset --yes")
 
 

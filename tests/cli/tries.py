@@ -1,6 +1,6 @@
-"""A try of each command: its arguments, for tests of all commands."""
+"""One invocation of each command, with arguments, for tests of all commands."""
 
-# Command → arguments, exit code, and what it says without an account.
+# Command → arguments, exit code, and output without an account.
 RUNS = {
     "cluster access": ("--stack handson-dev", 2, "no AWS credentials"),
     "aws adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
@@ -44,7 +44,7 @@ RUNS = {
 }
 
 SCENARIO = "stacks/scenarios/handson.yaml"
-# Commands that print no JSON document, and why; docs/reference/json.md names them.
+# Commands that print no JSON document, and the reason; docs/reference/json.md lists them.
 WITHOUT = {
     "catalog schema": "prints a JSON Schema",
     "aws deployer-policy": "prints IAM policies in JSON",
@@ -52,14 +52,14 @@ WITHOUT = {
     "mcp": "speaks a protocol",
     "job new": "prints a manifest in YAML",
 }
-# Commands whose JSON is validated where their tests have what they need: an AWS endpoint, Pulumi, a Kueue.
+# Commands whose JSON is validated in tests that have an AWS endpoint, Pulumi, or a Kueue.
 ELSEWHERE = (
     *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
     *("catalog fetch-chart", "cluster grafana apply", "cluster grafana export", "whatif record", "whatif rehearse"),
     *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
 )
 ONE_STACK = ("--stack", "handson-dev")
-# Further arguments that print JSON: of commands in a group, and for other kinds of documents.
+# Further arguments that print JSON: for commands in a group, and for other types of documents.
 VARIANTS = {
     "init": ["init", "hpkit", "--dry-run"],
     **{f"node {verb}": ["node", verb, "hyperpod-i-1", *ONE_STACK, "--dry-run"] for verb in ("replace", "reboot")},

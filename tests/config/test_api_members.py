@@ -1,4 +1,4 @@
-"""What CreateCluster takes and the organization file can't say: a property that AWS adds makes this test fail."""
+"""Members of CreateCluster that the organization file can't express; a new member in AWS's model fails this test."""
 
 from generate.create_cluster import ELSEWHERE, without_key
 

@@ -1,4 +1,4 @@
-"""A chart in the repository: its hash, and what is said of one that is not what the file names."""
+"""A chart in the repository: its hash, and the errors if it doesn't match the file."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ trees = st.dictionaries(st.tuples(names, names), st.binary(max_size=20), min_siz
 
 def write(folder, tree):
     for (parent, name), content in tree:
-        # A prefix, so that no folder is named like a file, nor like .git.
+        # The prefix prevents folders that are named like a file or .git.
         (folder / f"d{parent}").mkdir(parents=True, exist_ok=True)
         (folder / f"d{parent}" / f"f{name}").write_bytes(content)
     return folder

@@ -1,4 +1,4 @@
-"""One organization made of several files: the same organization, the same findings, and each value's own place."""
+"""One organization in several files: the same data and findings, and the position of each value."""
 
 import re
 import subprocess
@@ -33,7 +33,7 @@ def findings(document):
 
 
 def said(document):
-    """Return findings without the places that their messages name."""
+    """Return findings without the positions in their messages."""
     places = re.compile(r"; [^;]+ is (?:on line|at) \S+$")
     found = findings(document)
     return sorted((each.rule, each.severity, each.path, places.sub("", each.message), each.fix) for each in found)
@@ -41,7 +41,7 @@ def said(document):
 
 @st.composite
 def broken(draw):
-    """Return an organization, most with a few values that break rules."""
+    """Generate an organization, usually with a few values that break rules."""
     data = plain(draw(st.sampled_from(ORGANIZATIONS)))
     data = yaml.safe_load(yaml.safe_dump(data))
     for entry in data["teams"]:
@@ -59,7 +59,7 @@ def broken(draw):
 
 @st.composite
 def split(draw, data):
-    """Return an organization's own file and its other files, however its values are spread over them."""
+    """Split an organization's values at random between its own file and other files."""
     own, files = dict(data), {}
     teams = list(own.pop("teams"))
     cuts = sorted({0, *draw(st.lists(st.integers(0, len(teams)), max_size=4)), len(teams)})
@@ -148,7 +148,7 @@ def test_null_turns_a_default_off_and_nothing_at_all_does_not():
 
 
 class _Bytes:
-    """A folder with one file of any bytes."""
+    """A folder with one file that contains any bytes."""
 
     def __init__(self, content):
         self.content = content

@@ -1,4 +1,4 @@
-"""Values changed in a file's own text: what is typed around them stays, and git takes the patch."""
+"""Changing values in a file's text: the surrounding text is kept, and git applies the patch."""
 
 import subprocess
 

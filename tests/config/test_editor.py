@@ -1,4 +1,4 @@
-"""What an editor completes and says of keys, by the JSON Schema that the first line of each file names."""
+"""What an editor completes and shows for keys, from the JSON Schema that the first line of each file names."""
 
 import json
 import typing
@@ -31,7 +31,7 @@ def properties():
 
 
 def asks_for_text_or_number(annotation):
-    """Say whether somebody has to think of a value: no section, no list of names, not true or false."""
+    """Return whether the user must choose a value: not for sections, lists of names, or Booleans."""
     takes, sections = _takes(annotation)
     return not sections and "`" not in takes and takes != "true, false"
 
@@ -73,7 +73,7 @@ def test_an_example_holds_for_the_schema_and_for_the_contract(model):
         Draft202012Validator({**schema, "$defs": SCHEMA["$defs"]}).validate(example)
         field = field_of(model, key)
         annotated = typing.Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-        # As the reader hands it over: lists are tuples.
+        # As the reader returns it: lists are tuples.
         value = tuple(example) if isinstance(example, list) else example
         TypeAdapter(annotated).validate_python(value)
 

@@ -1,4 +1,4 @@
-"""Values that the file names in full are those that the API takes."""
+"""Enumerated values in the file are those that the API accepts."""
 
 import typing
 
@@ -11,7 +11,7 @@ from hpkit.config.organization import Organization
 
 
 def annotations(annotation, metadata=()):
-    """Yield every type inside an annotation with what marks it."""
+    """Yield every type inside an annotation with its metadata."""
     if typing.get_origin(annotation) is typing.Annotated:
         inner, *marks = typing.get_args(annotation)
         yield from annotations(inner, (*metadata, *marks))

@@ -1,4 +1,4 @@
-"""What a file may say of things that are there already, and what it may not."""
+"""What a file can and can't set for existing resources."""
 
 import pytest
 

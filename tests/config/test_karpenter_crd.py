@@ -1,4 +1,4 @@
-"""What the contract takes for a NodePool, Karpenter's CRD takes as well."""
+"""Every NodePool that the file format accepts is also accepted by Karpenter's CRD."""
 
 import re
 from functools import cache
@@ -23,7 +23,7 @@ from tests.program.recorder import STACKS
 
 pytestmark = pytest.mark.cluster
 
-# Rules that compare with what is there already, which no file knows.
+# Rules that compare with existing objects, which no file contains.
 TRANSITIONS = {
     "nodeClassRef.group is immutable",
     "nodeClassRef.kind is immutable",
@@ -74,7 +74,7 @@ def test_a_text_that_the_contract_takes_has_the_form_of_the_crd(model, field, pa
 def test_words_and_numbers_are_those_of_the_crd():
     schemas = {"Disruption": Disruption, "Budget": Budget, "NodePool": NodePool}
     said = {name: model.model_json_schema(by_alias=True)["properties"] for name, model in schemas.items()}
-    # A newer Karpenter knows more policies and reasons than the one that HyperPod is known to run.
+    # A newer Karpenter has more policies and reasons than the version that HyperPod is known to run.
     assert set(said["Disruption"]["consolidationPolicy"]["enum"]) < set(at("disruption", "consolidationPolicy")["enum"])
     assert set(said["Budget"]["reasons"]["items"]["enum"]) < set(at(*BUDGETS, "reasons", "[]")["enum"])
     assert said["Budget"]["reasons"]["maxItems"] == at(*BUDGETS, "reasons")["maxItems"]
@@ -111,7 +111,7 @@ def refused(plans):
 
 
 def as_sent(value):
-    """Return inputs as JSON has them; a recording has every number as a float."""
+    """Return inputs as they are in JSON; in a recording, every number is a float."""
     if isinstance(value, dict):
         return {key: as_sent(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -128,7 +128,8 @@ def test_the_crd_takes_the_node_pools_of_the_examples():
 KARPENTER = [case for case in CASES if case.passes and case.rule.startswith("KAR")]
 
 
-# A quarter of them each time, for each is recorded; tests/local/controllers/test_cluster.py asks the real API server.
+# Each run tests a quarter of them, because each is recorded; tests/local/controllers/test_cluster.py asks a real API
+# server.
 @pytest.mark.parametrize(
     "case",
     [

@@ -1,4 +1,4 @@
-"""Reading files that are wrong in every way a file can be."""
+"""Reading files with every kind of error that a file can have."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The form of an organization: keys, types, limits of the API, and what is said of each."""
+"""The format of an organization: keys, types, limits of the API, and the message for each error."""
 
 import pytest
 from jsonschema import Draft202012Validator

@@ -1,4 +1,4 @@
-"""What an instance group is, who keeps its count, and which teams' quota stands on it."""
+"""The description of an instance group: its type, what sets its count, and which teams have quota for it."""
 
 import pytest
 

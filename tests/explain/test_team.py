@@ -1,4 +1,4 @@
-"""What a plan means for one team: what it has, from whom it borrows, and what keeps it from more."""
+"""The description of a team: its quota, its lenders, and what limits it."""
 
 import pytest
 from hypothesis import given, settings

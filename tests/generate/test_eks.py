@@ -1,4 +1,4 @@
-"""The catalog of EKS, asked of the local endpoint: what EKS says goes into the catalog's file, and is shown."""
+"""The catalog of EKS, read from the local endpoint: responses are written to the catalog's file and shown."""
 
 import datetime
 import json
@@ -40,7 +40,7 @@ def account(endpoint, monkeypatch):
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """Return the catalog's file in a clone of its own."""
+    """Return a copy of the catalog's file."""
     (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
     path = tmp_path / FILE
     path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Each rule's example is one place where a file that fails differs from one that passes."""
+"""Each rule's example is a single difference between a failing and a passing file."""
 
 from hpkit.checks import RULES
 from hpkit.cli.rules import examples as shown

@@ -1,4 +1,4 @@
-"""The page of a team's rights names every refusal, and for each a test that is there."""
+"""The page of team rights lists every refusal, each with an existing test."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ from hpkit.program.components.admission import policies_of
 from hpkit.program.components.rbac import VERBS, cluster_rules, team_rules
 
 SUITE = Path(__file__).parents[1] / "security"
-# The same rules for Jobs, and for what Kueue counts of any kind, are of the line of the pods.
+# The rules for Jobs and for other kinds that Kueue counts are in the pods' row.
 ALIKE = ("hpkit-team-jobs", "hpkit-team-workloads")
 
 

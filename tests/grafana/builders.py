@@ -1,4 +1,4 @@
-"""A stack with Grafana, and what it wants of a workspace."""
+"""A stack with Grafana, and its objects in a workspace."""
 
 from hpkit.grafana.desired import desired
 from hpkit.plan.derive import derive
@@ -12,7 +12,7 @@ URL = "https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-1"
 
 
 def file_of(*names, **observability):
-    """Return an organization file's data with teams; observability beside Grafana and Prometheus."""
+    """Return an organization file's data with teams; observability in addition to Grafana and Prometheus."""
     names = names or ("ada", "bob")
     rows = {name: [{"instanceType": G5, "count": 2}] for name in names}
     given = {"prometheus": True, "grafana": True, "grafanaAlerts": {"snsTopicArn": TOPIC}, **observability}

@@ -1,4 +1,4 @@
-"""What a PromQL expression names, as a real parser reads it."""
+"""The metrics and labels in a PromQL expression, read by a real parser."""
 
 from collections.abc import Iterator, Set
 from typing import Any
@@ -13,7 +13,7 @@ _PARTS = ("lhs", "rhs", "expr", "args", "vector_selector", "param")
 
 
 def as_prometheus(expression: str, **chosen: str) -> str:
-    """Return what Prometheus is asked once Grafana has put values in place of variables."""
+    """Return the query that Prometheus gets after Grafana replaces variables."""
     values = {"__rate_interval": "5m", "resource": "nvidia.com/gpu", "flavor": ".+", "group": ".+", **chosen}
     for name, value in values.items():
         expression = expression.replace(f"${name}", value)
@@ -21,19 +21,19 @@ def as_prometheus(expression: str, **chosen: str) -> str:
 
 
 def parsed(expression: str) -> Any:
-    """Return the syntax tree; ValueError for what is no PromQL."""
+    """Return the syntax tree; ValueError if the text isn't valid PromQL."""
     return promql_parser.parse(as_prometheus(expression))
 
 
 def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
-    """Yield each metric with the labels that its matchers name."""
+    """Yield each metric with the labels in its matchers."""
     for node in _nodes(parsed(expression)):
         if isinstance(node, promql_parser.VectorSelector):
             yield node.name, {each.name for each in node.matchers.matchers}
 
 
 def grouped(expression: str) -> Iterator[tuple[Set[str], Set[str]]]:
-    """Yield the labels that each aggregation keeps, and the labels of what it aggregates."""
+    """Yield the labels that each aggregation keeps, and the labels of its operand."""
     for node in _nodes(parsed(expression)):
         if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
             yield set(node.modifier.labels), _labels(node.expr)
@@ -48,7 +48,7 @@ def _labels(node: Any) -> Set[str]:
     if isinstance(node, promql_parser.AggregateExpr):
         return set(node.modifier.labels) if node.modifier else set()
     if isinstance(node, promql_parser.BinaryExpr):
-        # Those of the side with many series, and what `group_left` takes from the other one.
+        # The labels of the side with many series, and those that `group_left` adds from the other side.
         joined = set(node.modifier.group_labels or ()) if node.modifier else set()
         return (_labels(node.lhs) or _labels(node.rhs)) | joined
     if isinstance(node, promql_parser.Call):

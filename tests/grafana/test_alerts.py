@@ -1,4 +1,4 @@
-"""Alert rules of Grafana: which there are, when they fire, and where they go."""
+"""Grafana's alert rules: which exist, when they fire, and where they are sent."""
 
 from hpkit.grafana.alerts import STACK_LABEL, alert_rules, contact_point, route
 from tests.grafana.builders import TOPIC, plan_of, wanted_of

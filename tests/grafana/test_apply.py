@@ -1,4 +1,4 @@
-"""`hpkit cluster grafana` as people type it, against the local endpoint: AWS's API and the Grafana behind it."""
+"""`hpkit cluster grafana` as users type it, on the local endpoint: AWS's API and the Grafana behind it."""
 
 import datetime
 import json
@@ -26,7 +26,7 @@ ADMIN = {"name": "somebody", "grafanaRole": "ADMIN"}
 
 
 class Workspace:
-    """One workspace on a running endpoint, as somebody else with a token of their own sees it."""
+    """A workspace on a running endpoint, as another user with a token sees it."""
 
     def __init__(self, endpoint, *, configuration=ALERTING):
         self.endpoint = endpoint
@@ -250,7 +250,7 @@ def test_nothing_but_its_rights_is_called(workspace, project):
     done(project, "apply")
     calls = set(workspace.endpoint.stats()["calls"]) - before
     called = {each.replace(".", ":").replace("amp:", "aps:") for each in calls}
-    # Which the fixture has called as well.
+    # The fixture has called this as well.
     made = {f"grafana:CreateWorkspaceServiceAccount{each}" for each in ("", "Token")}
     assert called | made | {"secretsmanager:GetSecretValue"} == set(RIGHTS)
 
@@ -420,7 +420,7 @@ def test_a_secret_that_opens_nothing_is_reported(workspace, project, value, prob
 
 
 class _Other(BaseHTTPRequestHandler):
-    """Something else than Grafana: a page to sign in at, or an address that leads to one."""
+    """A server that isn't Grafana: a sign-in page, or an address that redirects to one."""
 
     def do_GET(self):
         self.send_response(302 if self.path.startswith("/moved") else 200)

@@ -1,4 +1,4 @@
-"""What `apply` would do, from what is there: pure."""
+"""The changes that `apply` would make, computed from the workspace's contents without I/O."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ json_values = st.recursive(
 
 
 def made(wanted, policy=OWN_ROUTE):
-    """Return what a workspace holds once all of it is there, with what Grafana adds of its own."""
+    """Return a complete workspace, with the fields that Grafana adds."""
     objects = {
         (each.kind, each.uid): replace(each, body={**each.body, "version": 3, "id": 7, "provenance": "api"})
         for each in wanted.objects

@@ -1,4 +1,4 @@
-"""Dashboards are such that Grafana takes them, and ask only for what the platform exports."""
+"""Dashboards are valid for Grafana, and only query metrics that the platform exports."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def panels(plan):
 
 
 def expressions(plan):
-    """Return every expression of dashboards and alert rules, with where it stands."""
+    """Return every expression of dashboards and alert rules, with its location."""
     of_panels = [
         (f"{uid} {panel['title']}", target["expr"]) for uid, panel in panels(plan) for target in panel["targets"]
     ]

@@ -1,4 +1,4 @@
-"""The catalog's metrics against the Kueue that runs: what it exports, and under which labels."""
+"""The catalog's metrics compared with the running Kueue: which metrics it exports, with which labels."""
 
 import re
 
@@ -23,7 +23,7 @@ SOURCE = """
 		}, []string{"cluster_queue", "status"},
 	)
 """
-# Of the others it says nothing before something of the kind has happened, or while their feature is off.
+# It exports the others only after such an event, or not while their feature is off.
 AT_ONCE = {
     "kueue_cluster_queue_nominal_quota",
     "kueue_cluster_queue_resource_usage",
@@ -56,7 +56,7 @@ def test_a_histogram_is_three_series():
 
 @pytest.fixture(scope="module")
 def scraper(clouds):
-    """Yield a running cloud, and a token of somebody who may read metrics: Kueue asks the API server about both."""
+    """Yield a running cloud, and a token that may read metrics; Kueue verifies both with the API server."""
     live = Live(clouds.handson())
     rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
     subject = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
@@ -73,7 +73,7 @@ def scraper(clouds):
 
 
 def exported(live, token):
-    """Return metric → labels of what Kueue's own page says."""
+    """Return metric → labels on Kueue's metrics page."""
     answer = urllib3.PoolManager(cert_reqs="CERT_NONE").request(
         "GET",
         f"https://127.0.0.1:{live.instance.ports()['kueue-metrics']}/metrics",

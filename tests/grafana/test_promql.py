@@ -1,4 +1,4 @@
-"""The queries asked of a real Prometheus, over series such as Kueue and the exporters make."""
+"""The queries evaluated by a real Prometheus, with series like those of Kueue and the exporters."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def node(name, group, health="Schedulable", **more):
 
 
 def pod(team, name, on, **requests):
-    """Return the series of a pod that runs."""
+    """Return the series of a running pod."""
     of = f'namespace="hyperpod-ns-{team}",pod="{name}"'
     asked = (
         f'kube_pod_container_resource_requests{{{of},container="c",node="{on}",resource="{resource}"}} {amount}x120'
@@ -37,8 +37,8 @@ def pod(team, name, on, **requests):
     )
 
 
-# Ada has 8 GPUs and uses 12, which two replicas of Kueue export; Bob has 8, uses 2, and two of his tasks wait.
-# Each has a pod on n1, Bob another one on n2, whose health has just changed. Ada's "done" has ended; "next" waits.
+# Ada has 8 GPUs and uses 12, which two replicas of Kueue export; Bob has 8, uses 2, and two of his tasks wait. Each has
+# a pod on n1. Bob has another one on n2, whose health has just changed. Ada's "done" has ended; "next" waits.
 SERIES = f"""load 1m
   kueue_cluster_queue_nominal_quota{{{queue("ada")},cohort="c",{G5},replica_role="leader"}} 8x120
   kueue_cluster_queue_nominal_quota{{{queue("ada")},cohort="c",{G5},replica_role="follower"}} 8x120
@@ -126,7 +126,7 @@ def by(label, samples):
 
 
 def expressions_of(title):
-    """Return what the first panel of this title asks; dashboards of the cluster come first."""
+    """Return the queries of the first panel with this title; the cluster's dashboards are searched first."""
     panels = (panel for board in dashboards(scaling_plan_of("bob")) for panel in board["panels"])
     return next([target["expr"] for target in panel["targets"]] for panel in panels if panel["title"] == title)
 
@@ -136,7 +136,7 @@ def expression_of(title):
 
 
 def answers_of(label, *titles, **chosen):
-    """Return by title what its panel answers first, by a label."""
+    """Return the first result of each panel by title, with the value by a label."""
     found = asked(*map(expression_of, titles), **chosen)
     return {title: by(label, samples) for title, samples in zip(titles, found, strict=True)}
 
@@ -150,7 +150,7 @@ def test_prometheus_answers_every_query_of_every_panel():
     ]
     answers = asked(*(expression for _, expression in found))
     empty = [title for (title, _), samples in zip(found, answers, strict=True) if not samples]
-    # Nobody evicted Bob, and his pods say nothing of memory.
+    # Bob was never evicted, and his pods export no memory metric.
     assert empty == ["Preemptions per hour", "GPU memory by pod"]
 
 
@@ -238,7 +238,7 @@ def test_alert_rules_fire_for_whom_they_should_and_for_nobody_else():
     }
     assert fires == {
         "Kueue admits nothing": ["cluster"],
-        # Ada's work waits too, but she has more than her guarantee.
+        # Ada's work waits too, but she uses more than her guarantee.
         "Tasks wait although the team is below its guarantee": ["bob"],
         "A team preempts often": ["bob"],
         "GPU is too hot": ["1"],

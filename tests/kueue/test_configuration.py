@@ -1,4 +1,4 @@
-"""Kueue's configuration file, read, and edited."""
+"""Reading and editing Kueue's configuration file."""
 
 import pytest
 import yaml
@@ -70,7 +70,7 @@ def test_comments_stay():
 @pytest.mark.parametrize(
     ("version", "gates"),
     [
-        ("v1.6.0-eksbuild.1", 9),  # Kueue 0.19.2 refuses to start with the one gate off and the eight on
+        ("v1.6.0-eksbuild.1", 9),  # Kueue 0.19.2 refuses to start with this one gate off and the other eight on.
         ("v1.4.0", 1),
         ("v9.9.9", 1),
     ],

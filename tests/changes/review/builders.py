@@ -1,4 +1,4 @@
-"""Reviews of two texts, as the command builds them from files, and tables of changes to review."""
+"""Reviews of two texts, built as the command builds them from files, and tables of changes to review."""
 
 from functools import cache
 from pathlib import Path
@@ -24,11 +24,11 @@ FOLDER = Path(__file__).parent
 
 
 class Change(Patch):
-    """A change, and what a review must say of it.
+    """A change, and what its review must contain.
 
-    base: changes that both sides have. stacks, status: verdict and status by stack. rules: ids of new, fixed, and
-    remaining findings. watch: codes of risks that must be there. says, silent: what the text, its columns joined by
-    one space, and the reasons must and must not have.
+    base: changes that both sides have. stacks, status: verdict and status by stack. rules: IDs of new, fixed, and
+    remaining findings. watch: required risk codes. says, silent: what the text (columns joined by one space) and the
+    reasons must and must not contain.
     """
 
     base: Patch = Patch()
@@ -43,7 +43,7 @@ class Change(Patch):
 
 
 class Table:
-    """The changes of a file to the organization that is next to it."""
+    """The changes in a file, applied to the organization next to it."""
 
     def __init__(self, name: str) -> None:
         self._layout = Layout((FOLDER / f"{name}.yaml").read_text())
@@ -62,7 +62,7 @@ class Table:
 
 @cache
 def review_in(table: Table, name: str, *, quick: bool = False) -> Review:
-    """Return the review of a change, made once for all that is asked of it; a quick one records nothing."""
+    """Return the review of a change, cached for all assertions about it; a quick review records nothing."""
     return review_of(*table.sides(name), record=None if quick else recorded)
 
 
@@ -106,7 +106,7 @@ def review_of(base: bytes | None, head: bytes | None, **more) -> Review:
 
 
 def assert_sufficient(base: bytes, head: bytes, found: Review) -> None:
-    """Follow what a review advises of each refused stack: files as valid as the head, and nothing refused."""
+    """Follow the review's advice for each blocked stack: the files are as valid as the head, and nothing is blocked."""
     for stack in found.stacks:
         advice = [(risk.subject, risk.message) for risk in stack.risks if risk.verdict == "blocked"]
         environment = stack.stack.partition("-")[2]
@@ -121,5 +121,5 @@ def assert_sufficient(base: bytes, head: bytes, found: Review) -> None:
 
 
 def errors(content: bytes) -> set[str]:
-    """Return the rules of which a file has errors."""
+    """Return the rules for which a file has errors."""
     return {each.rule for each in file_version(content)[0].findings if each.severity == "error"}

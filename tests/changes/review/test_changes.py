@@ -1,7 +1,7 @@
-"""What a review says of a change: everything that is lost is named, and OK stands only where nothing is.
+"""What a review contains for a change: every loss is named, and the verdict is OK only without losses.
 
-changes.yaml holds changes of the size of a pull request, and edits.yaml single edits. Each has to be recorded, which
-takes half a second: an eighth of the edits is tried each time, all at night.
+changes.yaml has changes of the size of a pull request, and edits.yaml has single edits. Recording an edit takes half a
+second, so each run tries an eighth of the edits, and the nightly run all of them.
 """
 
 import html
@@ -19,7 +19,7 @@ CHANGES, EDITS = Table("changes"), Table("edits")
 
 
 def one_of(count, table):
-    """Return the names in a table, all but one of so many for the night."""
+    """Return the names in a table; only one of `share` names outside the nightly run."""
     marks = {index: pytest.mark.nightly for index in range(len(table.changes)) if index % count}
     return [pytest.param(name, marks=marks.get(index, ())) for index, name in enumerate(table.changes)]
 
@@ -55,7 +55,7 @@ def test_every_format_has_the_same_verdict_and_the_reasons(name):
     assert re.search(rf"^## {mark} ", as_markdown(review), re.MULTILINE)
 
 
-# Every kind of advice is followed in tests/changes/test_change.py.
+# tests/changes/test_change.py follows every kind of advice.
 @pytest.mark.parametrize("name", one_of(4, CHANGES))
 def test_the_advice_of_every_refusal_is_accepted_by_the_validator_and_sufficient(name):
     assert_sufficient(*CHANGES.sides(name), review_in(CHANGES, name))

@@ -1,4 +1,4 @@
-"""Monthly cost: what is known is summed exactly, what is not is named, and nothing is guessed."""
+"""Monthly cost: known costs are summed exactly, unknown ones are named, and none is guessed."""
 
 import json
 from decimal import Decimal

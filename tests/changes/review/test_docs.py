@@ -1,4 +1,4 @@
-"""docs/guides/review.md says what there is: every code and key."""
+"""docs/guides/review.md lists every code and key."""
 
 import re
 from pathlib import Path

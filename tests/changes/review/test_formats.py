@@ -1,4 +1,4 @@
-"""The review's formats: bounded, escaped, self-contained, readable by keyboard and in print."""
+"""The review's formats: limited in size, escaped, self-contained, usable with a keyboard and in print."""
 
 import html
 import re
@@ -21,7 +21,7 @@ from tests.changes.review.builders import FILE, file_version, recorded, review_o
 from tests.documents import plain
 
 GITHUB_LIMIT = 65_536
-# Compared as files: recording so many would take a minute.
+# Compared as files: recording so many stacks would take a minute.
 TEAMS = 1000
 CSS = Path(__file__).parents[3] / "infra" / "hpkit" / "changes" / "review" / "templates" / "review.css"
 HOSTILE = "</details><script>alert(1)</script> @octocat #1 [x](https://evil.example) ![y](//e/y.png) `c` | $a$ www.evil"
@@ -93,7 +93,7 @@ def test_many_long_findings_leave_room_for_what_follows():
 def test_warnings_of_an_environment_that_does_not_change_are_left_to_validate():
     data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
     dev = data["environments"]["dev"]
-    both = {**data, "environments": {"dev": dev, "prod": dev}}  # CLU029: one name twice in an account
+    both = {**data, "environments": {"dev": dev, "prod": dev}}  # CLU029: the same name twice in an account.
     newer = {**dev, "eks": {**dev["eks"], "version": "1.36"}}
     for name, shown in (("dev", False), ("prod", True)):
         head = {**both, "environments": {**both["environments"], name: newer}}
@@ -219,7 +219,7 @@ def test_every_link_leads_somewhere_and_every_scroll_area_can_be_reached(page):
 
 @pytest.fixture(scope="module")
 def full_page():
-    """A page with every kind of table, and charts."""
+    """A page with every type of table, and charts."""
     before, after = (
         organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": count}]})
         for count in (4, 3)

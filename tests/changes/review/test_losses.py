@@ -1,4 +1,4 @@
-"""Who the review says loses what, where the files alone say it: a sentence, a row, and no OK."""
+"""Losses that the files alone show: the review has a sentence and a row for each, and its verdict isn't OK."""
 
 from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_text import as_text
@@ -196,7 +196,7 @@ def limited(seconds, **ada):
 
 
 def settings_of(base, head):
-    """Return what the whole review reports of settings, and the losses."""
+    """Return everything that the whole review reports about settings, and the losses."""
     (stack,) = review_of(text_of(base), text_of(head)).stacks
     return [risk.message for risk in stack.risks if risk.code == "settings"], [loss.what for loss in stack.losses]
 

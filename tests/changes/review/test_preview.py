@@ -1,4 +1,4 @@
-"""Previews: the engine's JSON, parsed, and a real engine's own."""
+"""Previews: parsing the engine's JSON, and running a real engine."""
 
 import json
 

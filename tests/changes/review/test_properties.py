@@ -1,6 +1,6 @@
-"""Whatever disappears or shrinks between two recordings is named in the review, and OK never comes with a loss.
+"""The review names everything that disappears or shrinks between two recordings, and never calls a loss OK.
 
-The recordings are compared here by a walk of its own, which shares nothing with the review's.
+These tests compare the recordings with separate code, which shares nothing with the review.
 """
 
 import os
@@ -26,7 +26,7 @@ NIGHTLY = bool(os.environ.get("HPKIT_NIGHTLY"))
 
 @st.composite
 def organizations(draw):
-    """Small platforms in a network and an EKS cluster that are there, so that a recording is short."""
+    """Generate small platforms in an existing network and EKS cluster, so that recordings are short."""
     count = draw(st.integers(2, 6))
     groups = [group("gpu", TYPES[0], count), group("system", "ml.m5.4xlarge", draw(st.integers(1, 3)))]
     groups[0] |= draw(st.sampled_from([{}, {"labels": {"tier": "gold"}}, {"imageId": "ami-0a1b2c3d4e5f60718"}]))
@@ -85,9 +85,9 @@ def entries(inputs, name="name"):
 
 
 def named_losses(old, new):
-    """Yield what a person must read of two recordings: a name or a number that is gone or lower, as text has it.
+    """Yield each loss between two recordings as text that a review must contain: a removed name, or a lower number.
 
-    `|` parts texts of which one is enough.
+    `|` separates alternatives, of which one is enough.
     """
     for urn, was in held(old):
         now = new.resources.get(urn)
@@ -98,14 +98,14 @@ def named_losses(old, new):
 
 
 def is_said(text, said):
-    """Return whether a text is said, where `team: loss` may be one of several losses in the team's line."""
+    """Return whether a text appears, where `team: loss` may be one of several losses in the team's line."""
     team, parted, loss = text.partition(": ")
     lines = [line for line in said.splitlines() if line.strip().startswith(f"{team}: ")]
     return text in said or (bool(parted) and any(loss in line for line in lines))
 
 
 def held(recording):
-    """Return what stands for something, not a component, a provider or a guard."""
+    """Return the resources that hold something: not components, providers or guards."""
     nothing = ("pulumi:", "hyperpod:index:ChangeGuard")
     return [
         (urn, each) for urn, each in recording.resources.items() if each.custom and not each.type.startswith(nothing)
@@ -159,7 +159,7 @@ LOWER = {
 
 
 def leaves(value, path=""):
-    """Yield every value in what a resource asks for, under its path without indexes."""
+    """Yield every value of a resource's inputs by its path without indexes."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from leaves(item, f"{path}.{key}")
@@ -176,12 +176,12 @@ def number(value):
 
 
 def something_is_less(old, new):
-    """Return whether any value of what was there is not there any more, nor a higher one in its place."""
+    """Return whether any previous value is missing, without a higher one in its place."""
     for urn, was in held(old):
         now = new.resources.get(urn)
         if now is None:
             return True
-        # Texts of policies are documents, in which growth looks like another text.
+        # Policy texts are documents; an added entry looks like a different text.
         if was.type.startswith(("aws:iam", "aws:s3")):
             continue
         values = list(leaves(now.inputs))

@@ -1,4 +1,4 @@
-"""What the review watches, who it says loses, and which verdict follows: one change per test."""
+"""Reported risks and losses, and the resulting verdict: one change per test."""
 
 import re
 
@@ -49,7 +49,7 @@ def test_borrowing_that_ends_by_the_borrowers_own_limit_is_no_dependency():
 
 
 def test_a_quota_that_shrinks_with_its_own_limit_while_another_lends_less_is_still_no_dependency():
-    # ada's limit falls to 1 with her quota, and bob still lends 1: nothing of hers depended on what he lent.
+    # ada's limit falls to 1 with her quota, and bob still lends 1: none of her quota depended on his loans.
     assert "borrowing" not in risks(shares(ada=2, bob=2), shares(ada=1, bob=1))
 
 
@@ -104,7 +104,7 @@ def autoscaled(limit, count):
 
 @pytest.mark.parametrize(("limit", "watched"), [(6, False), (5, False), (4, True)])
 def test_a_lower_limit_is_watched_only_where_elastic_quota_no_longer_fits(limit, watched):
-    # The allocations stand in governance, which organization() fills; autoscaling is beside it.
+    # The allocations are in governance, which organization() fills; autoscaling is a separate section.
     assert ("limit-below-elastic" in risks(autoscaled(8, 5), autoscaled(limit, 5))) is watched
 
 
@@ -205,7 +205,7 @@ def test_a_restricted_group_that_loses_nodes_is_watched():
 
 
 def test_a_new_warning_asks_for_attention_and_an_old_one_does_not():
-    # Two of four nodes are reserved by nobody and lent by nothing: CAP005.
+    # Nobody reserves or lends two of the four nodes: CAP005.
     whole, half = shares(ada=2, bob=2), shares(ada=2, bob=0)
     half["environments"]["dev"]["governance"]["allocations"].pop("bob")
     stack = reviewed(half, half)
@@ -223,7 +223,7 @@ def test_a_fault_with_other_numbers_is_the_same_fault_and_a_second_one_is_new():
 
 
 def test_of_two_faults_at_one_place_the_one_that_is_fixed_is_told_by_its_words():
-    # Both environments fire CAP006 at the team's one borrowLimit; in dev, bob then has enough to lend.
+    # Both environments have CAP006 for the team's only borrowLimit; in dev, bob then has enough to lend.
     both = shares(ada=3, bob=1)
     both["environments"]["prod"] = shares(ada=3, bob=1)["environments"]["dev"]
     half = shares(ada=2, bob=2)
@@ -297,7 +297,7 @@ def test_connected_networks_that_come_in_are_said():
 
 
 def in_account(account):
-    """Return an organization with nothing of an account in it but, if it is named, its number."""
+    """Return an organization without account data, except for the account number if one is passed."""
     data = of()
     del data["environments"]["dev"]["account"]
     return data if account is None else of({"account": account})

@@ -1,4 +1,4 @@
-"""A scenario in a review: waits and preemptions before and after, in every format, and when they ask for attention."""
+"""A scenario in a review: waits and preemptions before and after, in every format, and when they need attention."""
 
 import html
 

@@ -1,4 +1,4 @@
-"""What the review reports when owners on the shared file system, or the rights of root, change."""
+"""What the review reports when owners on the shared file system, or root's permissions, change."""
 
 import pytest
 

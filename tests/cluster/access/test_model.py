@@ -1,4 +1,4 @@
-"""The matrix of who may do what, and where it is not as the file says."""
+"""The table of principals and permissions, and its differences from the file."""
 
 import pytest
 
@@ -126,7 +126,7 @@ def test_a_principal_is_meant_by_arn_session_or_name():
 
 
 class Server:
-    """An API server whose RBAC allows nothing, and whose ClusterRole `edit` makes jobs."""
+    """An API server whose RBAC allows nothing, and whose ClusterRole `edit` creates jobs."""
 
     def get(self, _):
         return {"rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}]}

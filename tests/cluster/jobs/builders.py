@@ -1,4 +1,4 @@
-"""Manifests as text."""
+"""Job manifests as text."""
 
 import yaml
 

@@ -1,4 +1,4 @@
-"""Manifests that people have: what is wrong with them, where, and what `--write` puts right."""
+"""User manifests: what is wrong, where, and what `--write` fixes."""
 
 import copy
 import dataclasses

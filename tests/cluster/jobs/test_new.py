@@ -1,4 +1,4 @@
-"""Manifests that are written for a team are admitted as the answer says."""
+"""Manifests that hpkit writes for a team are admitted as predicted."""
 
 import dataclasses
 

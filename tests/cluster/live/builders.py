@@ -1,4 +1,4 @@
-"""Documents of the Kubernetes API as it gives them, and what is read of them."""
+"""Documents as the Kubernetes API returns them, and the model that they are parsed into."""
 
 from datetime import UTC, datetime
 
@@ -65,7 +65,7 @@ def task(
 ):  # fmt: skip
     """Return a job's Workload; conditions: type → (status, reason, message).
 
-    spec, template: of its Workload and its pod template; more: resources of all its pods beside the GPUs.
+    spec, template: of its Workload and its pod template; more: resources of all its pods in addition to the GPUs.
     """
     created = f"2026-11-22T11:{60 - minutes:02d}:00Z"
     said = {"QuotaReserved": (runs, "", ""), "Admitted": (True, "Admitted", ""), **conditions}

@@ -1,4 +1,4 @@
-"""What runs and is not as the file says it."""
+"""Differences between a running platform and its file."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -21,7 +21,7 @@ def plan():
 
 @pytest.fixture
 def seen(plan):
-    """What is read of a platform that is as its file has it."""
+    """Return a platform that matches its file."""
     groups = tuple(Group(each.spec.name, each.spec.types, each.spec.instance_count, 0, "") for each in plan.own_groups)
     addons = tuple(AddonHealth(each.name, each.version or "v1", "ACTIVE") for each in plan.addons)
     queues = tuple(
@@ -78,7 +78,7 @@ def test_policy_and_teams_of_another_stack_are_no_difference(seen, plan):
 
 @pytest.fixture
 def platform_differs(seen, plan):
-    """Return what differs once parts of the platform are other ones."""
+    """Return the differences after parts of the platform are replaced."""
     return lambda **parts: differences(replace(seen, platform=replace(seen.platform, **parts)), plan)
 
 

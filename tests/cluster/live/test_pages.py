@@ -1,4 +1,4 @@
-"""Pages and drawings: whole, escaped, alone, and as narrow as a phone."""
+"""Pages and drawings: complete, escaped, self-contained, and readable on a phone."""
 
 from html.parser import HTMLParser
 
@@ -15,7 +15,7 @@ VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 
 class Page(HTMLParser):
-    """Reads a page, and holds that every element is closed where it was opened."""
+    """Parses a page, and checks that every element is closed where it was opened."""
 
     def __init__(self, text):
         super().__init__()
@@ -57,7 +57,7 @@ def seen():
 
 
 def alone(page):
-    """Nothing is fetched, and nothing runs."""
+    """Check that a page loads nothing and runs no script."""
     found = Page(page)
     assert not {tag for tag, _ in found.seen} & {"script", "link", "img", "iframe"}
     assert not any({"src", "href"} & attributes.keys() for _, attributes in found.seen)

@@ -1,4 +1,4 @@
-"""What the APIs say, as the model has it."""
+"""API responses, parsed into the model."""
 
 from decimal import Decimal
 

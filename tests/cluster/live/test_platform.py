@@ -1,4 +1,4 @@
-"""`hpkit cluster status`, `jobs`, `why` and `topology` against a real API server and a real Kueue."""
+"""`hpkit cluster status` and `topology`, `hpkit job list` and `why`, with a real API server and a real Kueue."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from tests.examples import copy_project
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
 
-# Nodes go: others come first.
+# These tests delete nodes, so other tests run first.
 pytestmark = [pytest.mark.platform(taken_away=1), pytest.mark.timeout(900)]
 
 SMITHS = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
@@ -29,7 +29,7 @@ def live(clouds):
 
 @pytest.fixture(scope="module")
 def ask(live):
-    """Run a command against the platform and return what it says, as data where it can."""
+    """Run a command against the platform and return its output, as data if it's JSON."""
     variables = {
         "AWS_ENDPOINT_URL": live.url,
         "AWS_ACCESS_KEY_ID": "local",
@@ -60,7 +60,7 @@ def job(team, name, pods):
 
 @pytest.fixture(scope="module")
 def tasks(live, ask):
-    """Smith borrows until john, who is owed it, takes it back; and asks for more than there can ever be."""
+    """Smith borrows until john reclaims his quota; smith also requests more than can ever be available."""
 
     def state(name):
         found = {each["name"]: each["state"] for each in data(ask("job", "list", "--all", "--format", "json"))["items"]}
@@ -75,7 +75,7 @@ def tasks(live, ask):
     eventually(lambda: state("borrowed") == "running", "smith borrows")
     live.api.create(SMITHS, job("smith", "huge", 6))
     eventually(lambda: state("huge") == "pending", "smith asks for too much")
-    # Kueue counts in a queue's status a moment after it admits.
+    # Kueue updates a queue's status shortly after it admits.
     borrowing: dict = {}
 
     def is_counted():
@@ -153,7 +153,7 @@ def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
     assert (own.team, own.priority, own.pods, own.accelerators, own.instance_type, own.run) == (
         "john", 0, 3, 4, "ml.g5.12xlarge", None,
     )  # fmt: skip
-    # What simulate would refuse is left out, and said.
+    # Tasks that `simulate` would reject are left out and reported.
     assert "smith/huge" not in found
     assert "more than their team can ever have" in result.stderr
     assert found["smith/first"].submit <= found["smith/borrowed"].submit <= own.submit
@@ -161,7 +161,7 @@ def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
 
 
 def test_what_why_promises_comes_true(live, ask, tasks):
-    """The simulator says that the task runs once another ends; the real Kueue is asked."""
+    """The simulator predicts that the task runs when another ends; the real Kueue confirms it."""
     del tasks
     live.api.delete(f"{SMITHS}/first")
     eventually(lambda: data(ask("job", "why", "borrowed", "--format", "json"))["state"] == "running", "it runs then")
@@ -186,7 +186,7 @@ def test_topology_shows_each_node_and_how_near_the_pods_sit(live, ask, tasks):
 
 @pytest.fixture
 def limited(live):
-    """Give the variables of a user who has the rights of one command alone, until the end of a `with`."""
+    """Yield the environment of a user who only has one command's permissions; they end with the `with` block."""
     iam, eks, rbac = live.client("iam"), live.client("eks"), "/apis/rbac.authorization.k8s.io/v1"
     iam.create_user(UserName="reader")
     key = iam.create_access_key(UserName="reader")["AccessKey"]
@@ -222,7 +222,7 @@ def limited(live):
     iam.delete_user(UserName="reader")
 
 
-# What is typed after each command.
+# The arguments of each command.
 WORDS = {
     "cluster status": (),
     "job list": (),
@@ -237,12 +237,12 @@ WORDS = {
 
 
 def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, tasks, limited, tmp_path):
-    """A user whose policy has the listed actions alone, and a role of what is listed."""
+    """A user whose IAM policy has only the listed actions, and a Kubernetes role with only the listed permissions."""
     del tasks
     copy_project(tmp_path)
 
     def refused(*words, **variables):
-        # What is no note of `record`'s is a right that is missing.
+        # Every message except the notes of `record` is a missing permission.
         answer = ask(*words, cwd=tmp_path, **variables)
         return [line for line in answer.stderr.splitlines() if not line.startswith("note: ")] or answer.returncode
 
@@ -289,7 +289,7 @@ BUDGET = {
 
 @pytest.fixture
 def kept(live):
-    """A pod made again by a Deployment, and a budget that lets none of it go."""
+    """Yield a pod of a Deployment, with a disruption budget that allows no eviction."""
     folder = "/apis/apps/v1/namespaces/default/deployments"
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     container = {"name": "main", "image": "keep"}
@@ -333,7 +333,7 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
 
 @pytest.mark.nightly
 def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited, monkeypatch):
-    # Here a reboot is over before anybody looks, and would be waited for as long as one could take.
+    # Here, a reboot is over before it can be observed, so waiting for it would never end.
     monkeypatch.setattr("hpkit.cluster.nodes.operate._SETTLED_SECONDS", 1.0)
     node = data(ask("node", "list", "--group", "gpu", "--format", "json"))["items"][0]
     for verb, words in (("reboot", (node["name"],)), ("update", ("--group", "gpu"))):

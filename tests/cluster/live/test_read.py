@@ -1,4 +1,4 @@
-"""What is read where a caller may not list everything: the team's namespace, and never nothing for what was refused."""
+"""Reading with limited permissions: at least the team's namespace is read, and denied data is unknown, not empty."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ LOCAL_QUEUE = {
 
 
 def api(allowed):
-    """Return an API server that lets a caller list under paths that hold one of some words, and nothing else."""
+    """Yield an API server where a caller can only list paths that contain one of some words."""
     asked = []
 
     def pages(path, _query):

@@ -1,4 +1,4 @@
-"""The page: who uses what, from whom, what waits, what needs attention."""
+"""The status page: quota in use, lenders, waiting tasks, and problems."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -50,7 +50,7 @@ def test_who_holds_everything_back_lends_nothing():
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=6))
 def test_together_they_lend_what_is_borrowed_at_least_and_at_most(teams):
-    """Of any use that Kueue can have come to: what is borrowed fits into what is idle."""
+    """For any usage that Kueue can reach, borrowed quota never exceeds idle quota."""
     queues = [
         queue(f"t{number}", nominal, used=used, borrowed=max(0, used - nominal))
         for number, (nominal, used) in enumerate(teams)

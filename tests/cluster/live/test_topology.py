@@ -1,4 +1,4 @@
-"""The tree of the seed's kind: nodes under layer 3 under layer 2 under layer 1."""
+"""The tree of nodes in network layers 1, 2 and 3."""
 
 from click.testing import CliRunner
 
@@ -41,7 +41,7 @@ def test_how_far_apart_a_tasks_pods_sit():
     assert list(found) == ["apart", "far", "middle", "near", "one"]
 
 
-# The tree of the article's seven instances, as tests/local/controllers/test_workloads.py has it on a real API server.
+# The tree of the article's seven instances; tests/local/controllers/test_workloads.py has it on a real API server.
 SEVEN = tuple(
     node(f"i{number}", "root", *above)
     for number, above in enumerate(

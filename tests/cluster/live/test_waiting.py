@@ -1,4 +1,4 @@
-"""Kueue's conditions in words; that they are Kueue's own words is tested with a real one (test_platform.py)."""
+"""Kueue's conditions as text; test_platform.py compares the messages with a real Kueue."""
 
 from dataclasses import replace
 from datetime import timedelta

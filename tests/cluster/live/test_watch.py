@@ -1,4 +1,4 @@
-"""`hpkit cluster status --watch`: each read is a page, and a read that fails leaves the last one in place."""
+"""`hpkit cluster status --watch`: each read shows a page, and a failed read keeps the previous page."""
 
 import io
 import sys
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def watch(monkeypatch):
-    """Return what a terminal gets of reads, the last of which somebody ends with Ctrl-C."""
+    """Return a terminal's output for several reads, of which the last is ended with Ctrl-C."""
 
     def run(*answers):
         left = iter([*answers, KeyboardInterrupt()])

@@ -1,4 +1,4 @@
-"""What would let a task run now, by the simulator."""
+"""The changes that would let a task run now, according to the simulator."""
 
 import dataclasses
 from decimal import Decimal

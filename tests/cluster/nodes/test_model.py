@@ -1,4 +1,4 @@
-"""Which nodes are meant, what runs there, and what stands against an operation."""
+"""Selecting nodes, the tasks on them, and what prevents an operation."""
 
 import botocore.session
 import pytest
@@ -65,5 +65,5 @@ def test_a_request_takes_no_more_ids_than_the_service(verb):
     service = botocore.session.get_session().get_service_model("sagemaker")
     operation = service.operation_model(OPERATIONS[verb])
     limit = operation.input_shape.members["NodeIds"].metadata["max"]
-    # Of BatchDeleteClusterNodes the model lets 3,000 through, and the reference says 99.
+    # For BatchDeleteClusterNodes, the model allows 3,000 nodes, but the reference states 99.
     assert LIMITS[verb] == (99 if verb == "delete" else limit) <= limit

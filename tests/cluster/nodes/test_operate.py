@@ -1,4 +1,4 @@
-"""Nodes are followed until the service is done with them, by a clock of the test's own."""
+"""Nodes are followed until the service is done, with a fake clock."""
 
 import pytest
 
@@ -9,7 +9,7 @@ GPU = "gpu"
 
 
 class Clock:
-    """A clock that moves only when somebody sleeps."""
+    """A clock that only advances while the code sleeps."""
 
     def __init__(self):
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""What is behind, in which order it is brought up, and each step as a patch."""
+"""Outdated versions, the order of their upgrades, and each step as a patch."""
 
 import datetime
 import re

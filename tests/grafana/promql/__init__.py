@@ -1,4 +1,4 @@
-"""Asks the real Prometheus: its engine over its own TSDB, in a Go test that is built once and kept."""
+"""Queries a real Prometheus: its engine with its own TSDB, in a Go test that is built once and kept."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RECIPE = Path(toolchain.__file__).parent / "modules" / "prometheus"
 
 
 def binary() -> Path:
-    """Return the test's executable, built first if it is not there; ToolError if it cannot be."""
+    """Return the test's executable, built first if it doesn't exist; ToolError if that fails."""
     version = (RECIPE / "go.sum").read_text(encoding="utf-8")
     return go_test(NAME, SOURCE, MODULE, PACKAGE, recipe=RECIPE, version=version)
 
 
 def ask(cases: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return of each case what its queries say: `samples` with labels and value, or `error`."""
+    """Return the results of each case's queries: `samples` with labels and value, or `error`."""
     executable = binary()
     with tempfile.TemporaryDirectory() as folder:
         given, answers = Path(folder, "cases.json"), Path(folder, "answers.json")

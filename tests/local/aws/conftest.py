@@ -1,4 +1,4 @@
-"""A network, roles, a bucket and an EKS cluster on a running endpoint: what HyperPod calls build on."""
+"""A network, roles, a bucket and an EKS cluster on a running endpoint, which HyperPod calls require."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 
 
 class Cloud:
-    """Clients of one endpoint, and builders of what each test needs."""
+    """Clients of one endpoint, and functions that create what tests need."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Cloud:
         self.eks_arn = self.make_eks("kube")
 
     def role(self, name: str, service: str) -> str:
-        """Make a role that `service` may assume."""
+        """Create a role that `service` may assume."""
         statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         return str(self.iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"])
 
     def make_eks(self, name: str, **more: Any) -> str:
-        """Make an EKS cluster and wait until it is there."""
+        """Create an EKS cluster and wait until it is active."""
         wanted = {
             "name": name,
             "roleArn": self.eks_role,
@@ -75,7 +75,7 @@ class Cloud:
         return arn
 
     def group(self, name: str = "gpu", count: int = 2, **more: Any) -> dict[str, Any]:
-        """Build an instance group that breaks no rule."""
+        """Return a valid instance group."""
         return {
             "InstanceGroupName": name,
             "InstanceType": "ml.g5.12xlarge",
@@ -86,7 +86,7 @@ class Cloud:
         }
 
     def request(self, **more: Any) -> dict[str, Any]:
-        """Build a CreateCluster request that breaks no rule; None takes a member away."""
+        """Return a valid CreateCluster request; None removes a member."""
         wanted = {
             "ClusterName": "train",
             "InstanceGroups": [self.group()],
@@ -98,7 +98,7 @@ class Cloud:
         return {name: value for name, value in wanted.items() if value is not None}
 
     def make_cluster(self, **more: Any) -> str:
-        """Make a HyperPod cluster and wait until its nodes run."""
+        """Create a HyperPod cluster and wait until its nodes run."""
         self.advance(LATENESS["role"].seconds)
         arn = str(self.sm.create_cluster(**self.request(**more))["ClusterArn"])
         self.advance(1200)
@@ -107,12 +107,12 @@ class Cloud:
         return arn
 
     def join(self) -> None:
-        """Wait until nodes that run have joined Kubernetes."""
+        """Wait until running nodes have joined Kubernetes."""
         self.describe()
         self.advance(LATENESS["node"].seconds)
 
     def govern(self) -> str:
-        """Make a cluster with the task governance add-on."""
+        """Create a cluster with the task governance add-on."""
         arn = self.make_cluster()
         self.join()
         self.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
@@ -120,7 +120,7 @@ class Cloud:
         return arn
 
     def quota(self, arn: str, team: str = "nlp", *, rows: list[dict[str, Any]] | None = None, **more: Any) -> str:
-        """Make a quota without waiting for it."""
+        """Create a quota without waiting for it."""
         wanted = {
             "Name": f"quota-{team}",
             "ClusterArn": arn,
@@ -131,7 +131,7 @@ class Cloud:
         return str(self.sm.create_compute_quota(**wanted)["ComputeQuotaId"])
 
     def policy(self, arn: str, **more: Any) -> str:
-        """Make a cluster policy without waiting for it."""
+        """Create a cluster policy without waiting for it."""
         config = {"PriorityClasses": [{"Name": "training", "Weight": 80}]}
         wanted = {"Name": "policy", "ClusterArn": arn, "SchedulerConfig": config, **more}
         return str(self.sm.create_cluster_scheduler_config(**wanted)["ClusterSchedulerConfigId"])
@@ -141,25 +141,25 @@ class Cloud:
         return dict(self.sm.describe_cluster(ClusterName=name))
 
     def nodes(self, name: str = "train") -> list[dict[str, Any]]:
-        """List all nodes of a cluster, which may take several pages."""
+        """List all nodes of a cluster, across pages."""
         pages = self.sm.get_paginator("list_cluster_nodes").paginate(ClusterName=name)
         return [node for page in pages for node in page["ClusterNodeSummaries"]]
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; without a manual clock every change is immediate anyway."""
+        """Advance the clock; without a manual clock, every change is immediate."""
         if self.clock is not None:
             self.clock.advance(seconds)
 
 
 @pytest.fixture(autouse=True)
 def _no_managed_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave AWS's 1,500 managed policies out of in-process endpoints: they take longer to make than most tests."""
+    """Omit AWS's 1,500 managed policies from in-process endpoints: creating them takes longer than most tests."""
     monkeypatch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
 
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[tuple[RunningEndpoint, Callable[[str], Any]]]:
-    """Keep one address and its clients for all tests: making clients takes longer than most tests."""
+    """Use one address and its clients for all tests: creating clients takes longer than most tests."""
     with running_endpoint() as endpoint:
         yield endpoint, cache(endpoint.client)
 
@@ -169,7 +169,7 @@ Served = tuple[RunningEndpoint, Callable[[str], Any]]
 
 @cache
 def _built(served: Served, latency_factor: float, start: float | None) -> tuple[Cloud, Mapping[str, bytes]]:
-    """Build a cloud on a served endpoint; return it, and the state that it makes."""
+    """Build a cloud on a served endpoint; return it with its state."""
     endpoint, client = served
     clock = None if start is None else ManualClock(start)
     endpoint.reset(latency_factor=latency_factor, clock=clock)
@@ -177,9 +177,9 @@ def _built(served: Served, latency_factor: float, start: float | None) -> tuple[
 
 
 def new_cloud(served: Served, *, latency_factor: float = 0.0, start: float | None = None) -> Cloud:
-    """Return a cloud on a served endpoint that has nothing else; with a start, on a clock that the test moves.
+    """Return a cloud on an otherwise empty endpoint; with a start time, on a clock that the test advances.
 
-    It is built once, and then the endpoint begins with that state: building takes longer than most tests.
+    It is built once, and its state is restored for each test: building it takes longer than most tests.
     """
     built, state = _built(served, latency_factor, start)
     cloud = copy.copy(built)
@@ -190,25 +190,25 @@ def new_cloud(served: Served, *, latency_factor: float = 0.0, start: float | Non
 
 @pytest.fixture
 def cloud(served: Served) -> Cloud:
-    """Latency factor 0: every change is done by the time of the next call."""
+    """Return a cloud with latency factor 0: every change is complete before the next call."""
     return new_cloud(served)
 
 
 @pytest.fixture
 def slow_cloud(served: Served) -> Cloud:
-    """Latency factor 1 on a clock that the test moves: every status on the way can be seen."""
+    """Return a cloud with latency factor 1, on a clock that the test advances: every intermediate status is visible."""
     return new_cloud(served, latency_factor=1.0, start=1_800_000_000.0)
 
 
 @pytest.fixture
 def cloud_on(served: Served) -> Callable[[str], Cloud]:
-    """Return a function: the cloud as it is on a day, which is ISO 8601."""
+    """Return a function that returns the cloud on a day in ISO 8601 format."""
     return lambda day: new_cloud(served, start=datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp())
 
 
 @pytest.fixture
 def refused() -> Callable[..., str]:
-    """Call something that must be refused with `code`; returns the message."""
+    """Make a call that must be rejected with `code`; return the message."""
 
     def call(code: str, operation: Callable[..., Any], **params: Any) -> str:
         with pytest.raises(ClientError) as caught:

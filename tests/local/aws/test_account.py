@@ -1,4 +1,4 @@
-"""An endpoint is one AWS account: every service answers as that one, in ARNs, owners and identities."""
+"""An endpoint is one AWS account: every service uses its number in ARNs, owners and identities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOCUMENT = json.dumps({"Version": "2012-10-17", "Statement": [TRUST]})
 
 
 def identities(endpoint: RunningEndpoint) -> dict[str, str]:
-    """Make something in each service; return service to the account that it answers with."""
+    """Create something in each service; return the account that each service's response contains."""
     cloud = Cloud(endpoint)
     sts = endpoint.client("sts")
     session = sts.assume_role(RoleArn=cloud.role("deploy", "eks.amazonaws.com"), RoleSessionName="deploy")

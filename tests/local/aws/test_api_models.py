@@ -1,4 +1,4 @@
-"""The models of the APIs are read once for all sessions."""
+"""API models are read once for all sessions."""
 
 import botocore.session
 from botocore import loaders

@@ -1,4 +1,4 @@
-"""Every operation of our own once with boto3: requests it builds are understood, answers it parses are modelled."""
+"""Every operation that hpkit implements, called once with boto3: requests are parsed, and responses match the model."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _grafana(cloud: Any) -> None:
 
 
 def _shared_with_moto(cloud: Any) -> None:
-    """Operations of our own in services that moto answers otherwise."""
+    """Return hpkit's own operations in services whose other operations moto implements."""
     amp, fsx = cloud.endpoint.client("amp"), cloud.endpoint.client("fsx")
     workspace = amp.create_workspace(alias="a")["workspaceId"]
     one, two = (

@@ -1,4 +1,4 @@
-"""The endpoint as a whole: pages, regions, endpoints side by side, controllers, wire format."""
+"""The endpoint as a whole: pages, regions, parallel endpoints, controllers, wire format."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_it_listens_on_loopback_only(cloud: Any) -> None:
 
 
 class Recorder(Controllers):
-    """Writes down which callbacks were called; quota_changed can ask for time, or fail."""
+    """Records which callbacks were called; quota_changed can request more time, or fail."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -167,15 +167,15 @@ def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
         "started",
         "eks_cluster_requested",
         "eks_cluster_created",
-        "access_entry_changed",  # of the cluster's creator
+        "access_entry_changed",  # For the cluster's creator.
         "access_entry_changed",
-        "access_entry_changed",  # both are effective now
+        "access_entry_changed",  # Both are effective now.
         "access_entry_changed",
         "cluster_created",
         "cluster_in_service",
         "autoscaling_enabled",
         "nodes_changed",
-        "nodes_changed",  # they have joined Kubernetes
+        "nodes_changed",  # They have joined Kubernetes.
         "addon_active",
         "quota_changed",
         "policy_changed",

@@ -1,4 +1,4 @@
-"""Faults by name, at start and at run time, and what the control pages say."""
+"""Faults by name, at start and at run time, and the output of the control pages."""
 
 from __future__ import annotations
 

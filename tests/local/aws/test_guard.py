@@ -1,4 +1,4 @@
-"""What a web page can send to the endpoint is refused: on a real socket, with the headers that a browser sends."""
+"""Requests that a web page can send to the endpoint are rejected: on a real socket, with a browser's headers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def endpoint() -> Iterator[RunningEndpoint]:
 def ask(
     endpoint: RunningEndpoint, method: str, path: str, body: str = "", headers: dict[str, str] | None = None
 ) -> tuple[int, str]:
-    """Send a request as it is; the header Host is the endpoint's own unless `headers` has one."""
+    """Send an unchanged request; the header Host is the endpoint's own unless `headers` has one."""
     connection = http.client.HTTPConnection(endpoint.url.removeprefix("http://"), timeout=60)
     try:
         connection.request(method, path, body or None, headers or {})
@@ -107,7 +107,7 @@ def test_a_page_of_another_site_reads_or_changes_something(endpoint: RunningEndp
 def test_a_form_whose_browser_names_no_origin_reaches_a_control_page(
     endpoint: RunningEndpoint, page: str, content_type: str
 ) -> None:
-    """Browsers of before 2020, and extensions that take headers away."""
+    """This covers browsers older than 2020, and extensions that remove headers."""
     headers = {"Content-Type": content_type} if content_type else {}
     status, text = ask(endpoint, "POST", f"/_hpkit/{page}", '{"throttle": 1}', headers)
     assert (status, "Content-Type: application/json" in text) == (415, True)
@@ -143,7 +143,7 @@ def test_a_call_without_a_signature_is_refused_as_aws_does(
 def test_a_presigned_url_of_s3_is_served_without_the_header_authorization(
     endpoint: RunningEndpoint, version: str
 ) -> None:
-    """`s3` is what boto3 signs with unless its configuration says otherwise."""
+    """boto3 signs with `s3` unless its configuration sets another version."""
     client = endpoint.client("s3")
     signer = boto3.client(
         "s3",

@@ -1,4 +1,4 @@
-"""What AWS accepts isn't effective at once, and what runs too early is refused."""
+"""Accepted changes take effect late, as on AWS, and calls that depend on them fail until then."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def late(name: str) -> float:
 
 @pytest.fixture
 def late_cloud(served: Any) -> Cloud:
-    """The times of AWS, on a clock that begins where moto's is."""
+    """Return a cloud with AWS's delays, on a clock that starts at moto's time."""
     return new_cloud(served, latency_factor=1.0, start=time.time())
 
 

@@ -1,4 +1,4 @@
-"""What moto would take and AWS refuses: requests that break their API model, and rules that no model says."""
+"""Requests that moto accepts and AWS rejects: those that violate their API model, and rules outside the model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _ingress(**change: Any) -> Request:
 
 
 def _further(block: str, first: str = "") -> Request:
-    """Ask for one more range of the VPC that is there, or of another that has this first one."""
+    """Request an additional range for the existing VPC, or for another VPC that has this range."""
     return lambda cloud: {
         "VpcId": cloud.ec2.create_vpc(CidrBlock=first)["Vpc"]["VpcId"] if first else cloud.vpc,
         "CidrBlock": block,
@@ -64,7 +64,7 @@ def _lustre(**change: Any) -> Request:
     }
 
 
-# Name → service, operation, request that AWS refuses, code, a part of the message.
+# Name → service, operation, request that AWS rejects, code, part of the message.
 RULES: dict[str, tuple[str, str, Request, str, str]] = {
     "range of a vpc that is too large": (
         "ec2", "associate_vpc_cidr_block", _further("10.8.0.0/14"), "InvalidVpc.Range", "'10.8.0.0/14' is invalid",
@@ -195,7 +195,7 @@ def test_a_rule_that_no_model_says_is_kept(cloud: Any, refused: Refused, name: s
 
 
 def _broken(service: str) -> tuple[str, str, dict[str, Any]]:
-    """Return an operation with only texts to state, one of its members that is limited, and a request beyond that."""
+    """Return an operation with only text members required, a member with a limit, and a request beyond that limit."""
     model = service_model(service)
     for name in model.operation_names:
         shape = model.operation_model(name).input_shape
@@ -212,7 +212,7 @@ def _broken(service: str) -> tuple[str, str, dict[str, Any]]:
 MODELLED = {service.name: service.refuses_with for service in services().values() if service.moto}
 
 
-# What the client sends as it is, and AWS refuses by its model.
+# The client sends these unchanged, and AWS rejects them by its model.
 @pytest.mark.parametrize("service", [name for name, code in MODELLED.items() if code])
 def test_a_request_that_breaks_the_model_of_its_service_is_refused(cloud: Any, refused: Refused, service: str) -> None:
     operation, member, request = _broken(service)
@@ -222,7 +222,7 @@ def test_a_request_that_breaks_the_model_of_its_service_is_refused(cloud: Any, r
 
 
 def test_every_service_of_moto_is_checked_but_two() -> None:
-    # CloudWatch speaks CBOR; of what programs ask SNS, its model says nothing that clients do not check.
+    # CloudWatch uses CBOR; for SNS requests, the model has no limits that clients don't check.
     assert {name for name, code in MODELLED.items() if not code} == {"cloudwatch", "sns"}
 
 

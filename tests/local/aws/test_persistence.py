@@ -1,4 +1,4 @@
-"""State survives kill -9, and time goes on while the endpoint is down."""
+"""State survives kill -9, and time passes while the endpoint is down."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_everything_survives_kill_9(tmp_path: Path) -> None:
         assert (found["arn"], found["createdAt"], found["status"]) == (made["arn"], made["createdAt"], "ACTIVE")
         group = found["resourcesVpcConfig"]["clusterSecurityGroupId"]
         assert ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["VpcId"] == vpc
-        # What came back is alive: it can be built on and taken away.
+        # The restored state works: it can be extended and deleted.
         ec2.create_security_group(GroupName="new", Description="new", VpcId=vpc)
         eks.delete_cluster(name="kube")
         ec2.delete_subnet(SubnetId=subnets[0])
@@ -102,7 +102,7 @@ def test_everything_survives_kill_9(tmp_path: Path) -> None:
 
 @contextmanager
 def _repeating(aws: Any, invocation: str) -> Iterator[None]:
-    """Send what is called as one request that is repeated: SDKs tell so by the id of the invocation."""
+    """Send each call as a retried request, which SDKs mark with an invocation ID."""
 
     def name(params: dict[str, Any], **_: Any) -> None:
         params["context"]["retries"] = {"invocation-id": invocation}

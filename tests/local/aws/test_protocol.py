@@ -1,4 +1,4 @@
-"""Which operation a request is: by path, by query, by header, as each protocol has it."""
+"""Finding a request's operation: by path, by query, or by header, depending on the protocol."""
 
 import io
 import json

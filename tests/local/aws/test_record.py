@@ -1,4 +1,4 @@
-"""The record of calls: what was asked, on what, each kind once, and nothing that is a secret or a document."""
+"""The record of calls: each operation with its resources, once, without secrets or documents."""
 
 import json
 from functools import partial
@@ -19,7 +19,7 @@ TRUST = json.dumps({"Version": "2012-10-17", "Statement": [ASSUMED]})
 
 @pytest.fixture
 def recorded(tmp_path):
-    """Return what makes a client of a recording endpoint, and the record's file."""
+    """Return a function that creates a client of a recording endpoint, and the record's file."""
     file = tmp_path / "deep" / "calls.jsonl"
     endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=CallRecorder(file))
     endpoint.start()

@@ -1,4 +1,4 @@
-"""What the local AWS endpoint refuses: codes are those of AWS, and a test raises each refusal."""
+"""Refusals of the local AWS endpoint: error codes are those of AWS, and a test triggers each refusal."""
 
 import ast
 import os
@@ -15,20 +15,20 @@ from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.service import services
 
 ROOT = project_root()
-# Codes that no operation's model lists, since all operations of their service share them.
+# Codes that no operation's model lists, because all operations of their service share them.
 COMMON = {
     *("ValidationException", "SerializationException", "InvalidParameterValue", "MalformedXML"),
-    # EC2's API model lists no error at all; its codes are on the page of error codes.
+    # EC2's API model lists no errors; its codes are on the page of error codes.
     *("VpcLimitExceeded", "AddressLimitExceeded", "InvalidVpc.Range", "InvalidSubnet.Range", "DependencyViolation"),
     "InvalidServiceName",
-    # Grafana's own API refuses by HTTP status and message alone.
+    # Grafana's own API reports errors by HTTP status and message only.
     "Grafana",
-    # The IAM user guide's page of common errors has this for every service.
+    # The IAM user guide's page of common errors lists this for every service.
     "MissingAuthenticationToken",
-    # S3 names this for a bucket in its page of error codes; its model has it for no operation.
+    # S3's page of error codes lists this; its model has it for no operation.
     "InvalidBucketName",
 }
-# The endpoint's other tests in a process of its own, with each place noted on the way to an error's making.
+# The endpoint's other tests in a separate process, which records each place that creates an error.
 NOTING = """
 import sys
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_every_named_test_exists():
 
 
 def test_every_code_is_one_that_its_service_has():
-    """A code that no service knows would be handled by no client."""
+    """Clients can't handle a code that their service doesn't have."""
     known = {
         shape.error_code
         for service in services()

@@ -1,4 +1,4 @@
-"""A service of the local AWS endpoint and of the fake plugin is one folder: nothing outside it needs to change."""
+"""Each service of the local AWS endpoint and of the fake plugin is one folder: nothing outside it needs to change."""
 
 import ast
 from collections.abc import Iterator
@@ -18,14 +18,13 @@ SHARED = [
     for file in sorted((LOCAL / room).rglob("*.py"))
     if not file.is_relative_to(FOLDERS)
 ]
-# Who calls is every service's business, requests that carry no signature name no service, and botocore keeps no copy of
-# one model.
+# All services use the caller; requests without a signature name no service; and botocore has no copy of one model.
 NAMED = {"calls.py": {"sts"}, "protocol.py": {"s3", "sagemaker"}, "api_models.py": {"s3"}}
 PROTOCOLS = {"ec2", "query", "json", "rest-json", "rest-xml"}
 
 
 def calls_in(folder: Path) -> Iterator[tuple[Path, str, list[str]]]:
-    """Yield the calls in a folder, with their arguments that are texts."""
+    """Yield the calls in a folder, with their string arguments."""
     for file in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):

@@ -1,4 +1,4 @@
-"""A local cloud of its own for each file, and a mark that all processes of a test inherit."""
+"""A separate local cloud for each file, and a mark that all processes of a test inherit."""
 
 import uuid
 
@@ -19,7 +19,7 @@ def tools():
 
 @pytest.fixture(scope="module")
 def mark():
-    """Mark what is started from here on, so that nothing of it can be overlooked."""
+    """Mark all processes that are started from now on, so that tests can find each of them."""
     value = uuid.uuid4().hex
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, value)
@@ -28,13 +28,13 @@ def mark():
 
 @pytest.fixture(scope="module")
 def make(tools, mark, tmp_path_factory):
-    """Return a function that makes instances by name, in one repository; at the end all are deleted."""
+    """Return a function that creates instances by name in one repository; all are deleted at the end."""
     root = tmp_path_factory.mktemp("cloud")
     made = []
 
     def instance(name, *, latency):
         made.append(Instance.named(name, root=root))
-        # Long enough for a change to be under way when something is killed.
+        # Long enough that a change is in progress when something is killed.
         made[-1].write_aws_arguments(["--latency-factor", str(latency)])
         ended_with_this_process(made[-1].folder)
         return made[-1]

@@ -1,4 +1,4 @@
-"""A run of Pulumi that goes on while something is killed, and what has to be true afterwards."""
+"""A run of Pulumi that continues while something is killed, and the conditions that must hold afterward."""
 
 import contextlib
 import json
@@ -20,14 +20,14 @@ from tests.running import eventually
 __all__ = ["MARK", "Run", "marked", "run_of"]
 
 MARK = "HPKIT_TEST_MARK"
-# Retries go on for a minute or two where what was killed stays away.
+# Retries continue for a minute or two if the killed part stays away.
 SECONDS = 900
 WAIT = 120
 
 
 @dataclass
 class Run:
-    """Pulumi at work, alone in its session."""
+    """A running Pulumi, in its own session."""
 
     process: Popen
     log: Path
@@ -43,7 +43,7 @@ class Run:
         return self.process.poll() is None
 
     def reaches(self, operation):
-        """Wait until the run calls an operation; it has to be at work then."""
+        """Wait until the run calls an operation; the run must be active then."""
         known = self.before.get(operation, 0)
         eventually(
             lambda: calls(self.instance).get(operation, 0) > known or not self.going_on,
@@ -53,18 +53,18 @@ class Run:
         assert self.going_on, f"it ended before {operation}: {self.said}"
 
     def loses(self, part):
-        """Kill -9 a part, and wait until it is back: all are healthy, and it is another process."""
+        """Kill a part with kill -9, and wait until all parts are healthy again and the part is a new process."""
         before = self.instance.state().parts[part]
         os.kill(before.pid, signal.SIGKILL)
         eventually(lambda: self.instance.state().parts[part].restarts > before.restarts, "the death is seen", WAIT)
         eventually(lambda: self.instance.state().ready, self.instance.state, WAIT)
         assert self.instance.state().parts[part].pid != before.pid
         if part == "aws":
-            # It counts from when it was started.
+            # The count starts when the part starts.
             self.before = {}
 
     def loses_its_supervisor(self):
-        """Kill -9 the supervisor, with which its parts die, and start the cloud again."""
+        """Kill the supervisor with kill -9, which also ends its parts, and start the cloud again."""
         before = self.instance.state()
         os.kill(before.supervisor.pid, signal.SIGKILL)
         eventually(lambda: not [each for each in before.processes() if each.alive()], "its parts die with it")
@@ -73,13 +73,13 @@ class Run:
         assert after.supervisor != before.supervisor
 
     def ends(self):
-        """Wait for the end; return whether it was a good one. A bad one has to say clearly what happened."""
+        """Wait for the end; return whether the run succeeded. A failed run must state clearly what happened."""
         code = self.process.wait(SECONDS)
         said = self.said
         assert not re.search(r"Traceback|panic:|goroutine \d|exit status|RPC|rpc error", said), said
         if code == 0:
             return True
-        # Each error under the name of its resource, as `type (name):`, in a sentence that says what is to be done.
+        # Each error is under the name of its resource, as `type (name):`, in a sentence with the required action.
         errors = re.findall(r"^ +error: (?!update failed$)(.+(?:\n {4,}.+)*)", said, re.MULTILINE)
         assert errors, said
         assert all("What to do: " in each for each in errors), said
@@ -88,7 +88,7 @@ class Run:
 
 @contextmanager
 def run_of(program, instance, folder):
-    """Start an `up`, which does not outlive the block."""
+    """Start an `up` that ends with the block."""
     before, log = calls(instance), folder / "up.log"
     with log.open("wb") as out:
         process = program.start("up", "--yes", "--skip-preview", log=out)
@@ -102,14 +102,14 @@ def run_of(program, instance, folder):
 
 
 def calls(instance):
-    """Return how often each operation was called since the endpoint was started."""
+    """Return the number of calls per operation since the endpoint was started."""
     url = f"http://127.0.0.1:{instance.ports()['aws']}/_hpkit/stats"
     with urllib.request.urlopen(url) as answer:
         return json.load(answer)["calls"]
 
 
 def marked(mark):
-    """Return the command lines of all processes that carry the mark; it is inherited, so nothing escapes."""
+    """Return the command lines of all processes with the mark, which every child process inherits."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):

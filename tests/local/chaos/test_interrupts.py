@@ -1,4 +1,4 @@
-"""Ctrl-C on `hpkit local up`: it says what is left, the next one goes on from there, and `down` leaves nothing."""
+"""Ctrl-C on `hpkit local up`: it reports what remains, the next one continues, and `down` deletes everything."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def instance(tools, mark, repository):
 
 @contextmanager
 def hpkit(repository, verb):
-    """Run `hpkit local VERB` as a terminal's job, which does not outlive the block."""
+    """Run `hpkit local VERB` as a terminal's job that ends with the block."""
     pipe = subprocess.PIPE
     command = [HPKIT, "local", verb]
     with subprocess.Popen(
@@ -47,7 +47,7 @@ def ended(process):
 
 
 def interrupted(process):
-    """Press Ctrl-C, which a terminal tells every process of the job."""
+    """Press Ctrl-C, which a terminal sends to every process of the job."""
     os.killpg(process.pid, signal.SIGINT)
     return ended(process)
 
@@ -59,7 +59,7 @@ def test_an_up_that_is_interrupted_at_each_stage_goes_on_and_down_leaves_nothing
     assert code == 1
     assert "error: interrupted. The local cloud goes on starting: run it again, or end it with" in said
     with hpkit(repository, "up") as second:
-        # Long after the start, while the network is being made.
+        # Long after the start, while the network is being created.
         eventually(lambda: made(instance, "ec2.CreateSubnet") or second.poll() is not None, "it is at work", SECONDS)
         code, said = interrupted(second)
     assert code == 1, said

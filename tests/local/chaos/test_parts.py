@@ -1,4 +1,4 @@
-"""Kill -9 of a part, or of the supervisor, while `pulumi up` runs: what is there at last is what would have been."""
+"""Kill a part or the supervisor with kill -9 during `pulumi up`: the result equals that of an undisturbed run."""
 
 import pytest
 
@@ -17,14 +17,14 @@ def instance(make):
 
 @pytest.fixture
 def cloud(instance):
-    """Give a running cloud with nothing on it, whatever the test before did."""
+    """Yield a running, empty cloud, regardless of the previous test."""
     control.start(instance, say=print)
     return Live(instance)
 
 
 @pytest.fixture(scope="module")
 def reference(clouds, instance):
-    """Return what an `up` that nobody disturbs makes, as it does on another cloud, and what there is without it."""
+    """Return the result of an undisturbed `up` on another cloud, and what exists without it."""
     control.start(instance, say=print)
     return Live(instance).everything(), Live(clouds.handson()).settled()
 
@@ -33,13 +33,13 @@ def reference(clouds, instance):
 def handson(cloud, reference, repository):
     program = Program(cloud.instance, "handson-dev", root=repository.folder)
     yield program
-    # A test that failed half-way must not fail the next one.
+    # A test that failed halfway must not affect the next one.
     if cloud.instance.folder.exists() and program.resources():
         program.destroy()
 
 
 def assert_next_up_is_right(program, live, reference):
-    """The next `up` needs no help, makes what was meant, and nothing that `destroy` leaves behind."""
+    """Check that the next `up` succeeds unaided, creates the right resources, and leaves nothing after `destroy`."""
     empty, whole = reference
     program.up()
     assert live.settled() == whole

@@ -1,4 +1,4 @@
-"""The worker's cloud for the tests of the controllers, driven by boto3; Kubernetes is only looked at."""
+"""The worker's cloud for tests of the controllers, controlled with boto3; Kubernetes is only read."""
 
 import boto3
 import pytest
@@ -37,7 +37,7 @@ class Aws:
 
 
 class Environment(Cloud):
-    """Builders of what each test needs; waits for what the instance does in its own time."""
+    """Functions that create what each test needs, and wait until the instance has done it."""
 
     def __init__(self, aws, api):
         self.api = api
@@ -104,13 +104,13 @@ def api(instance):
 
 @pytest.fixture(scope="module")
 def built(aws, api):
-    """A network, roles, and EKS cluster `kube`, made once."""
+    """Create a network, roles, and EKS cluster `kube` once."""
     return Environment(aws, api)
 
 
 @pytest.fixture
 def environment(built):
-    """What is built; EKS cluster `kube` is made again if a test has taken it away."""
+    """Return the environment; EKS cluster `kube` is created again if a test deleted it."""
     if "kube" not in built.eks.list_clusters()["clusters"]:
         built.eks_arn = built.make_eks("kube")
     return built
@@ -118,7 +118,7 @@ def environment(built):
 
 @pytest.fixture
 def cluster(environment, api):
-    """A HyperPod cluster `train` of 11 ml.c5.2xlarge, made if it is not there, and its ARN."""
+    """Return a HyperPod cluster `train` of 11 ml.c5.2xlarge, created if it doesn't exist, and its ARN."""
     if not environment.sm.list_clusters()["ClusterSummaries"]:
         groups = [environment.group("cpu", 11, InstanceType="ml.c5.2xlarge")]
         environment.make_cluster(InstanceGroups=groups, ClusterRole=environment.karpenter_role)
@@ -128,7 +128,7 @@ def cluster(environment, api):
 
 @pytest.fixture
 def scaled(environment, cluster, api):
-    """Autoscaling on, with a group `burst` of none; both go with the test."""
+    """Turn on autoscaling, with an empty group `burst`; both are removed after the test."""
     burst = environment.group(
         "burst",
         0,

@@ -1,4 +1,4 @@
-"""Managed Karpenter's objects, as tests of the controllers make and look at them."""
+"""Managed Karpenter's objects, as controller tests create and read them."""
 
 from tests.running import eventually
 
@@ -7,7 +7,7 @@ POOLS = "/apis/karpenter.sh/v1/nodepools"
 
 
 def update(environment, groups=None, **more):
-    """Update the cluster, with its own groups unless others are given."""
+    """Update the cluster, with its current groups by default."""
     own = [environment.group("cpu", 11, InstanceType="ml.c5.2xlarge"), *(groups or [])]
     eventually(lambda: environment.describe()["ClusterStatus"] == "InService", "the cluster may be changed")
     environment.sm.update_cluster(ClusterName="train", InstanceGroups=own, **more)

@@ -1,4 +1,4 @@
-"""Who comes in with a token of EKS, and what they may do: with the real API server's authentication and RBAC."""
+"""Authentication with EKS tokens and the resulting permissions, with the real API server's RBAC."""
 
 import base64
 import http.client
@@ -24,7 +24,7 @@ URL = f"https://sts.{REGION}.amazonaws.com/?Action=GetCallerIdentity&Version=201
 
 
 def token(key, secret=None, session=None, *, url=URL, headers=None):
-    """Make the token that `aws eks get-token` makes."""
+    """Create a token as `aws eks get-token` does."""
     made = boto3.Session(key, secret or key, session, region_name=REGION)
     service = made.client("sts", endpoint_url="http://127.0.0.1:1").meta.service_model.service_id
     signer = RequestSigner(service, REGION, "sts", "v4", made.get_credentials(), made.events)
@@ -34,14 +34,14 @@ def token(key, secret=None, session=None, *, url=URL, headers=None):
 
 
 def session_token(aws, role, name):
-    """Assume a role and make a token with what that gave."""
+    """Assume a role and create a token with its credentials."""
     found = aws.client("sts").assume_role(RoleArn=role, RoleSessionName=name)["Credentials"]
     return token(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])
 
 
 @pytest.fixture
 def as_(environment, aws):
-    """Return Kubernetes clients for bearer tokens, with what DescribeCluster of EKS answers."""
+    """Return Kubernetes clients for bearer tokens, with the endpoint from EKS's DescribeCluster."""
     found = environment.eks.describe_cluster(name="kube")["cluster"]
     made = []
 
@@ -60,7 +60,7 @@ def as_(environment, aws):
 
 @pytest.fixture
 def role(environment, request):
-    """A role that people may assume; its access entries go with the test."""
+    """Create a role that people may assume; its access entries are deleted after the test."""
     name = f"people-{abs(hash(request.node.name)) % 10**6}"
     arn = environment.role(name, "ec2.amazonaws.com")
     yield arn
@@ -82,7 +82,7 @@ def refused(call, *arguments, status=403, **more):
 
 
 def may(holds):
-    """Bindings follow access entries a moment later."""
+    """Return a check whether a call is allowed; bindings follow access entries a moment later."""
 
     def tried():
         try:
@@ -130,7 +130,7 @@ def test_a_role_comes_in_by_its_entrys_groups_and_works_in_one_namespace_only(
     assert f'User "arn:aws:sts::123456789012:assumed-role/{name}/ann-example.com" cannot create' in message
 
     environment.eks.delete_access_entry(clusterName="kube", principalArn=role)
-    # The API server keeps what it was told for ten seconds: ask what it would be told now.
+    # The API server caches responses for ten seconds: ask the webhook directly for the current response.
     assert reviewed(aws, bearer) == {
         "authenticated": False,
         "error": f"{role} has no access entry in EKS cluster kube",
@@ -138,7 +138,7 @@ def test_a_role_comes_in_by_its_entrys_groups_and_works_in_one_namespace_only(
 
 
 def reviewed(aws, bearer):
-    """Ask what the API server asks."""
+    """Send the API server's request."""
     connection = http.client.HTTPConnection(aws.url.removeprefix("http://"), timeout=HANGS)
     try:
         body = json.dumps({"spec": {"token": bearer}})

@@ -1,4 +1,4 @@
-"""Arithmetic of quotas and nodes, without any cluster."""
+"""Arithmetic of quotas and nodes, without a cluster."""
 
 import pytest
 
@@ -11,7 +11,7 @@ KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.
 
 @pytest.mark.parametrize("kind", [each for each in instance_types() if each.accelerators], ids=lambda each: each.name)
 def test_all_accelerators_of_an_instance_are_worth_the_instance(kind):
-    # The service fills vCPU and memory in.
+    # The service fills in vCPU and memory.
     row = {
         "InstanceType": kind.name,
         "Accelerators": kind.accelerators,

@@ -1,4 +1,4 @@
-"""Nodes, autoscaling and the one API server, by the AWS API alone."""
+"""Nodes, autoscaling and the single API server, through the AWS API alone."""
 
 import pytest
 from botocore.exceptions import ClientError
@@ -100,7 +100,7 @@ def test_what_hyperpod_does_not_take_is_said_in_conditions(scaled, api):
 
 
 def serve(api, replicas):
-    """Have so many pods that need a GPU each."""
+    """Create a number of pods that need one GPU each."""
     container = {"name": "main", "image": "serve", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     labels = {"app": "serve"}
     spec = {
@@ -129,7 +129,7 @@ def test_pods_that_wait_get_nodes_within_the_limit_and_empty_nodes_go(scaled, en
     eventually(lambda: has(api, f"{POOLS}/serving", "Ready", "True"), "the pool is Ready")
     serve(api, 0)
     assert nodes_of_pool(api) == []
-    # As a HorizontalPodAutoscaler does, KEDA's as well: by the subresource.
+    # As a HorizontalPodAutoscaler (KEDA's too) does: with the subresource.
     api.merge("/apis/apps/v1/namespaces/default/deployments/serve/scale", {"spec": {"replicas": 5}})
     eventually(lambda: ready_pods(api) == 3, "three of five pods run: an instance has one GPU, and the limit is three")
     assert {node["metadata"]["labels"]["pool"] for node in nodes_of_pool(api)} == {"burst"}
@@ -143,7 +143,7 @@ def test_pods_that_wait_get_nodes_within_the_limit_and_empty_nodes_go(scaled, en
         }
         return groups["burst"]
 
-    # A node that was empty for a moment, before its pod came, goes and is asked for again.
+    # A node that was empty for a moment, before its pod arrived, is deleted and requested again.
     eventually(lambda: target() == 3, target)
     serve(api, 1)
     eventually(lambda: len(nodes_of_pool(api)) == 1, "nodes without pods go")
@@ -212,7 +212,7 @@ RECORDED = "/api/v1/namespaces/kube-system/secrets/hpkit.release.v1.hyperpod-dep
 
 @pytest.fixture
 def unprepared(environment, api):
-    """An EKS cluster without HyperPod's chart, and without a HyperPod cluster."""
+    """Create an EKS cluster without HyperPod's chart, and without a HyperPod cluster."""
     for each in environment.sm.list_clusters()["ClusterSummaries"]:
         environment.sm.delete_cluster(ClusterName=each["ClusterName"])
     eventually(lambda: not environment.sm.list_clusters()["ClusterSummaries"], "no cluster is there")
@@ -334,7 +334,7 @@ def test_deleting_everything_leaves_an_api_server_like_new(environment, cluster,
 
 
 def _use(api):
-    """Leave things in the cluster, as people do: a namespace with content, a role, a kind of their own."""
+    """Create objects in the cluster as users do: a namespace with content, a role, and a custom resource."""
     api.apply("/api/v1/namespaces/mine", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
     content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "b"}}
     api.apply("/api/v1/namespaces/mine/configmaps/kept", content)

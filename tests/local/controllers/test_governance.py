@@ -1,4 +1,4 @@
-"""Quotas and policy, made through the AWS API alone, govern the real Kueue."""
+"""Quotas and policy that are created through the AWS API alone take effect in the real Kueue."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ def resources(api, team, flavor="ml.c5.2xlarge"):
 
 
 def submit(api, team, name, instances, priority="training-priority"):
-    """Submit a task as large as so many ml.c5.2xlarge."""
+    """Submit a task that needs a number of ml.c5.2xlarge."""
     requests = {"cpu": str(8 * instances), "memory": f"{16 * instances}Gi"}
     container = {"name": "main", "image": "none", "resources": {"requests": requests}}
     labels = {
@@ -81,7 +81,7 @@ def borrowed(api, team):
 
 @pytest.fixture
 def governed(environment, cluster):
-    """A cluster with task governance and a policy, which stays; quotas go with the test."""
+    """Return a cluster with task governance and a policy, which stays; quotas are deleted after the test."""
     if GOVERNANCE not in environment.eks.list_addons(clusterName="kube")["addons"]:
         assert environment.govern()["status"] == "ACTIVE"
     policies = environment.policies()
@@ -92,7 +92,7 @@ def governed(environment, cluster):
         policy = environment.policy(cluster, SchedulerConfig={"PriorityClasses": classes, "FairShare": "Enabled"})
         assert environment.policy_settled(policy)["Status"] == "Created"
     yield cluster, policy
-    # At once: each takes its namespace with it, which Kubernetes takes seconds for.
+    # Concurrently, because each deletes its namespace, which takes Kubernetes seconds.
     for each in environment.quotas():
         environment.sm.delete_compute_quota(ComputeQuotaId=each["ComputeQuotaId"])
     eventually(lambda: not environment.quotas(), "quotas are gone")

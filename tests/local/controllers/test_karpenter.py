@@ -1,4 +1,4 @@
-"""Which nodes the fake Karpenter adds and removes, without a cluster."""
+"""The nodes that the fake Karpenter adds and removes, without a cluster."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

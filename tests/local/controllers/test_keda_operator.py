@@ -1,8 +1,7 @@
-"""KEDA's own operator: a queue, a metric and a query make pods of a Deployment, pods make nodes, and all go again.
+"""KEDA's own operator: a queue, a metric and a query create pods, pods create nodes, and all are removed again.
 
-Its sources are played by moto, which has SQS and CloudWatch, and by an answer as Prometheus gives it. The operator
-scales between none and one; beyond that the HorizontalPodAutoscaler does that it makes, which Kubernetes asks KEDA's
-metrics server about.
+moto plays the sources SQS and CloudWatch, and a fixed response plays Prometheus. The operator scales between zero and
+one. Beyond that, it creates a HorizontalPodAutoscaler, for which Kubernetes calls KEDA's metrics server.
 """
 
 import json
@@ -61,7 +60,7 @@ METRICS_ARGUMENTS = [
 
 @pytest.fixture(scope="module")
 def aws_sources():
-    """Give the address of an AWS that has queues and metrics."""
+    """Yield the address of an AWS that has queues and metrics."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
@@ -71,7 +70,7 @@ def aws_sources():
 
 @pytest.fixture(scope="module")
 def prometheus():
-    """Give the address of what answers every query with a number, and a list that holds the number."""
+    """Yield the address of a server that returns a number for every query, and a list with the number."""
     answer = [0]
 
     class Handler(BaseHTTPRequestHandler):
@@ -84,7 +83,7 @@ def prometheus():
             self.wfile.write(body)
 
         def log_message(self, *_):
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -101,7 +100,7 @@ def make(api):
 
 @pytest.fixture(scope="module")
 def operator(make, aws_sources):
-    """KEDA's kinds, its operator and its metrics server, named as in its chart; their role is the local one."""
+    """Install KEDA's CRDs, its operator and its metrics server under the chart's names, with the local role."""
     kinds, *_ = tools_or_skip("keda-crds", *PARTS)
     for crd in crds_in(kinds.path):
         make(CRDS, crd)
@@ -117,14 +116,14 @@ def operator(make, aws_sources):
     }
     make(f"{RBAC}/clusterrolebindings", binding)
     make("/apis/apiregistration.k8s.io/v1/apiservices", METRICS)
-    # A pod on EKS has these by Pod Identity.
+    # On EKS, Pod Identity sets these in a pod.
     given = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws_sources, **KEYS}
     part(make, "keda-operator", "keda", {9666: 9666}, OPERATOR_ARGUMENTS, given, optional=True)
     part(make, "keda-operator-metrics-apiserver", "keda-metrics-apiserver", {443: 6443}, METRICS_ARGUMENTS, {})
 
 
 def part(make, name, image, ports, arguments, variables, *, optional=False):
-    """Make a Deployment and the Service in front of it."""
+    """Create a Deployment and its Service."""
     labels = {"app": name}
     own = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
     given = {"WATCH_NAMESPACE": "", **variables}
@@ -138,7 +137,7 @@ def part(make, name, image, ports, arguments, variables, *, optional=False):
     }
     pod = {
         "serviceAccountName": "keda-operator",
-        # Where no NodePool makes a node for it.
+        # Without a NodePool that adds a node for it.
         "nodeSelector": {"sagemaker.amazonaws.com/instance-group-name": "cpu"},
         "containers": [container],
         "volumes": [{"name": "certificates", "secret": {"secretName": "kedaorg-certs", "optional": optional}}],
@@ -165,7 +164,7 @@ def authentication(operator, api):
 
 @pytest.fixture
 def server(scaled, environment, api):
-    """A Deployment of none, whose pods need a GPU each, and a NodePool for them."""
+    """Create a Deployment with zero replicas, whose pods need a GPU each, and a NodePool for them."""
     node_class(api, "burst", ["burst"])
     disruption = {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]}
     node_pool(api, "serving", limits={"nvidia.com/gpu": 3}, disruption=disruption)
@@ -183,7 +182,7 @@ def server(scaled, environment, api):
 
 @contextmanager
 def scaled_by(api, name, **trigger):
-    """Have a sample's ScaledObject, from none to eight, asked every second."""
+    """Apply a sample's ScaledObject, from zero to eight replicas, polled every second."""
     document = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8"))
     document["metadata"]["namespace"] = "default"
     document["spec"] |= {"minReplicaCount": 0, "pollingInterval": 1, "cooldownPeriod": 2}
@@ -204,7 +203,7 @@ def client(service, aws):
 
 
 def by_messages(aws, prometheus):
-    """Return what the sample's trigger is told, what makes work for one pod or more, and what takes it away."""
+    """Return the inputs of the sample's trigger, and functions that create and remove work for at least one pod."""
     sqs = client("sqs", aws)
     url = sqs.create_queue(QueueName="requests")["QueueUrl"]
 

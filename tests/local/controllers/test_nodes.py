@@ -1,4 +1,4 @@
-"""What a node has: by its type, and by the threads of its cores that are on."""
+"""A node's capacity, from its instance type and its threads per core."""
 
 import pytest
 

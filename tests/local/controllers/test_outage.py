@@ -1,4 +1,4 @@
-"""What is deleted while nodes are cut off."""
+"""Deletions while nodes are unreachable."""
 
 import time
 
@@ -10,15 +10,15 @@ from tests.running import eventually
 pytestmark = [pytest.mark.nightly, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
-# Longer than Kueue takes to end what it is asked to.
+# Longer than Kueue takes to end a workload.
 STILL_SECONDS = 4.0
 
 
 @pytest.fixture
 def route(environment):
-    """Lead the nodes' network out of the VPC, before there are nodes; return what makes and deletes the route.
+    """Route the nodes' network out of the VPC before nodes exist; return functions that create and delete the route.
 
-    It stays: the nodes that came with it need it.
+    The route stays, because nodes that were created with it need it.
     """
     ec2, vpc = environment.ec2, environment.vpc
     gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
@@ -37,7 +37,7 @@ def route(environment):
 
 
 def readiness(api):
-    """Return what the nodes' condition Ready is."""
+    """Return the status of the nodes' condition Ready."""
     nodes = api.items("/api/v1/nodes")
     return {each["status"] for node in nodes for each in node["status"]["conditions"] if each["type"] == "Ready"}
 

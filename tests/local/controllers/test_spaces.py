@@ -1,4 +1,4 @@
-"""What the fake controller of spaces creates for a Workspace; an API server is faked as a dict of paths."""
+"""What the fake controller of spaces creates for a Workspace; the API server is a dict of paths."""
 
 from copy import deepcopy
 
@@ -14,7 +14,7 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/hyperpod-ns-john/deployments/workspace-la
 
 
 class Server:
-    """Objects by path, and what was asked."""
+    """Objects by path, and the received requests."""
 
     def __init__(self, *workspaces):
         self.workspaces, self.found, self.asked, self.refuses = list(workspaces), {}, [], ""
@@ -40,7 +40,7 @@ class Server:
         del self.found[path]
 
     def true(self):
-        """Return the conditions that hold."""
+        """Return the conditions with status True."""
         return [each["type"] for each in self.workspaces[0]["status"]["conditions"] if each["status"] == "True"]
 
 

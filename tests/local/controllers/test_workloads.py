@@ -1,4 +1,4 @@
-"""What people run: Jobs, Deployments and DaemonSets whose pods are placed, run, end and fail, under real governance."""
+"""User workloads under real governance: the pods of Jobs, Deployments and DaemonSets are placed, run, end and fail."""
 
 import os
 import re
@@ -30,7 +30,7 @@ EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 @pytest.fixture(scope="module")
 def platform(built, api):
-    """Eleven instances of four GPUs and eight of eight, governed; a has six and b has five of the first."""
+    """Create eleven governed instances with four GPUs and eight with eight; team a has six of the first, b has five."""
     groups = [
         built.group("gpu", 11, OverrideVpcConfig=subnet(built, 0)),
         built.group("near", 8, InstanceType="ml.p5.48xlarge", OverrideVpcConfig=subnet(built, 1)),
@@ -60,7 +60,7 @@ def subnet(built, number):
 
 
 def job(api, team, name, pods, *, gpus=4, run=DAY, exit_code="0", topology=None, priority="training", pod=None, **spec):
-    """Create a job of so many pods, each as large as an instance's GPUs; pod: more of their specification."""
+    """Create a job with a number of pods, each with all GPUs of an instance; pod: additional fields of the pod spec."""
     annotations = {"hpkit.local/run": run, "hpkit.local/exit-code": exit_code, **(topology or {})}
     container = {
         "name": "main",
@@ -105,7 +105,7 @@ def remove(api, team, *names):
 
 @pytest.fixture(autouse=True)
 def tidy(api):
-    """Leave no job to the next test."""
+    """Delete all jobs, so that the next test starts without any."""
     yield
     for team in ("a", "b", "c"):
         jobs = api.items(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", metadata_only=True)
@@ -113,7 +113,7 @@ def tidy(api):
 
 
 def gpus_of(api, team):
-    """Return how many GPUs a team's queue has given out, and how many of them it has borrowed."""
+    """Return how many GPUs a team's queue has admitted, and how many of them are borrowed."""
     status = api.read(f"{KUEUE}/clusterqueues/hyperpod-ns-{team}-clusterqueue").get("status", {})
     resources = [each for flavor in status.get("flavorsUsage") or [] for each in flavor["resources"]]
     return next(((each["total"], each["borrowed"]) for each in resources if each["name"] == "nvidia.com/gpu"), None)
@@ -130,7 +130,7 @@ def reasons(api, team, name):
 
 
 def network_nodes(api, pods, layer):
-    """Return the network nodes of a layer that pods are under, read from the nodes that they run on."""
+    """Return the network nodes of a layer that contain the pods, read from the pods' nodes."""
     nodes = [api.read(f"/api/v1/nodes/{pod['spec']['nodeName']}") for pod in pods]
     return {node["metadata"]["labels"][LAYERS[layer - 1]] for node in nodes}
 
@@ -167,7 +167,7 @@ def test_a_pod_that_ignores_sigterm_runs_until_its_grace_period_ends_and_any_oth
     for name in running():
         api._answer("DELETE", f"{pods}/{name}")
     eventually(lambda: running() == {"long"}, running)
-    # A shorter period in the deletion counts.
+    # A shorter period in the deletion takes precedence.
     api._answer("DELETE", f"{pods}/long", query={"gracePeriodSeconds": "1"})
     eventually(lambda: running() == set(), running)
 
@@ -228,14 +228,14 @@ def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
     assert len(network_nodes(api, pods_of(api, "c", name), 3)) in under
 
 
-# The article's cluster has seven instances; its figure is not in its text, so that the shape is hpkit's: under one
-# network node of layer 1 two of layer 2, under the first of these two of layer 3. Instances under each of layer 3:
+# The article's cluster has seven instances. Its figure isn't in its text, so hpkit chose the shape: one network node of
+# layer 1 has two of layer 2, and the first of these has two of layer 3. Instances per network node of layer 3:
 TREE = {("left", "left-a"): 3, ("left", "left-b"): 2, ("right", "right-a"): 2}
 
 
 @pytest.fixture(scope="module")
 def seven(platform, api):
-    """Seven of the eight instances in a tree of their own; no pod comes to the eighth."""
+    """Assign seven of the eight instances to a separate tree; no pod runs on the eighth."""
     nodes = [node for node in api.items("/api/v1/nodes") if type_of(node) == "ml.p5.48xlarge"]
     paths = [f"/api/v1/nodes/{node['metadata']['name']}" for node in nodes]
     before = [{label: node["metadata"]["labels"][label] for label in LAYERS} for node in nodes]
@@ -298,7 +298,7 @@ def test_of_seven_instances_pod_affinity_keeps_to_one_layer_and_runs_what_fits(s
         found = api.items("/api/v1/namespaces/default/pods", labels="app=topology-affinity")
         return [pod for pod in found if pod.get("status", {}).get("phase") == "Running"]
 
-    # Of four, two or three run: as many instances as are under the network node that the first pod came to.
+    # Of four, two or three run: as many instances as the network node of the first pod has.
     eventually(lambda: len(running()) >= 2, "two pods run")
     placed = running()
     assert len(placed) <= most
@@ -308,9 +308,9 @@ def test_of_seven_instances_pod_affinity_keeps_to_one_layer_and_runs_what_fits(s
 
 
 class Task:
-    """What a pod's container runs, as a process for as long as the pod is there: kwok runs nothing itself.
+    """A pod's container as a process that runs as long as the pod exists, because kwok runs no containers.
 
-    A volume is a folder by the handle that its claim leads to, so that who has the same file system has the same files.
+    A volume is a folder named by the handle of its claim, so that pods with the same file system share files.
     """
 
     def __init__(self, api, pod, folder):
@@ -333,7 +333,7 @@ class Task:
 
 @pytest.fixture
 def claim(platform, api):
-    """Team b's volume and claim, as the program registers them."""
+    """Create team b's volume and claim, as the program registers them."""
     rows = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
     lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
     program = recorded_from(
@@ -362,7 +362,7 @@ def test_a_task_that_is_preempted_goes_on_from_its_checkpoint(claim, platform, a
     (document,) = yaml.safe_load_all((EXAMPLES / "resume.yaml").read_text().replace("hyperpod-ns-nlp", "hyperpod-ns-b"))
     document["spec"]["template"]["metadata"]["annotations"] = {"hpkit.local/run": DAY}
     (container,) = document["spec"]["template"]["spec"]["containers"]
-    # As large as an instance, so that b, which uses its own five, runs it on one of a's.
+    # As large as an instance. Team b uses its own five, so the task runs on one of a's.
     container["resources"]["limits"]["nvidia.com/gpu"] = 4
     job(api, "b", "own", 5)
     eventually(runs(api, "b", "own", 5), "b uses what is its own")
@@ -371,7 +371,7 @@ def test_a_task_that_is_preempted_goes_on_from_its_checkpoint(claim, platform, a
     (first,) = pods_of(api, "b", "resume")
     task = Task(api, first, tmp_path)
     eventually(lambda: task.kept() >= 2, "it has written two checkpoints")
-    # It is in a step for as long as the test looks at the cluster.
+    # It stays in a step while the test reads the cluster.
     task.process.send_signal(signal.SIGSTOP)
     job(api, "a", "all", 6)
     eventually(lambda: "Preempted" in reasons(api, "b", "resume").get("Evicted", ""), "a wants back what is its own")
@@ -466,7 +466,7 @@ RESERVED = {"key": "example.com/reserved", "effect": "NoSchedule"}
 
 @pytest.fixture
 def four_nodes(platform, api):
-    """Open two nodes to pods, and two more to pods that tolerate a taint; give what takes the taint away.
+    """Uncordon two nodes, and two more for pods that tolerate a taint; yield a function that removes the taint.
 
     The quota stays that of eleven nodes.
     """
@@ -485,7 +485,7 @@ def four_nodes(platform, api):
 
 @pytest.fixture
 def configure(platform, api):
-    """Let Kueue run with the configuration that hpkit makes for a file's governance; the shipped one afterwards."""
+    """Restart Kueue with the configuration that hpkit writes for a file's governance; restore it afterward."""
     shipped = api.read(CONFIG_MAP)["data"][CONFIG_KEY]
 
     def write(text):
@@ -510,7 +510,7 @@ def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(f
         return len([pod for pod in pods if pod["spec"].get("nodeName")]), len(pods)
 
     def finished():
-        """Tell whether both are done: each ends when its last pod has joined, as a distributed training does."""
+        """Return whether both are done: each ends when its last pod has joined, like distributed training."""
         for team, name in gangs:
             pods = pods_of(api, team, name)
             for pod in pods if len(pods) == 3 else ():
@@ -518,7 +518,7 @@ def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(f
                 api.merge(path, {"status": {"phase": "Succeeded"}})
         return all(condition(api, team, name, "Complete").get("status") == "True" for team, name in gangs)
 
-    # Kueue then looks at quota alone, as with Karpenter.
+    # Kueue then considers only quota, as with Karpenter.
     configure(topologyAwareScheduling="Disabled")
     for team, name in gangs:
         tolerations = [RESERVED | {"operator": "Exists"}] if name == "second" else []
@@ -539,7 +539,7 @@ def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(f
 
 @pytest.fixture(scope="module")
 def frameworks(platform, instance, api):
-    """The kinds of JobSet and KubeRay, as their projects publish them, and a Kueue that has seen them."""
+    """Install the published CRDs of JobSet and KubeRay, and restart Kueue so that it detects them."""
     found = tools_or_skip("jobset-crds", "kuberay-crds")
     for crd in chain.from_iterable(crds_in(each.path) for each in found):
         api.create(CRDS, crd)
@@ -547,7 +547,7 @@ def frameworks(platform, instance, api):
 
 
 def restart_kueue(instance):
-    # It looks for kinds that it did not find less and less often; at its start it finds them.
+    # Kueue retries missing CRDs less and less often; at its start it finds them.
     before = instance.state().parts["kueue"]
     os.kill(before.pid, signal.SIGTERM)
     eventually(lambda: instance.state().parts["kueue"].restarts > before.restarts, "its end is seen")
@@ -600,7 +600,7 @@ def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(framewor
     eventually(lambda: workload(api, "a", "framed"), "it has a workload")
     assert api.read(f"{folder}/framed")["spec"]["suspend"] is True
     remove(api, "a", "all")
-    # A RayJob that is not suspended has no such field: the kind leaves out what is false.
+    # A RayJob that isn't suspended has no such field, because false values are omitted.
     eventually(lambda: not api.read(f"{folder}/framed")["spec"].get("suspend"), lambda: reasons(api, "a", "framed"))
     api.delete(f"{folder}/framed")
 
@@ -610,7 +610,7 @@ MPI_JOBS = "/apis/kubeflow.org/v2beta1/namespaces/hyperpod-ns-{}/mpijobs"
 
 @pytest.fixture(scope="module")
 def mpi_operator(platform, instance, api):
-    """The kind MPIJob with any fields, a Kueue that has seen it, and a pod such as the operator runs in."""
+    """Install the CRD MPIJob with any fields, restart Kueue, and create a pod like the operator's."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {"name": "v2beta1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
     spec = {
@@ -653,7 +653,7 @@ def mpi_job(mpi_operator, api):
 
 
 def mpi_state(api):
-    """Return which conditions of the MPIJob are true."""
+    """Return the conditions of the MPIJob that are true."""
     conditions = api.read(f"{MPI_JOBS.format('a')}/mpi").get("status", {}).get("conditions", [])
     return {each["type"] for each in conditions if each["status"] == "True"}
 
@@ -698,7 +698,7 @@ HYPERPOD_JOBS = "/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-{}/hype
 
 @pytest.fixture(scope="module")
 def training_operator(platform, built):
-    """The add-on of HyperPod's training operator, which brings HyperPodPyTorchJob."""
+    """Install the add-on of HyperPod's training operator, which provides HyperPodPyTorchJob."""
     for addon in ("eks-pod-identity-agent", "cert-manager", "amazon-sagemaker-hyperpod-training-operator"):
         built.eks.create_addon(clusterName="kube", addonName=addon)
         active = partial(built.eks.describe_addon, clusterName="kube", addonName=addon)

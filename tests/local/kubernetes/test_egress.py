@@ -1,4 +1,4 @@
-"""The proxy by which an API server reaches Services: what a caller is told, over real sockets."""
+"""The proxy through which an API server reaches Services: its responses over real sockets."""
 
 import json
 import socket
@@ -44,7 +44,7 @@ def connected(front):
 
 @pytest.fixture
 def asked(connected):
-    """Return the answer to a head, and the connection."""
+    """Return the response to a request's head, and the connection."""
 
     def ask(port, head):
         connection = connected(port)

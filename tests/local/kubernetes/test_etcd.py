@@ -1,4 +1,4 @@
-"""What a web page can send to etcd: the real etcd, with the settings that the local cloud gives it."""
+"""Requests of a web page to etcd: the real etcd, with the settings of the local cloud."""
 
 import json
 import socket
@@ -44,7 +44,7 @@ def ask(port, method, path, headers, body=None):
 
 
 def speak(context, address, text):
-    """Send text over TLS and wait for an answer: where the protocol ends depends on the version of TLS."""
+    """Send text over TLS and wait for a response; where the connection ends depends on the TLS version."""
     with socket.create_connection(address) as plain, context.wrap_socket(plain) as connection:
         connection.sendall(text.encode())
         return connection.recv(1)
@@ -52,12 +52,12 @@ def speak(context, address, text):
 
 @pytest.mark.parametrize("path", ["/members", "/raft", "/version"])
 def test_a_page_whose_name_turns_to_loopback_speaks_as_another_member_of_etcd(ports, path):
-    """A page may set any header at its own name, those of raft messages too (etcd, rafthttp)."""
+    """A page can set any header for its own name, including raft message headers (etcd, rafthttp)."""
     with pytest.raises(urllib3.exceptions.ProtocolError):
         ask(ports["etcd-peer"], "POST", path, {"Host": "evil.example"})
     address = ("127.0.0.1", ports["etcd-peer"])
     context = ssl.create_default_context()
-    # A browser that trusts the instance still has no certificate of it.
+    # A browser that trusts the instance still has no client certificate for it.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with pytest.raises(ssl.SSLError, match=r"alert (certificate required|bad certificate)"):
         speak(context, address, f"GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n")
@@ -66,7 +66,7 @@ def test_a_page_whose_name_turns_to_loopback_speaks_as_another_member_of_etcd(po
 @pytest.mark.parametrize("part", ["etcd", "etcd-metrics"])
 @pytest.mark.parametrize("path", ["/v3/kv/put", "/v3/kv/range", "/v3/kv/deleterange", "/v2/keys/key"])
 def test_a_page_writes_or_reads_an_object_of_the_cluster(ports, part, path):
-    """A text/plain request is sent without asking etcd first (Fetch standard, CORS-safelisted request-header)."""
+    """A text/plain request is sent without a preflight request (Fetch standard, CORS-safelisted request-header)."""
     assert ask(ports[part], "POST", path, PAGE, PUT).status == 404
     assert ask(ports[part], "POST", path, {}, PUT).status == 404
 

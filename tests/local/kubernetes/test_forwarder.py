@@ -1,4 +1,4 @@
-"""The forwarder: bytes pass for those who are admitted, and for nobody else, over real sockets."""
+"""The forwarder relays bytes only for admitted clients, over real sockets."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from tests.running import HANGS, held_port
 
 
 class Echo(threading.Thread):
-    """A server that answers with what it is sent, and counts its connections."""
+    """A server that echoes its input, and counts its connections."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ def connected(port):
 
 
 def is_disconnected(client):
-    """Wait for what comes; whoever is disconnected gets nothing more."""
+    """Read until the connection ends; a disconnected client receives nothing more."""
     try:
         return client.recv(10) == b""
     except ConnectionResetError:

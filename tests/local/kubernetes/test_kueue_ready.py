@@ -1,4 +1,4 @@
-"""When Kueue counts as healthy: its webhooks answer the API server."""
+"""Kueue is healthy when its webhooks respond to the API server."""
 
 import pytest
 

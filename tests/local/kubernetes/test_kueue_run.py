@@ -1,4 +1,4 @@
-"""What runs Kueue and what charts bring says in a line why it cannot."""
+"""If Kueue or a chart's component can't start, a line of its log states why."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""What a pod's process finds of its pod: Secrets as files, and the way to it through its Service."""
+"""What a pod's process gets from its pod: Secrets as files, and access through its Service."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A Pulumi project of its own that makes whatever resources a table names, with the fake plugin as its `aws` plugin."""
+"""A separate Pulumi project that creates the resources in a table, with the fake plugin as its `aws` plugin."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ for name, row in spec.items():
 
 
 class Project(PulumiProject):
-    """A project whose `spec` is resource name → type, inputs, after."""
+    """A project whose `spec` is resource name → type, inputs, `after`."""
 
     def __init__(self, folder: Path, endpoint) -> None:
         install(folder / "home")
@@ -64,10 +64,10 @@ class Project(PulumiProject):
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         result = super().run(*arguments, check=check)
-        # The engine interrupts a program that it gives up, which Python says with a traceback: no fault of the plugin.
+        # The engine interrupts the program on errors, and Python prints a traceback, which isn't the plugin's fault.
         assert "fault of the plugin" not in result.stdout, result.stdout
         return result
 
     def known(self, outputs: dict[str, dict]) -> None:
-        """Take these outputs for resources that the program does not make."""
+        """Use these outputs for resources that the program doesn't create."""
         (self.folder / "known.json").write_text(json.dumps(outputs))

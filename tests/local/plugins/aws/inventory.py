@@ -1,4 +1,4 @@
-"""Everything that an endpoint holds, by service: what a stack made must be gone after its destruction."""
+"""Everything on an endpoint, by service: after a stack is destroyed, none of its resources may exist."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hpkit_local.aws.testing import RunningEndpoint
 
 __all__ = ["inventory"]
 
-# Service, operation, member of the answer, key of an entry (none: entries are names).
+# Service, operation, member of the response, key of an entry (none: entries are names).
 _LISTS = (
     ("ec2", "describe_vpcs", "Vpcs", "VpcId"),
     ("ec2", "describe_subnets", "Subnets", "SubnetId"),
@@ -32,7 +32,7 @@ _LISTS = (
 
 
 def inventory(endpoint: RunningEndpoint) -> dict[str, list[str]]:
-    """Return ids by operation; what AWS itself keeps for a while in a final state is left out."""
+    """Return IDs by operation, without resources that AWS keeps for a while in a final state."""
     found = {}
     for service, operation, member, key in _LISTS:
         entries = getattr(endpoint.client(service), operation)()[member]

@@ -1,4 +1,4 @@
-"""One row per resource type: first inputs, an edit, an edit that replaces; the stack that every test works on."""
+"""One row per resource type: first inputs, an edit, and an edit that replaces; all tests use this stack."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["ROWS", "Row", "references", "stack"]
 class Row:
     """A resource of the stack.
 
-    `inputs` are Python's names, `${row.attribute}` another row's output. `edit` can be done in place, `replace`
-    cannot; a type with nothing of the kind says why in `only`. `drift` is what somebody does by hand, given a client
-    of a service and the row's outputs: the next refresh finds it, and the next `up` fixes it.
+    `inputs` use Python's names; `${row.attribute}` is another row's output. `edit` can be done in place, `replace`
+    can't; if a type has no such edit, `only` states why. `drift` is a manual change, given a client of a service and
+    the row's outputs: the next refresh finds it, and the next `up` fixes it.
     """
 
     kind: str
@@ -42,7 +42,7 @@ def _expire(days: int) -> str:
     return json.dumps({"rules": [{"rulePriority": 1, "selection": selection, "action": {"type": "expire"}}]})
 
 
-# EKS upgrades a cluster only if its role may use the key of its secrets.
+# EKS upgrades a cluster only if its role may use the key for its secrets.
 READ = _policy(Action=["s3:GetObject", "kms:*"], Resource="*")
 WRITE = _policy(Action=["s3:PutObject", "s3:GetObject", "kms:*"], Resource=["*"])
 TAGS = {"Name": "first"}
@@ -479,7 +479,7 @@ ROWS: dict[str, Row] = {
 
 
 def stack(changed: Callable[[str], dict[str, Any]] = lambda _: {}) -> dict[str, dict[str, Any]]:
-    """Return the spec of the stack, each row before those that refer to it; an input of None is left out."""
+    """Return the spec of the stack, each row before those that refer to it, without inputs that are None."""
     spec = {}
     for name in _ordered():
         row = ROWS[name]
@@ -489,7 +489,7 @@ def stack(changed: Callable[[str], dict[str, Any]] = lambda _: {}) -> dict[str, 
 
 
 def _ordered() -> list[str]:
-    """Return the names of the rows, what is referred to first."""
+    """Return the names of the rows in order of their references."""
     done: dict[str, None] = {}
 
     def add(name: str) -> None:
@@ -503,6 +503,6 @@ def _ordered() -> list[str]:
 
 
 def references(name: str) -> set[str]:
-    """Return the rows whose outputs a row takes."""
+    """Return the rows whose outputs a row uses."""
     row = ROWS[name]
     return set(re.findall(r"\$\{(\w+)\.", json.dumps([row.inputs, row.edit])))

@@ -1,4 +1,4 @@
-"""An endpoint that is away for a moment is waited for; one that stays away is said to be."""
+"""The plugin waits for an endpoint that is briefly unreachable, and reports one that stays unreachable."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ def cancelled():
 def call(port, cancelled):
     environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-west-2"}
     clients = Clients(settings_from({}, environment), cancelled)
-    # Longer than a test may take: what waits that long does not pass.
+    # Longer than a test may take, so the test fails if it waits that long.
     task = Task("urn", 3600.0, cancelled)
     return Calls(clients, task, service="ec2", region="us-west-2", allowed=frozenset({"DescribeVpcs"}), owner="a test")
 
@@ -47,7 +47,7 @@ def test_all_calls_wait_for_an_endpoint_that_is_being_started(call, port):
     late = threading.Timer(4.0, begin)
     late.start()
     try:
-        # So many that botocore's own allowance for retries, which they share, would not do.
+        # So many that they would exhaust botocore's shared retry quota.
         with ThreadPoolExecutor(40) as threads:
             assert all(threads.map(lambda _: call("DescribeVpcs")["Vpcs"], range(40)))
     finally:

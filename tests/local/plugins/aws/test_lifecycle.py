@@ -1,4 +1,4 @@
-"""What an interrupted creation left in state is taken up by the next update."""
+"""The next update continues what an interrupted creation left in the state."""
 
 import threading
 

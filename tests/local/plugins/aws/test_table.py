@@ -1,4 +1,4 @@
-"""The table itself, and check and diff by it: no endpoint, no engine."""
+"""The table itself, and its check and diff: no endpoint, no engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_version_is_that_of_the_installed_package():
 
 
 def test_every_type_and_function_is_used_by_a_component():
-    """What nothing registers is not kept: on the local cloud a program's other types are refused by name."""
+    """Unused types aren't kept: on the local cloud, other types of a program are rejected by name."""
     sources = [file.read_text(encoding="utf-8") for file in COMPONENTS.glob("*.py")]
     calls = {call for text in sources for call in re.findall(r"aws\.([\w.]+)\b", text)}
     for token in RESOURCE_TYPES:

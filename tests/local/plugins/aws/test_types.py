@@ -1,4 +1,4 @@
-"""Every type of the table under the real engine: up, no change, edits, drift, replacements, import, destroy."""
+"""Every type of the table with the real engine: up, no change, edits, drift, replacements, import, destroy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPORT_IDS = {
     "editors": "{workspaceId}/{role}",
 }
 EDITED = {name for name, row in ROWS.items() if row.edit}
-INNER = {other for name in ROWS for other in references(name)}  # replacing one changes inputs of others
+INNER = {other for name in ROWS for other in references(name)}  # Replacing one changes inputs of others.
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_an_edit_of_what_is_fixed_is_shown_as_a_replacement(project, chosen):
 @pytest.mark.nightly
 def test_what_is_imported_by_its_id_needs_no_change(project):
     state = project.resources()
-    # A name that the program leaves out is made up anew: such a resource cannot be imported without stating it.
+    # A name that the program omits is generated anew: importing such a resource requires an explicit name.
     unnamed = {name for name, row in ROWS.items() if (key := BY_CLASS[row.kind].autoname) and key not in row.inputs}
     imported = ROWS.keys() - unnamed
     resources = [
@@ -129,7 +129,7 @@ def test_what_is_imported_by_its_id_needs_no_change(project):
             name for name in imported if any(_untold(name, *each) for each in project.spec[name]["inputs"].items())
         }
         found = {name: op for name, op in project.preview().items() if not name.startswith("hpkit-")}
-        # The real provider, too, replaces a file system whose state does not have its security groups.
+        # The real provider, too, replaces a file system whose state lacks its security groups.
         assert found == {**dict.fromkeys(write_only_inputs, "update"), "lustre": "replace"}, (
             "what AWS never tells is said anew, and nothing else"
         )

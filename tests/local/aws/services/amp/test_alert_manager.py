@@ -1,4 +1,4 @@
-"""Managed Prometheus: alert manager definitions, and what is refused of them."""
+"""Managed Prometheus: alert manager definitions, and which of them are rejected."""
 
 from __future__ import annotations
 

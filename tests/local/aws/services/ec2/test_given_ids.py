@@ -1,4 +1,4 @@
-"""Resources of a network get the IDs that a caller asks for, as existing ones of an organization file need them."""
+"""Network resources get the IDs that a caller requests, as existing resources of an organization file require."""
 
 from hpkit_local.aws.testing import running_endpoint
 

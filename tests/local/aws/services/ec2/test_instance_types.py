@@ -1,4 +1,4 @@
-"""moto's tables of instance types are read when they are asked for."""
+"""moto's tables of instance types are read on first use."""
 
 import subprocess
 import sys

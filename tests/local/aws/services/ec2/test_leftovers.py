@@ -1,4 +1,4 @@
-"""What GuardDuty leaves in a VPC keeps it from being deleted, until the plugin takes it away."""
+"""GuardDuty's resources in a VPC prevent its deletion until the plugin deletes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAGS = [{"Key": "GuardDutyManaged", "Value": "true"}]
 
 @pytest.fixture
 def left(cloud: Any) -> dict[str, str]:
-    """Make a VPC with a subnet, and in them what Runtime Monitoring makes."""
+    """Create a VPC with a subnet, and the resources that Runtime Monitoring creates in it."""
     vpc = cloud.ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     subnet = cloud.ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.0.0/24")["Subnet"]["SubnetId"]
     group = cloud.ec2.create_security_group(

@@ -317,7 +317,7 @@ def test_a_role_by_the_oidc_provider_is_one_as_well(cloud: Any) -> None:
 
 
 def _inference(cloud: Any, **values: str) -> dict[str, Any]:
-    """Install the inference operator with what it needs, and return it."""
+    """Install the inference operator and its requirements, and return it."""
     cloud.make_cluster()
     for name in ("cert-manager", "metrics-server", "aws-mountpoint-s3-csi-driver", "aws-fsx-csi-driver"):
         cloud.eks.create_addon(clusterName="kube", addonName=name)
@@ -326,7 +326,7 @@ def _inference(cloud: Any, **values: str) -> dict[str, Any]:
 
 
 def _pods_role(cloud: Any, name: str, subject: str) -> str:
-    """Make a role for pods, by the OIDC provider of the EKS cluster."""
+    """Create a role for pods with the OIDC provider of the EKS cluster."""
     issuer = cloud.eks.describe_cluster(name="kube")["cluster"]["identity"]["oidc"]["issuer"].removeprefix("https://")
     statement = {
         "Effect": "Allow",

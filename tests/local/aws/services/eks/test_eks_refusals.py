@@ -1,4 +1,4 @@
-"""What EKS refuses, and no other test meets on its way."""
+"""Requests that EKS rejects and that no other test makes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_updates_are_of_a_cluster_that_is_there(cloud: Any, refused: Refused) ->
 
 
 def test_where_no_version_is_in_standard_support_one_has_to_be_named(cloud_on: Any, refused: Refused) -> None:
-    # Made while there is one; then the years pass.
+    # Created while the version is offered; then the clock advances by years.
     cloud = cloud_on("2026-11-22")
     cloud.advance(40 * 365 * 86400)
     config = {"subnetIds": cloud.subnets}
@@ -98,7 +98,7 @@ KEY_ACTIONS = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:ListGrants"
 
 
 def _encrypted(cloud: Any, *, key_policy: list[dict[str, Any]]) -> str:
-    """Make a cluster whose secrets have a key of the account, and return the key's ARN."""
+    """Create a cluster that encrypts secrets with a key of the account, and return the key's ARN."""
     text = json.dumps({"Version": "2012-10-17", "Statement": key_policy})
     arn = str(cloud.endpoint.client("kms").create_key(Policy=text)["KeyMetadata"]["Arn"])
     cloud.make_eks("old", version="1.35", encryptionConfig=[{"provider": {"keyArn": arn}, "resources": ["secrets"]}])

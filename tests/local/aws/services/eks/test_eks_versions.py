@@ -1,4 +1,4 @@
-"""Kubernetes versions on a day: which are offered, in which support, and for which clusters."""
+"""Kubernetes versions on a given day: which are offered, their support status, and their clusters."""
 
 from __future__ import annotations
 

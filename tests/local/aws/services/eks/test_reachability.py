@@ -1,4 +1,4 @@
-"""Who reaches the Kubernetes API of an EKS cluster, as EKS's pages say it."""
+"""Who can reach the Kubernetes API of an EKS cluster, according to the EKS documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRIVATE = {"endpointPublicAccess": False, "endpointPrivateAccess": True}
 
 
 def why(cloud: Any, address: str, **settings: Any) -> str:
-    """Change the endpoint of `kube`, and say why an address does not reach it."""
+    """Change the endpoint of `kube`, and return why an address can't reach it."""
     cloud.eks.update_cluster_config(name="kube", resourcesVpcConfig=settings)
     cloud.eks.list_clusters()
     backend = cloud.endpoint._endpoint.backend
@@ -35,7 +35,7 @@ def admit(cloud: Any, group: str, cidr: str, *, port: int = 443) -> None:
 
 
 def admitted(cloud: Any) -> str:
-    """Return the address of a caller that is wherever `kube` admits it."""
+    """Return an address that `kube` admits."""
     backend = cloud.endpoint._endpoint.backend
     with backend.locked():
         return admitted_address(backend.context("us-west-2"), backend.table("us-west-2", "eks")["kube"])

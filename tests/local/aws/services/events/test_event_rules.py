@@ -1,4 +1,4 @@
-"""EventBridge: what rules and targets are refused."""
+"""EventBridge: which rules and targets are rejected."""
 
 from __future__ import annotations
 

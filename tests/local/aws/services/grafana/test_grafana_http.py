@@ -1,4 +1,4 @@
-"""What Grafana's own API refuses, and what the service refuses of the tokens by which it is asked."""
+"""What Grafana's API rejects, and what the service rejects about the tokens for that API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOARD = {"dashboard": {"uid": "board", "title": "Board"}, "folderUid": "folder"}
 
 
 class Grafana:
-    """One workspace, and tokens of each role in it."""
+    """A workspace, with a token for each role."""
 
     def __init__(self, cloud: Any, configuration: str = '{"unifiedAlerting": {"enabled": true}}') -> None:
         self.url, self.aws = cloud.endpoint.url, cloud.endpoint.client("grafana")
@@ -67,7 +67,7 @@ class Grafana:
         return answer.status, json.loads(answer.data) if answer.data else None
 
     def filled(self) -> Grafana:
-        """Make one object of each kind."""
+        """Create one object of each type."""
         made = (
             ("/api/datasources", SOURCE),
             ("/api/folders", FOLDER),

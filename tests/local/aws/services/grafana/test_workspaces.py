@@ -1,4 +1,4 @@
-"""Managed Grafana: workspaces, and what is refused of them."""
+"""Managed Grafana: workspaces, and which requests are rejected."""
 
 from __future__ import annotations
 

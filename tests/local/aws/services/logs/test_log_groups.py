@@ -1,4 +1,4 @@
-"""CloudWatch Logs: the key of a log group."""
+"""CloudWatch Logs: the KMS key of a log group."""
 
 from __future__ import annotations
 

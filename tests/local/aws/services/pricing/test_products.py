@@ -1,4 +1,4 @@
-"""The price list of the endpoint: products in the documented form, by filters and pages."""
+"""The endpoint's price list: products in the documented format, with filters and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bucket that takes TLS only takes what comes over loopback; other refusals hold."""
+"""A bucket that requires TLS accepts requests over loopback; its other denials apply."""
 
 import json
 

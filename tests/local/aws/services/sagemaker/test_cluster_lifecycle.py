@@ -1,4 +1,4 @@
-"""Statuses of clusters, groups, nodes and the autoscaler, each on its way."""
+"""Statuses of clusters, groups, nodes and the autoscaler during changes."""
 
 from __future__ import annotations
 

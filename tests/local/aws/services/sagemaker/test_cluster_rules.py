@@ -1,4 +1,4 @@
-"""CreateCluster: one request that breaks no rule, one mutation a test."""
+"""CreateCluster: a valid request, and one mutation per test."""
 
 from __future__ import annotations
 

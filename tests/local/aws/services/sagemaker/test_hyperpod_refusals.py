@@ -1,4 +1,4 @@
-"""What HyperPod refuses, and no other test meets on its way."""
+"""Requests that HyperPod rejects and that no other test makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: adding, deleting, replacing, rebooting, and what happens when capacity or hardware fails."""
+"""Nodes: add, delete, replace and reboot, with insufficient capacity or failing hardware."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes are cut off when their network loses what it had when they came."""
+"""Nodes become unreachable when their network loses something that existed when they were created."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def network(cloud: Any) -> dict[str, str]:
-    """Give the subnets of the cloud what a stack's own network has, and make a cluster there."""
+    """Give the cloud's subnets what a stack's own network has, and create a cluster there."""
     ec2 = cloud.ec2
     group = cloud.sg
     own = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}

@@ -1,4 +1,4 @@
-"""Restricted instance groups: made, changed and removed beside ordinary ones."""
+"""Restricted instance groups: created, changed and removed next to ordinary ones."""
 
 from tests.local.aws.conftest import Cloud
 

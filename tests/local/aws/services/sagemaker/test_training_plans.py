@@ -1,4 +1,4 @@
-"""Training plans: bought once from an offering, used by groups as far as they reach."""
+"""Training plans: purchased from an offering, and used by groups up to their capacity."""
 
 TYPE = "ml.p5.48xlarge"
 WANTED = {"InstanceType": TYPE, "InstanceCount": 2, "DurationHours": 48}

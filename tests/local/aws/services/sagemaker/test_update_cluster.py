@@ -1,4 +1,4 @@
-"""UpdateCluster: what can change, what cannot, and how groups come and go."""
+"""UpdateCluster: what can and can't change, and how groups are added and removed."""
 
 from __future__ import annotations
 
