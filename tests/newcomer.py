@@ -1,4 +1,4 @@
-"""Somebody who types what a page prints: one shell, the commands of a page, and what it says they answer."""
+"""Executes a page as a new user would: its commands in one shell, compared with the output that it shows."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 __all__ = ["Shell", "Step", "agrees", "steps_of"]
 
 SECONDS = 600
-# What Kueue or kubelets do is there a moment after kubectl has answered.
+# Kueue or kubelets update these a moment after kubectl returns.
 PATIENCE = 90.0
 _HEREDOC = re.compile(r"<<'(\w+)'")
 _LOOKS = re.compile(r"kubectl (--\S+ )*(get|describe) |hpkit (cluster (status|topology|access)|job (list|why)) ")
@@ -18,14 +18,14 @@ _LOOKS = re.compile(r"kubectl (--\S+ )*(get|describe) |hpkit (cluster (status|to
 
 @dataclass(frozen=True)
 class Step:
-    """A command as it is printed, and the lines that follow it."""
+    """A command on a page, and the lines that follow it."""
 
     command: str
     shown: tuple[str, ...]
 
     @property
     def refused(self) -> bool:
-        """Return whether the page says that it ends with an error."""
+        """Return whether the page states that the command fails."""
         return self.command.splitlines()[0].endswith("# fails")
 
 
@@ -52,7 +52,7 @@ def steps_of(page: str) -> list[Step]:
 
 
 def agrees(shown: tuple[str, ...], said: str) -> bool:
-    """Say whether all lines that a page shows come in what was said, in their order; `…` is anything."""
+    """Return whether the output contains all lines that a page shows, in order; `…` matches anything."""
     lines = iter(" ".join(line.split()) for line in said.splitlines())
     wanted = [" ".join(line.split()) for line in shown if line.strip() not in ("", "…")]
     patterns = [re.compile(re.escape(line).replace("…", ".*")) for line in wanted]
@@ -60,7 +60,7 @@ def agrees(shown: tuple[str, ...], said: str) -> bool:
 
 
 class Shell:
-    """One bash that keeps its folder and variables from command to command, as a terminal does."""
+    """A bash that keeps its folder and variables from command to command, as a terminal does."""
 
     def __init__(self, folder: Path, environment: dict[str, str], scripts: Path) -> None:
         self._scripts = scripts
@@ -75,7 +75,7 @@ class Shell:
         )
 
     def run(self, command: str) -> tuple[int, str]:
-        """Return exit code, and what was said on both streams."""
+        """Return exit code and output of both streams."""
         mark = uuid.uuid4().hex
         script = self._scripts / f"{mark}.sh"
         script.write_text(f"{command}\n", encoding="utf-8")
@@ -89,7 +89,7 @@ class Shell:
         raise AssertionError(f"the shell ended in {command!r}: {''.join(said)}")
 
     def follow(self, step: Step) -> str:
-        """Run a step as its page says; what only looks (such as kubectl get) is repeated until it agrees."""
+        """Run a step, and compare its output; commands that only read (such as kubectl get) are repeated."""
         deadline = time.monotonic() + PATIENCE
         while True:
             code, said = self.run(step.command)
@@ -102,7 +102,7 @@ class Shell:
             time.sleep(0.5)
 
     def close(self) -> None:
-        """End it, as by `exit`."""
+        """End the shell, as `exit` does."""
         self._process.stdin.close()
         self._process.wait(SECONDS)
         self._process.stdout.close()

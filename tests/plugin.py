@@ -1,4 +1,4 @@
-"""A plugin as the engine drives it: over real gRPC, without the Pulumi CLI."""
+"""A plugin as the engine calls it: over real gRPC, without the Pulumi CLI."""
 
 from contextlib import contextmanager
 
@@ -10,13 +10,13 @@ from hpkit_provider.engine.values import to_struct
 
 
 class FailedError(Exception):
-    """The plugin answered with an error; `kept` is what it wants kept in state, if anything."""
+    """The plugin responded with an error; `kept` is the state that it keeps, if any."""
 
     kept = None
 
 
 class PartlyFailedError(FailedError):
-    """The plugin kept something although it failed."""
+    """The plugin kept a part although it failed."""
 
     def __init__(self, kept):
         super().__init__("; ".join(kept.reasons))
@@ -24,7 +24,7 @@ class PartlyFailedError(FailedError):
 
 
 class Plugin:
-    """Calls of a plugin; `prefix` is what the tokens of its types begin with."""
+    """Calls of a plugin; `prefix` is the prefix of its type tokens."""
 
     def __init__(self, stub, prefix):
         self.stub, self.prefix = stub, prefix
@@ -44,7 +44,7 @@ class Plugin:
             raise FailedError(error.details()) from error
 
     def ask(self, method, token, name, **fields):
-        """Call about one resource; properties are plain Python."""
+        """Make a call about one resource; properties are plain Python values."""
         plain = {key: to_struct(value) if isinstance(value, dict) else value for key, value in fields.items()}
         return self.call(method, getattr(provider_pb2, f"{method}Request")(urn=self.urn(token, name), **plain))
 
@@ -55,7 +55,7 @@ class Plugin:
 
 @contextmanager
 def served(servicer):
-    """Give a stub for a servicer in this process."""
+    """Return a stub for a servicer in this process."""
     server, port = serve(servicer)
     channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
     try:

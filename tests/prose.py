@@ -1,4 +1,4 @@
-"""The texts in this repository's code, as Markdown that a linter of prose reads: `python -m tests.prose DIRECTORY`."""
+"""The texts in this repository's code, as Markdown for a prose linter: `python -m tests.prose DIRECTORY`."""
 
 import ast
 import io

@@ -1,4 +1,4 @@
-"""A Pulumi project in a folder of its own under the real engine: its program declares what `spec.json` says."""
+"""A separate Pulumi project with the real engine: its program declares the contents of `spec.json`."""
 
 import json
 import os
@@ -15,7 +15,7 @@ __all__ = ["PulumiProject"]
 
 
 class PulumiProject:
-    """A project with its own state; `spec` is what its program reads."""
+    """A project with its own state; the program reads `spec`."""
 
     def __init__(self, folder, program, **environment):
         try:
@@ -52,7 +52,7 @@ class PulumiProject:
         (self.folder / "spec.json").write_text(json.dumps(self.spec))
 
     def steps(self, *options):
-        """Return the step of a preview by resource name, those that change nothing left out."""
+        """Return the step of a preview by resource name, without unchanged resources."""
         self.write()
         steps = json.loads(self.run("preview", "--json", *options).stdout)["steps"]
         return {
@@ -68,6 +68,6 @@ class PulumiProject:
         return self.run("up", "--yes", "--skip-preview", *options)
 
     def resources(self):
-        """Return what the state knows, by resource name."""
+        """Return the state's resources by name."""
         found = json.loads(self.run("stack", "export").stdout)["deployment"].get("resources", [])
         return {entry["urn"].rpartition("::")[2]: entry for entry in found}

@@ -1,4 +1,4 @@
-"""A local cloud that runs while a test needs it, and is gone afterwards, however the test ends."""
+"""A local cloud that runs while a test needs it, and is deleted afterward, however the test ends."""
 
 import http.client
 import os
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 AT_ONCE = ("--latency-factor", "0")
-# What an instance needs, and Pulumi to work on it.
+# The requirements of an instance, and of Pulumi on it.
 WITH_PULUMI = [tool.name for tool in TOOLS if not tool.by_name]
-# Seconds after which something hangs, on the busiest machine: not a time that anything has to keep.
+# Seconds after which something hangs, even on the busiest machine; not a performance requirement.
 HANGS = 300.0
 
 
 def eventually(holds: Callable[[], object], what: str | Callable[[], object], seconds: float = HANGS) -> None:
-    """Wait until it holds; `what` is said if it does not, or returns what is said."""
+    """Wait until a condition holds; otherwise, fail with the text `what`, or with its result."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what() if callable(what) else what}"
@@ -49,7 +49,7 @@ def eventually(holds: Callable[[], object], what: str | Callable[[], object], se
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """Give a port on which nobody answers, and which nobody else gets; a server that reuses addresses may take it."""
+    """Return a port on which nothing responds, reserved for a server that reuses addresses."""
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))
@@ -57,7 +57,7 @@ def held_port() -> Iterator[int]:
 
 
 def tools_or_skip(*names: str) -> list[Found]:
-    """Return where tools are; skip the test where one can't be had."""
+    """Return the paths of tools; skip the test if one isn't available."""
     try:
         return get_all([tool_named(name) for name in names], say=print)
     except ToolError as error:
@@ -66,9 +66,9 @@ def tools_or_skip(*names: str) -> list[Found]:
 
 @contextmanager
 def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Iterator[Instance]:
-    """Give an instance whose AWS endpoint has these arguments; engine says whether Pulumi is needed too.
+    """Yield an instance whose AWS endpoint has these arguments; engine: whether Pulumi is needed too.
 
-    Skips the test where a tool cannot be had.
+    Skips the test if a tool isn't available.
     """
     tools_or_skip(*(WITH_PULUMI if engine else TOOL_NAMES))
     instance = Instance.named(name, root=root)
@@ -83,7 +83,7 @@ def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Ite
 
 @contextmanager
 def making(api) -> Iterator[Callable]:
-    """Give what makes an object of a folder and a document; in the end all of them go, the last one first."""
+    """Yield a function that creates an object in a folder from a document; in the end, all are deleted in reverse."""
     made = []
 
     def make(folder, document):
@@ -107,7 +107,7 @@ def making(api) -> Iterator[Callable]:
 
 
 def bring_dependencies(api) -> None:
-    """Put into a cluster what HyperPod looks for before it makes nodes, as its chart would; no pod comes of it."""
+    """Create what HyperPod requires in a cluster before it adds nodes, as its chart would; no pod is created."""
     api.apply(
         "/api/v1/namespaces/aws-hyperpod",
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "aws-hyperpod"}},
@@ -129,7 +129,7 @@ def bring_dependencies(api) -> None:
 
 
 def chart_mirror() -> Path:
-    """Return the folder that HPKIT_MIRROR named when the tests began; skips the test where it named none."""
+    """Return the folder in HPKIT_MIRROR at the start of the tests; skip the test if none was set."""
     folder = os.environ.get("HPKIT_TESTS_MIRROR")
     if not folder:
         pytest.skip("HPKIT_MIRROR names no folder of charts")
@@ -137,7 +137,7 @@ def chart_mirror() -> Path:
 
 
 def helm() -> Path:
-    """Return the toolchain's helm; skips the test where there is none."""
+    """Return the toolchain's helm; skip the test if it isn't available."""
     try:
         return tool_path("helm")
     except ToolError as error:

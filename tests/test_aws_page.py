@@ -1,7 +1,7 @@
-"""docs/guides/aws.md from its first step to its last on the local cloud, and the workflows that it leads to.
+"""docs/guides/aws.md from its first step to its last on the local cloud, and the workflows that it describes.
 
-A new organization, then a changed one: what the page says is typed, and the jobs of the pull request, the deployment
-and the drift run step by step in checkouts of their own. What can't run here is named with its reason.
+First a new organization, then a changed one. The page's commands are typed, and the jobs for the pull request, the
+deployment and the drift run step by step in separate checkouts. Whatever can't run here is listed with its reason.
 """
 
 import copy
@@ -27,7 +27,7 @@ SECONDS = 900
 PAGE = (ROOT / "docs" / "guides" / "aws.md").read_text(encoding="utf-8")
 STACK, BUCKET = "acme-dev", "s3://acme-pulumi-state?region=us-west-2"
 WORKFLOWS = ("pull-request.yml", "deploy.yml", "drift.yml")
-# A block of the page, by what it begins with, or a job of a workflow → why it can't run here.
+# A block of the page, by its beginning, or a job of a workflow → why it can't run here.
 NOT_HERE = {
     "gh api --method PUT repos/acme/platform/actions/oidc": "it sets up a repository at GitHub",
     "hpkit aws images --stack acme-prod --mirror": "it copies from registries of the internet, by crane or skopeo",
@@ -35,7 +35,7 @@ NOT_HERE = {
     ("drift.yml", "report"): "it opens an issue at GitHub",
     ("pull-request.yml", "code-scanning"): "it uploads to GitHub, and has no script",
 }
-# Sections of the page with commands. Each is typed; the steps once more after a change.
+# Sections of the page with commands. Each is typed; the steps are typed again after a change.
 SECTIONS = (
     "Steps",
     "A network without internet",
@@ -68,7 +68,7 @@ def test_every_block_of_the_page_is_typed_here_or_named_with_its_reason():
 
 def test_every_file_that_the_steps_name_is_made_by_a_step_before_it():
     typed = "\n".join(commands(section("Steps")))
-    # Step 2 tells to copy an example; Pulumi writes the stack's own file at step 3.
+    # Step 2 asks the user to copy an example; Pulumi writes the stack's own file at step 3.
     assert set(re.findall(r"stacks/[\w.-]+", typed)) == {"stacks/acme.yaml"}
     assert "hpkit validate --policies stacks/acme.yaml" in typed
 
@@ -84,15 +84,15 @@ class Platform:
             **control.shell_environment(instance),
             "HPKIT_STACK": "",
             **WRITTEN_AT_THE_END,
-            # Somebody who answers `yes` where Pulumi asks.
+            # A user who types `yes` when Pulumi asks.
             "PULUMI_SKIP_CONFIRMATIONS": "true",
             "https_proxy": "http://127.0.0.1:9",
             "no_proxy": "127.0.0.1,localhost",
         }
-        # The page has its own backend, and secrets by a key.
+        # The page uses its own backend, and encrypts secrets with a key.
         del self.variables["PULUMI_BACKEND_URL"], self.variables["PULUMI_CONFIG_PASSPHRASE"]
         endpoint = self.variables["AWS_ENDPOINT_URL"]
-        # Of these two Pulumi takes no endpoint by the environment, and the one here has no host name for each bucket.
+        # For these two, Pulumi accepts no endpoint from the environment; and the local one has no host name per bucket.
         self.local = {
             "alias/pulumi-secrets?": f"alias/pulumi-secrets?endpoint={endpoint}&",
             "state?": f"state?endpoint={endpoint}&s3ForcePathStyle=true&",
@@ -141,7 +141,7 @@ class Platform:
         return text
 
     def type(self, command):
-        """Type a command of the page in the working copy; return what it writes to standard output."""
+        """Type a command of the page in the working copy; return its standard output."""
         self.typed.append(command)
         line = self.localized(command).replace("<the key's id>", self._key)
         done = self.execute(["bash", "-c", line], self.work, self.variables)
@@ -150,7 +150,7 @@ class Platform:
         return done.stdout
 
     def checkout(self, path, commit):
-        """Do as actions/checkout, with the environment that `make install` would make, and at once."""
+        """Do what actions/checkout does, with the environment that `make install` would create, without delay."""
         self.git(self.folder, "clone", "-q", str(self.work), str(path))
         self.git(path, "checkout", "-q", commit)
         if not (path / ".venv").exists():
@@ -159,7 +159,7 @@ class Platform:
             os.utime(path / name, (0, 0))
 
     def run(self, file, job, head, expressions):
-        """Run a job as its runner does, from its checkout on; return the outputs of its steps."""
+        """Run a job as its runner does, starting with its checkout; return the outputs of its steps."""
         data = workflow(ROOT / ".github" / "workflows" / file)
         spec, outputs = data["jobs"][job], {}
         self.jobs += 1
@@ -214,7 +214,7 @@ class Platform:
             shutil.copy(source, target)
 
     def pull_request(self, name):
-        """Commit what was written on a branch, run the jobs of its pull request, and merge it."""
+        """Commit changes on a branch, run the jobs of its pull request, and merge it."""
         base = self.git(self.work, "rev-parse", "main")
         self.git(self.work, "checkout", "-qb", name)
         self.commit(name)
@@ -226,7 +226,7 @@ class Platform:
         return base, merge
 
     def deploy(self, base, merge):
-        """Run the jobs of the deployment of a push; return what was approved."""
+        """Run the deployment jobs of a push; return what was approved."""
         given = {
             "github.event.before": base,
             "inputs.stack": "",
@@ -246,7 +246,7 @@ class Platform:
 
 
 def organization(count):
-    """Return the page's organization, where the local cloud sees this machine; acme-prod is for its images."""
+    """Return the page's organization, adapted to the local cloud; acme-prod is for its images."""
     data = acme(count)
     dev = data["environments"]["dev"]
     dev["eks"]["endpoint"]["publicCidrs"] = ["203.0.113.0/24"]
@@ -286,7 +286,7 @@ def test_the_page_and_its_workflows_lead_a_new_and_a_changed_organization_throug
             if name == "new" or " stack init " not in command:
                 platform.type(command)
         base, merge = platform.pull_request(name)
-        # A new one is made by the page's `pulumi up`, a changed one is changed by that of the workflow.
+        # The page's `pulumi up` creates a new organization, and the workflow's `pulumi up` changes it.
         if name == "new":
             platform.type(steps[up])
         approved = platform.deploy(base, merge)

@@ -1,4 +1,4 @@
-"""Links of the pages lead somewhere, and what the page of Karpenter shows is accepted."""
+"""Links of the pages have targets, and the example on the page about Karpenter is valid."""
 
 import re
 import textwrap
@@ -72,7 +72,7 @@ def unknown_commands(file):
 
 
 def options_of(command, words):
-    """Yield each command below one, as it is typed, with its options."""
+    """Yield each command below a group, as it is typed, with its options."""
     yield words, {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
     if isinstance(command, click.Group):
         context = click.Context(command)

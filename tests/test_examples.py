@@ -1,4 +1,4 @@
-"""A new organization in stacks/ changes no test: tests read the examples, by name."""
+"""A new organization in stacks/ doesn't affect tests, because tests read the examples by name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Data flows one way: who may import what, as the tables of docs/explanation/architecture.md say it."""
+"""Data flows in one direction: the tables of docs/explanation/architecture.md list all allowed imports."""
 
 import ast
 import re
@@ -29,7 +29,7 @@ STANDARD = frozenset(sys.stdlib_module_names)
 CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes"}
 # Every module may import these.
 ALL = {"hpkit", "hpkit.errors", "hpkit.text.plural", "hpkit.text.printable"}
-# What no pure module may touch: clock, network, processes.
+# What no pure module may access: clock, network, processes.
 IMPURE = {"time", "datetime", "socket", "urllib", "http", "subprocess", "random", "os", "pathlib", "io"}
 PURE = ("plan", "checks", "changes", "explain"), ("admission", "rehearse")
 
@@ -51,7 +51,7 @@ EVERY = [(package, module) for package, modules in MODULES.items() for module in
 
 
 def files_of(package: str, module: str) -> list[Path]:
-    """Return the files of a module; those of a module inside it are not its own."""
+    """Return the files of a module, without those of a module inside it."""
     place = FOLDERS[package] / module
     inner = [FOLDERS[package] / other for other in MODULES[package] if other.startswith(f"{module}/")]
     single = place.with_suffix(".py")
@@ -121,7 +121,7 @@ def test_every_file_belongs_to_a_module_of_the_page(package):
 )
 def test_pure_modules_touch_no_clock_file_or_network(package, module):
     for file in files_of(package, module):
-        # datetime.date is a value; only asking for the current one would be impure.
+        # datetime.date is a value; only reading the current date would be impure.
         touched = {name.partition(".")[0] for name in imports_of(file)} & (IMPURE - {"datetime"})
         assert not touched, f"{file.relative_to(ROOT)} imports {touched}"
         source = file.read_text(encoding="utf-8")
@@ -168,7 +168,7 @@ def test_what_is_always_installed_imports_nothing_that_is_optional(package):
 
 
 def test_every_extension_that_the_kit_asks_for_is_declared():
-    """Names are texts: what no entry point has would be said to be not installed."""
+    """Extensions are requested by name; an undeclared one would be reported as not installed."""
     for name in extensions._EXTRAS:
         assert extensions.extension(name)
     commands = [each for section in SECTIONS.values() for each in section.items()]
@@ -212,7 +212,7 @@ def test_no_package_has_a_circle_of_modules(folder):
 
 
 def test_roles_and_their_rights_are_made_in_one_module():
-    """What makes roles elsewhere could forget the permissions boundary."""
+    """Roles that other modules create could lack the permissions boundary."""
     kinds = {"Role", "RolePolicy", "RolePolicyAttachment", "RolePoliciesExclusive", "Policy"}
     makers = {
         file.name

@@ -1,4 +1,4 @@
-"""Tests that are killed leave no local cloud behind."""
+"""Killed tests leave no local cloud."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Text of others in whatever is printed: shown, and obeyed by no terminal, workflow, spreadsheet or page."""
+"""Untrusted text in all output: shown, but without effect on a terminal, workflow, spreadsheet or page."""
 
 import copy
 import csv
@@ -30,9 +30,9 @@ from tests.cli.test_review import Repository
 from tests.conftest import NIGHTLY
 
 ROOT = Path(__file__).parents[1]
-# Where the pipe has no terminal behind it, hpkit itself writes none of these.
+# If the output doesn't go to a terminal, hpkit itself writes none of these.
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-# Default_Ignorable_Code_Point of other categories, and a letter that is drawn as a blank.
+# Default_Ignorable_Code_Point of other categories, and a letter that is rendered as a blank.
 INVISIBLE = "\u034f\u115f\u1160\u17b4\u180b\u180f\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef"
 ATTACKS = (
     "\x1b[2J\x1b]0;title\x07",
@@ -61,7 +61,7 @@ HOSTILE = st.one_of(
     st.sampled_from(ATTACKS),
     st.lists(st.one_of(st.sampled_from(ATTACKS), st.text(max_size=5)), min_size=1, max_size=3).map("".join),
 )
-# What each command that reads the organization's file is given beside it, by the form that it writes.
+# Additional arguments of each command that reads the organization's file, by its output format.
 SCENARIO = str(ROOT / "stacks" / "scenarios" / "handson.yaml")
 COMMANDS = {
     "text": [
@@ -109,7 +109,7 @@ def assert_inert(text):
 
 
 class Page(HTMLParser):
-    """The tags of a page, and the addresses that it leads to."""
+    """The tags of a page, and the addresses of its links."""
 
     def __init__(self, text):
         super().__init__()
@@ -143,7 +143,7 @@ def places(value, path=()):
 
 
 ORGANIZATION = yaml.safe_load((ROOT / "stacks" / "handson.yaml").read_text(encoding="utf-8"))
-# Where a file may say what it likes.
+# Places where a file may contain any text.
 ORGANIZATION["environments"]["dev"]["cluster"]["dependencies"] = {"values": {"note": "a value of the chart"}}
 WAIVER = {"rule": "ACC001", "path": "teams[john]", "reason": "until March", "until": datetime.date(2027, 3, 1)}
 ORGANIZATION["environments"]["dev"]["waivers"] = [WAIVER]

@@ -1,4 +1,4 @@
-"""Whether the SDKs are led to the local cloud, which decides what a missing chart means."""
+"""Whether the SDKs point to the local cloud, which determines how a missing chart is handled."""
 
 import pytest
 

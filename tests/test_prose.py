@@ -1,6 +1,6 @@
-"""The word lists of .vale/hpkit hold for pages and for the texts in code, where Vale can't be built.
+"""The word lists of .vale/hpkit apply to pages and to texts in code, even if Vale can't be built.
 
-At night also where it can: `make prose` has the same lists.
+The nightly run always checks them here; `make prose` has the same lists.
 """
 
 import re
@@ -30,7 +30,7 @@ def test_pages_use_the_words_of_the_style(rule):
     name, pattern = rule
     found = []
     for page in pages():
-        if name == "Terms" and page.name == "architecture.md":  # its tables name libraries
+        if name == "Terms" and page.name == "architecture.md":  # Its tables name libraries.
             continue
         prose = _CODE.sub(" ", page.read_text(encoding="utf-8"))
         found += [f"{page.name}: {match.group()}" for match in pattern.finditer(prose)]

@@ -1,4 +1,4 @@
-"""What the README shows is what the commands print, in the shell of somebody who has just cloned it."""
+"""The README's examples match the commands' output, in the shell of a user who has just cloned the repository."""
 
 import os
 import re
@@ -20,7 +20,7 @@ TRIED = re.findall(r"```console\n(.*?)```", README.partition("## Try it")[2].par
 BY_HAND = [line.removeprefix("$ ") for block in TRIED for line in block.splitlines()]
 SECONDS = 600
 
-# In a fresh clone no environment is activated and no `make` runs, which would have the one below it say more.
+# In a fresh clone, no environment is activated, and no parent `make` runs, which would change the output.
 OF_THIS_RUN = {"VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "HPKIT_SUBSTITUTE_CHART"}
 NEWCOMER = {
     **{name: value for name, value in os.environ.items() if name not in OF_THIS_RUN},
@@ -31,7 +31,7 @@ NEWCOMER = {
 
 @pytest.fixture
 def clone(tmp_path):
-    """Return a project as it is cloned: the examples, without organizations that this one got since."""
+    """Return a project as in a fresh clone: only the examples, without this repository's other organizations."""
     if not (ROOT / ".venv" / "bin" / "hpkit").exists():
         pytest.skip("the README is of a clone with `make install`; here another environment runs")
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")

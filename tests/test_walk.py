@@ -1,7 +1,7 @@
 """README and guides from the first line to the last, in a fresh clone and one shell, typed as they are printed.
 
-One local cloud serves all of them. By day: the README's own lines, and the pages that go on where these are; of all the
-others, that their files and commands are there. At night all pages.
+One local cloud serves all of them. By day, the README and the pages that continue its session run; for all others, only
+their files and commands are checked. Nightly, all pages run.
 """
 
 import html
@@ -39,13 +39,13 @@ PAGES = sorted(
     page for kind in ("guides", "tutorials") for page in (DOCS / kind).glob("*.md") if page.stem not in ELSEWHERE
 )
 STEPS = {str(page.relative_to(DOCS)): steps_of(page.read_text(encoding="utf-8")) for page in PAGES}
-# Pages that go on where the README is, with the stack handson-dev live, and leave it as it was.
+# Pages that continue the README's session with the live stack handson-dev, and leave it unchanged.
 BESIDE_THE_README = ("tutorials/first-job.md", "tutorials/handson.md")
 AT_NIGHT = sorted(name for name, steps in STEPS.items() if steps and name not in BESIDE_THE_README)
 
 
 def opening():
-    """Return the README's lines up to the one that sets the shell back."""
+    """Return the README's lines up to the one that restores the shell."""
     return BY_HAND[: next(number for number, line in enumerate(BY_HAND) if "--unset" in line)]
 
 
@@ -56,7 +56,7 @@ def require_kubectl():
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """Return a clone after `make install`; what `make` compares is as old as can be, so that it installs nothing."""
+    """Return a clone after `make install`; old timestamps keep `make` from installing again."""
     tools_or_skip(*WITH_PULUMI)
     folder = tmp_path_factory.mktemp("clone")
     repository = Repository(folder)
@@ -89,7 +89,7 @@ def shell(clone, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def begun(shell):
-    """Return what each of the README's first lines said."""
+    """Return the output of each of the README's first lines."""
     said = {}
     for line in opening():
         if line.startswith("kubectl ") and shutil.which("kubectl") is None:
@@ -125,7 +125,7 @@ def test_a_page_that_goes_on_where_the_readme_is_says_what_happens(begun, shell,
 
 @pytest.fixture
 def at_the_readme(begun, shell, clone):
-    """Begin where the README is; what a page that failed leaves behind is not the next one's."""
+    """Start where the README stops, and delete what a failed page leaves."""
     require_kubectl()
     yield
     shell.run('git checkout -q stacks; eval "$(.venv/bin/hpkit local env --name handson-dev)"')

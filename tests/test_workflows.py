@@ -1,4 +1,4 @@
-"""Workflows: pinned, without rights they do not need, and nothing of a fork near a secret."""
+"""Workflows: pinned actions, minimal permissions, and no access to secrets for forks."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.changes.review.builders import review_of
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-# What an attacker can name: a value of these in a script is a command.
+# Values that an attacker can choose: in a script, such a value could be a command.
 UNTRUSTED = re.compile(
     r"\$\{\{[^}]*(github\.event\.|github\.head_ref|github\.base_ref|inputs\.|matrix\.|vars\.|steps\.)"
 )
@@ -69,7 +69,7 @@ def test_rights_are_given_to_jobs_and_only_those_they_need(file):
     for name, job in jobs(file):
         assert "permissions" in job, f"{name} would get the repository's default"
         assert isinstance(job["permissions"], dict), f"{name}: rights are named one by one"
-        # What a tag's release offers was built and signed by jobs that cannot write.
+        # Jobs that can't write built and signed what a tag's release offers.
         most = "write" if (file.name, name) == ("release.yml", "publish") else "read"
         assert job["permissions"].get("contents", "read") in ("read", most)
         assert job["timeout-minutes"] <= 240
@@ -83,7 +83,7 @@ def test_no_long_lived_secret_is_used_and_no_workflow_trusts_a_pull_requests_cod
 
 
 # Source: GitHub's documentation, "Workflow syntax", `permissions`, and "Events that trigger workflows": these run only
-# what is merged; `workflow_dispatch` runs any branch unless a job asks which.
+# merged code; `workflow_dispatch` runs any branch unless a job checks it.
 MERGED = {"push", "schedule", "workflow_dispatch"}
 ON_MAIN = "github.ref == 'refs/heads/main'"
 RUNS_FILES = re.compile(
@@ -93,7 +93,7 @@ RUNS_FILES = re.compile(
 
 
 def unquoted(script):
-    """Return a script without what single quotes hold, which is another program's."""
+    """Return a script without single-quoted parts, which belong to another program."""
     return re.sub(r"'[^']*'", "", script)
 
 
@@ -104,7 +104,7 @@ def needed(jobs, name):
 
 
 def overpowered(data):
-    """Yield the jobs of a workflow that run code of a change and hold what the change's author does not."""
+    """Yield the jobs of a workflow that run a change's code with permissions that the change's author doesn't have."""
     merged = triggers(data) <= MERGED and (data["on"].get("push") or {"branches": ["main"]}).get("branches") == ["main"]
     for name, job in data["jobs"].items():
         held = {right for right, access in job["permissions"].items() if access == "write"}
@@ -146,7 +146,7 @@ def test_a_job_that_runs_code_of_a_change_gets_more_than_its_author_has(job, eve
 
 
 def shell(data, job, step):
-    """Return the command by which a runner runs a step's script.
+    """Return the command with which a runner runs a step's script.
 
     Source: GitHub's documentation, "Workflow syntax", `jobs.<job_id>.steps[*].shell`: without a shell it is `bash -e`.
     """
@@ -205,7 +205,7 @@ PREVIEWS = {
 
 
 def approve(tmp_path, preview):
-    """Run what writes the steps to approve, as its runner does, with an engine whose preview is this script."""
+    """Run the step that writes the steps to approve, with an engine whose preview is this script."""
     data = workflow(ROOT / ".github" / "workflows" / "deploy.yml")
     job = data["jobs"]["preview"]
     (step,) = [step for step in job["steps"] if step.get("name") == "Save the preview for approval"]
@@ -236,7 +236,7 @@ def test_a_preview_without_a_change_is_approved(tmp_path):
 
 @pytest.fixture
 def new_organization(tmp_path):
-    """Return a project with two environments that no stack file names, whose `hpkit local` and `review` say no more."""
+    """Return a project with two environments that no stack file names; `hpkit local` and `review` are fakes."""
     data = organization()
     data["environments"]["prod"] = {**data["environments"]["dev"], "region": "eu-west-1"}
     (tmp_path / "stacks").mkdir()
@@ -329,7 +329,7 @@ def test_the_review_compares_the_merge_with_what_it_is_merged_into():
 
 
 class Comments:
-    """The comment workflow's last step, run with a `gh` that keeps what it was asked."""
+    """The comment workflow's last step, run with a `gh` that records its requests."""
 
     def __init__(self, folder):
         self.folder = folder

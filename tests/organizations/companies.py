@@ -1,4 +1,4 @@
-"""Organizations as companies of different shape write them: a few bases, and what each company has otherwise."""
+"""Organizations of companies with different structures: a few bases, and each company's differences."""
 
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -45,7 +45,7 @@ class _Row(_Changes):
 
 @dataclass(frozen=True)
 class Company:
-    """One organization file, and what is expected of it."""
+    """An organization file, and the expected results."""
 
     name: str
     text: str
@@ -54,7 +54,7 @@ class Company:
 
     @cached_property
     def organization(self) -> Organization:
-        """Return what the file says, typed."""
+        """Return the typed contents of the file."""
         organization = parse(read_text(self.text.encode())).organization
         assert organization is not None, self.name
         return organization

@@ -1,6 +1,7 @@
-"""Organizations of forty companies are read, planned, recorded, and judged by the policy pack without settings.
+"""The organizations of forty companies are read, planned, recorded, and checked by the policy pack without settings.
 
-At night all of them, by day a sixth. That they go up and down on the local cloud: test_engine_companies.py.
+The nightly run tests all of them, other runs a sixth. test_engine_companies.py deploys and deletes them on the local
+cloud.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Every night another third of the companies goes up, previews as unchanged, and leaves nothing, each on its cloud."""
+"""Each nightly run deploys another third of the companies, previews them without changes, and deletes them."""
 
 import datetime
 import os
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pyte
 
 NIGHT = datetime.datetime.now(datetime.UTC).toordinal() % 3
 STACKS = [(name, each) for name in list(companies())[NIGHT::3] for each in companies()[name].organization.environments]
-# What an instance and the Pulumi that works on it take, measured, with some room.
+# Measured requirements of an instance and its Pulumi, with a margin.
 GIB_EACH = 3
 
 
@@ -33,13 +33,13 @@ def hpkit(folder, *arguments):
 
 
 def at_once():
-    """Return how many environments this machine's memory and cores carry side by side."""
+    """Return how many environments fit this machine's memory and cores at the same time."""
     pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(os.cpu_count() or 1, pages // (GIB_EACH << 30)))
 
 
 def live(folder, name, environment):
-    """Take one environment up, look whether a preview would change anything, and take it down."""
+    """Deploy an environment, check that a preview shows no change, and delete it."""
     company, stack = companies()[name], f"{name}-{environment}"
     shutil.rmtree(Repository(folder).folder / "stacks")
     file, instance = folder / "stacks" / f"{name}.yaml", Instance.named(stack, root=folder)
@@ -57,7 +57,7 @@ def live(folder, name, environment):
 
 @pytest.fixture(scope="module")
 def jobs(request, tmp_path_factory):
-    """Begin the life of each environment that a test asks for, as many side by side as the machine carries."""
+    """Start the requested environments, as many in parallel as the machine supports."""
     wanted = [item.callspec.params for item in request.session.items if item.path == request.path]
     with ThreadPoolExecutor(at_once()) as pool:
         yield {

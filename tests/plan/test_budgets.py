@@ -1,4 +1,4 @@
-"""Budgets of teams and projects: read, and held against what their quota comes to."""
+"""Budgets of teams and projects: read from the file, and compared with the cost of their quota."""
 
 from fractions import Fraction
 

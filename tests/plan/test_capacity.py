@@ -137,7 +137,7 @@ def test_a_team_borrows_up_to_its_limit_or_what_others_lend():
 
 
 def pooled(instance_type, instances, rows):
-    """Return the plan with a shared pool beside a team for each row, and the pool."""
+    """Return the plan with a shared pool and one team per row, and the pool."""
     names = [f"t{number}" for number, _ in enumerate(rows)]
     allocations = {name: [{"instanceType": instance_type, **row}] for name, row in zip(names, rows, strict=True)}
     data = organization(

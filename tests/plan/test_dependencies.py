@@ -1,4 +1,4 @@
-"""The chart that an environment gets, and its values."""
+"""The chart of an environment, and its values."""
 
 import pytest
 

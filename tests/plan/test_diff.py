@@ -1,4 +1,4 @@
-"""What differs between two plans: the same arithmetic on both sides, and nothing invented between them."""
+"""Differences between two plans: both sides use the same arithmetic, and no difference is invented."""
 
 from hypothesis import given
 from hypothesis import strategies as st

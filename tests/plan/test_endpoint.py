@@ -1,4 +1,4 @@
-"""Which ranges let callers of the internet in, by what IANA lists."""
+"""Which ranges admit callers from the internet, according to IANA's registry."""
 
 import ipaddress
 

@@ -1,4 +1,4 @@
-"""Which roles are members of a team in one environment."""
+"""The roles that are members of a team in one environment."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def role(name, account=DEV):
 
 
 def members(*roles, account=DEV, override=None):
-    """Return the members that a team with these roles has in an environment of an account."""
+    """Return the members of a team with these roles, in an environment of an account."""
     data = organization(
         teams=[team("ada", members=list(roles))],
         allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]},

@@ -1,4 +1,4 @@
-"""What the file says lies over what hpkit sets, map by map."""
+"""The file's values override hpkit's, map by map."""
 
 from hypothesis import given
 from hypothesis import strategies as st

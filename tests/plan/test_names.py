@@ -1,4 +1,4 @@
-"""Names of AWS resources stay within their limits, and apart from each other."""
+"""Names of AWS resources stay within their limits, and are unique."""
 
 from hypothesis import given
 from hypothesis import strategies as st

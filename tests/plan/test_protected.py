@@ -1,4 +1,4 @@
-"""What goes with each thing that must not be lost is said in words, and only of what the environment makes."""
+"""Text about what is lost with each protected resource, limited to what the environment creates."""
 
 import copy
 
@@ -47,7 +47,7 @@ ANYWHERE = {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4}
 
 
 def moved(one, two):
-    """What is in both and differs: what a guard refuses."""
+    """Return what both have with different values, which a guard rejects."""
     return {name for name in one.keys() & two.keys() if one[name] != two[name]}
 
 

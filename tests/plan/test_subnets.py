@@ -1,4 +1,4 @@
-"""hpkit's small subnets: apart from each other, inside their part of the VPC, fixed by the zone's letter."""
+"""hpkit's small subnets: disjoint, inside their part of the VPC, and determined by the zone's letter."""
 
 import ipaddress
 

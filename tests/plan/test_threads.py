@@ -1,4 +1,4 @@
-"""Threads per core: what the API is told, and what that leaves of the vCPUs that quotas count."""
+"""Threads per core: the value in the API request, and the resulting vCPUs for quotas."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A stack on which no policy reports anything, for tests that break one thing; and policies run without an engine."""
+"""A stack without violations, for tests that break one thing; and policies that run without an engine."""
 
 import copy
 import dataclasses
@@ -247,7 +247,7 @@ def _inside() -> dict[str, Resource]:
 
 
 def changed(resource: Resource, path: str, value: Any) -> Resource:
-    """Return a resource with one input changed, or removed where value is ABSENT; `protect` and `@type` are its own."""
+    """Return a resource with one input changed, or removed for ABSENT; `protect` and `@type` are accepted too."""
     if path in ("protect", "@type"):
         return dataclasses.replace(resource, **{path.removeprefix("@"): value})
     props: Any = copy.deepcopy(dict(resource.props))
@@ -263,7 +263,7 @@ def changed(resource: Resource, path: str, value: Any) -> Resource:
 
 
 def results_of(policy: Policy, stack: dict[str, Resource], **settings: Any) -> list[Violation | Undecided]:
-    """Return what a policy says of a stack, with the defaults of the pack."""
+    """Return a policy's results for a stack, with the pack's defaults."""
     known = {**policy.defaults, **settings}
     runs = (
         [policy.validate_stack(list(stack.values()), known)]

@@ -1,4 +1,4 @@
-"""Between the pack and Pulumi's SDK: values, waivers, levels."""
+"""The adapter between the pack and Pulumi's SDK: values, waivers, levels."""
 
 import datetime
 
@@ -30,7 +30,7 @@ def arguments(props, config=None, kind="aws:ec2/vpc:Vpc"):
 
 
 class Run:
-    """One run of some policies that share a state, as the engine has it."""
+    """One run of policies that share a state, as in the engine."""
 
     def __init__(self):
         self.state = RunState(TODAY)
@@ -83,7 +83,7 @@ def test_what_is_undecided_becomes_the_advice_of_the_sdk():
 
 
 def test_names_and_properties_of_others_reach_no_terminal_as_commands():
-    """A name or a property can hold what a terminal or a workflow obeys; the engine prints messages as they are."""
+    """The engine prints messages unchanged, and a name or property can contain control sequences."""
     hostile = "::error::x\x1b[2J\n\u202e"
     shown = "\\u003a:error::x\\u001b[2J\\u000a\\u202e"
     run = Run()
@@ -180,7 +180,7 @@ def test_a_remediation_keeps_what_it_does_not_touch():
 
 
 def test_stack_policies_see_inputs_where_no_output_is_known():
-    """At preview the engine has no outputs of a provider that waits for another resource."""
+    """During a preview, the engine has no outputs of a provider that waits for another resource."""
     run = Run()
     kind = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
     inputs = {

@@ -1,4 +1,4 @@
-"""Whatever `hpkit validate` accepts without a warning passes the pack without settings, as the program registers it."""
+"""Every file that `hpkit validate` accepts without a warning passes the pack without settings."""
 
 import datetime
 import json
@@ -27,7 +27,7 @@ ELASTIC = "ml.g5.8xlarge"
 
 
 def statements():
-    """Return what an environment may state beside its platform, each of which some policy is about."""
+    """Generate settings of an environment outside its platform; a policy checks each of them."""
     return st.fixed_dictionaries(
         {},
         optional={
@@ -43,10 +43,10 @@ def statements():
 
 @st.composite
 def platforms(draw):
-    """Return an organization with and without Karpenter, and with and without a network of its own."""
+    """Generate an organization with and without Karpenter, and with and without its own network."""
     data = draw(organizations())
     environment = data["environments"]["dev"]
-    # A recording of all of a platform takes several times as long.
+    # Recording an entire platform takes several times as long.
     if draw(st.integers(0, 3)) == 0:
         base = organization()["environments"]["dev"]
         administrators = environment["eks"]["administrators"]
@@ -58,7 +58,7 @@ def platforms(draw):
         environment["governance"]["topologyAwareScheduling"] = "Disabled"
     elif draw(st.booleans()):
         environment["cluster"]["nodeRecovery"] = "None"
-    # Without these, nearly every draw has a warning.
+    # Without these, nearly every example has a warning.
     data["clusterPolicy"]["idleResourceSharing"] = "Enabled"
     for each in data["teams"]:
         each["members"] = each["members"] or [f"{ROLE}{each['name']}"]
@@ -80,7 +80,7 @@ def test_what_the_validator_accepts_without_a_warning_passes_the_pack(data):
     assert violations == []
 
 
-# What the pack judges as well, and the names of types, which quota is compared with. At night, all rules.
+# Rules that the pack checks as well, and type names, which quota refers to. The nightly run uses all rules.
 BOTH_JUDGE = {"ACC001", "CLU003", "CLU010", "EKS001", "KAR002", "KAR007", "KAR010"}
 WAIVABLE = [rule for rule in RULES if rule.waivable and (NIGHTLY or rule.id in BOTH_JUDGE)]
 

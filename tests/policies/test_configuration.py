@@ -1,4 +1,4 @@
-"""An organization's policy file, checked without an engine; and the page that describes the pack."""
+"""An organization's policy file, checked without an engine; and the page about the pack."""
 
 import json
 import re

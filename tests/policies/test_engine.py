@@ -1,4 +1,4 @@
-"""The pack under the real Pulumi engine, with the real plugin: resource, stack and remediation policies, waivers."""
+"""The pack in the real Pulumi engine with the real plugin: resource, stack and remediation policies, waivers."""
 
 import copy
 import datetime
@@ -33,7 +33,7 @@ LONG_AGO = "2020-01-01"
 
 
 class PolicedProject(Project):
-    """A project that is previewed under the pack."""
+    """A project that is previewed with the pack."""
 
     def __init__(self, folder, endpoint, cloud):
         super().__init__(folder, endpoint, cloud, PROGRAM)
@@ -43,7 +43,7 @@ class PolicedProject(Project):
         self.happy = copy.deepcopy(self.spec)
 
     def police(self, config=None, *command):
-        """Return what the engine said under the pack, and whether it let the program pass."""
+        """Return the engine's output with the pack, and whether the preview succeeded."""
         self.write()
         file = self.folder / "policy.json"
         file.write_text(json.dumps(config or {}))
@@ -139,7 +139,7 @@ def test_what_the_policy_wants_protected_the_engine_refuses_to_replace(project):
     said, passed = project.police()
     assert not passed
     assert "This change would REPLACE the HyperPod cluster" in said
-    # What the plugin is told to let through, protection still holds.
+    # The protection still applies to what the plugin may allow.
     project.spec["cluster"]["allow_replace"] = True
     said, passed = project.police()
     assert not passed

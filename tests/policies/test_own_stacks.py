@@ -1,4 +1,4 @@
-"""hpkit keeps to its own pack: every example stack, as it is registered, with its organization's file."""
+"""hpkit passes its own pack: every example stack as registered, with its organization's policy file."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every policy by one mutation of a stack on which none reports anything."""
+"""Every policy, with one mutation of a stack without violations."""
 
 import ast
 import json
@@ -276,7 +276,7 @@ def test_addons_without_a_version_are_one_violation_with_what_to_write(monkeypat
     stack = happy()
     stack["eks"] = replace(stack["eks"], props={**stack["eks"].props, "version": "1.35"})
     stack["addon"] = changed(stack["addon"], "addonVersion", ABSENT)
-    # After `up`, outputs have the version that EKS chose.
+    # After `up`, outputs contain the version that EKS chose.
     stack["other"] = resource("aws:eks/addon:Addon", "coredns", addonName="coredns", addonVersion="v1.13.2-eksbuild.1")
     stack["other"] = replace(stack["other"], inputs={"addonName": "coredns"})
 
@@ -347,7 +347,7 @@ def test_policies_import_the_arithmetic_and_neither_configuration_nor_clouds():
     packages = {"hpkit", "pulumi", "pulumi_policy", "pulumi_aws", "boto3", "hpkit_provider"}
     for file in sorted((Path(__file__).parents[2] / "policies").rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        # What only the type checker imports is never loaded.
+        # Imports for the type checker only are never loaded.
         guards = [
             node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         ]

@@ -1,4 +1,4 @@
-"""The pack as a process of its own, asked over the engine's protocol about all that hpkit's program registers."""
+"""The pack as a separate process, called with the engine's protocol for all resources of hpkit's program."""
 
 import re
 import subprocess
@@ -34,7 +34,7 @@ def pack():
 
 
 def first_preview(value):
-    """Return inputs as they are before anything is made: what a resource would answer is not known."""
+    """Return inputs as they are before anything is created: outputs of resources are unknown."""
     if isinstance(value, dict):
         return {key: first_preview(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -51,7 +51,7 @@ def struct(data):
 
 
 def configure(pack, stack):
-    """Configure as the engine does: the defaults of the schemas, and over them what the organization's file says."""
+    """Configure like the engine: the defaults of the schemas, overridden by the organization's file."""
     given = settings_of(stack)
     request = proto.ConfigureAnalyzerRequest()
     for policy in pack.GetAnalyzerInfo(empty_pb2.Empty()).policies:
@@ -80,7 +80,7 @@ def fields(each, program, known):
 
 
 def ask(pack, program, known):
-    """Return every diagnostic about a program: of each resource, then of the stack."""
+    """Return every diagnostic of a program: for each resource, then for the stack."""
     found = []
     for each in program.resources.values():
         found += pack.Analyze(proto.AnalyzeRequest(**fields(each, program, known))).diagnostics

@@ -1,4 +1,4 @@
-"""What is not known before the update is never reported as a violation, and never silently taken as right."""
+"""Values that are unknown before the update are neither reported as violations nor silently accepted."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from tests.policies.builders import ABSENT, CLUSTER_ARN, changed, group, happy, 
 BY_NAME = {policy.name: policy for policy in POLICIES}
 FITS = BY_NAME["quota-fits-capacity"]
 
-# What stands at each of these is an output of something else, and not known at the first preview.
+# Each of these comes from another resource's output, which is unknown in the first preview.
 HIDDEN = [
     ("quota-fits-capacity", "cluster", "instanceGroups"),
     ("quota-fits-capacity", "cluster", "instanceGroups.0.instanceCount"),
@@ -65,11 +65,11 @@ def test_an_unknown_input_is_undecided(name, part, path):
 
 
 def paths(value, before=""):
-    """Return the dotted path of everything inside, deepest last."""
+    """Return the dotted path of every nested value, deepest last."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         if "." in str(step):
-            continue  # `nvidia.com/gpu` is no path
+            continue  # `nvidia.com/gpu` isn't a path.
         yield f"{before}{step}"
         yield from paths(inner, f"{before}{step}.")
 
@@ -80,7 +80,7 @@ def test_nothing_unknown_or_absent_crashes_a_policy(part, value):
     whole = happy()
     for path in paths(dict(whole[part].props)):
         if value is None and path.rpartition(".")[2].isdigit():
-            continue  # the engine sends no empty items of lists
+            continue  # The engine omits empty list items.
         stack = {**whole, part: changed(whole[part], path, value)}
         for policy in POLICIES:
             results_of(policy, stack, **SETTINGS.get(policy.name, {}))

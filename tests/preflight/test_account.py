@@ -1,4 +1,4 @@
-"""Roles that the file hands to services are looked up like those of people."""
+"""Roles that the file passes to services are looked up like roles of people."""
 
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive

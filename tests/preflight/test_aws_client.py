@@ -1,4 +1,4 @@
-"""How AWS is called: all pages, failures as responses, nothing raised."""
+"""AWS calls: all pages are read, failures become responses, and nothing is raised."""
 
 import boto3
 import pytest
@@ -13,7 +13,7 @@ KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "reg
 
 
 class Prepared(boto3.Session):
-    """A session of clients with prepared responses; those and the requests are validated against the API's model."""
+    """A session of clients with prepared responses, which are validated against the API's model like the requests."""
 
     def __init__(self):
         super().__init__(**KEYS)

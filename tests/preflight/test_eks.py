@@ -1,4 +1,4 @@
-"""What EKS offers, and what is inside an existing cluster, evaluated from responses."""
+"""EKS's offers and the contents of an existing cluster, evaluated from responses."""
 
 import pytest
 

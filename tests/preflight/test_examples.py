@@ -1,4 +1,4 @@
-"""What each example needs of the account's quotas, figure by figure."""
+"""The account quotas that each example needs."""
 
 import json
 from pathlib import Path

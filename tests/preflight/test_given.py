@@ -1,4 +1,4 @@
-"""Roles and a bucket that are handed over: whom they trust, what they allow, where the bucket is."""
+"""Existing roles and an existing bucket: trust policies, permissions, and the bucket's region."""
 
 import pytest
 

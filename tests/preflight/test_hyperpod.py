@@ -1,4 +1,4 @@
-"""A HyperPod cluster that another stack or tool manages: it must have what the file states."""
+"""A HyperPod cluster that another stack or tool manages must match the file."""
 
 import pytest
 

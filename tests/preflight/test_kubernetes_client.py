@@ -1,4 +1,4 @@
-"""Looking for a Kueue in an existing EKS cluster: the local cloud's real API server, by a token as EKS takes it."""
+"""Detecting Kueue in an existing EKS cluster: the local cloud's real API server, with a token that EKS accepts."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def cluster(aws):
 
 @pytest.fixture
 def stranger(aws):
-    """Return what signs for a role that has no access entry."""
+    """Return a signer for a role without an access entry."""
     iam = aws.client("iam")
     trust = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})

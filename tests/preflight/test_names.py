@@ -1,4 +1,4 @@
-"""Names that must be free: those of roles, of the bucket, and the OIDC provider of a cluster that is there."""
+"""Names that must be free: those of roles, of the bucket, and of an existing cluster's OIDC provider."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a stack needs in numbers, counted in a recording of its program."""
+"""A stack's resource counts, from a recording of its program."""
 
 import pulumi_aws as aws
 import pytest
@@ -101,7 +101,7 @@ def test_the_largest_volume_counts():
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
-        ({}, 4 + 1 + 4),  # nodes, NAT gateway, control plane
+        ({}, 4 + 1 + 4),  # Nodes, NAT gateway, control plane.
         ({"eks": {"version": "1.35", "existing": {"name": "kube"}}}, 4 + 1),
     ],
 )

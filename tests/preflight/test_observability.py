@@ -1,4 +1,4 @@
-"""Identity Center for Grafana, and the topic of alerts: there, not there, or not known."""
+"""Identity Center for Grafana, and the topic for alerts: existing, missing, or unknown."""
 
 import json
 
@@ -124,7 +124,7 @@ KEY = "arn:aws:kms:us-west-2:123456789012:key/1"
 
 
 def encrypted(key, response):
-    """Return the row of a topic with a key, and the calls that it leads to."""
+    """Return the row of an encrypted topic, and the resulting calls."""
     sent = policy(Principal={"Service": BOTH}, Action="sns:Publish")
     sent["Attributes"]["KmsMasterKeyId"] = key
     answers = Responses({topic(TOPIC).key: sent, key_policy(key).key: response})

@@ -1,4 +1,4 @@
-"""What docs/guides/aws.md says in figures and lists is what hpkit does."""
+"""The figures and lists in docs/guides/aws.md match hpkit."""
 
 import json
 import re
@@ -64,7 +64,7 @@ def blocks(language):
 
 
 def all_calls(environment):
-    """Return every call that a plan can lead to, its own cluster being there already."""
+    """Return every call that a plan can cause if its own cluster already exists."""
     plan = derive(typed(organization(environment=environment)), "dev")
     summary = {"ClusterArn": "arn", "ClusterName": plan.spec.cluster.name}
     issuer = "https://oidc.eks.us-west-2.amazonaws.com/id/ABC"

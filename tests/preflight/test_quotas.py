@@ -1,4 +1,4 @@
-"""Quotas against what a plan needs and what others use."""
+"""Account quotas compared with a plan's needs and current usage."""
 
 import pytest
 

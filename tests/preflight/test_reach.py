@@ -1,4 +1,4 @@
-"""Whether the Kubernetes API can be reached from here, evaluated from responses, and asked over real sockets."""
+"""Whether this machine can reach the Kubernetes API, evaluated from responses, and tested over real sockets."""
 
 import socket
 import threading
@@ -105,7 +105,7 @@ class _Address(BaseHTTPRequestHandler):
         self.wfile.write(b"198.51.100.7\n")
 
     def log_message(self, *_):
-        """Say nothing."""
+        """Log nothing."""
 
 
 def test_the_own_address_is_what_a_service_sees():

@@ -1,4 +1,4 @@
-"""Training plans in preflight: plans that are bought on the local endpoint, and the groups that use them."""
+"""Training plans in preflight: plans purchased on the local endpoint, and the groups that use them."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def clock():
 
 @pytest.fixture
 def bought(clock):
-    """Eight instances for a week in us-west-2a; the client, and what it answers for the plan."""
+    """Return eight instances for a week in us-west-2a: the client, and its response for the plan."""
     with running_endpoint(clock=clock) as endpoint:
         sagemaker = endpoint.client("sagemaker")
         offers = sagemaker.search_training_plan_offerings(

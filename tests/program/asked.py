@@ -1,8 +1,8 @@
-"""Which AWS API operations deploying each example stack asks for, recorded on the local cloud.
+"""The AWS API operations that deploying each example stack calls, recorded on the local cloud.
 
-Asked for in `up`, an `up` that changes it, `refresh` and `destroy`. `iam/test_asked.py` holds the deployer's
-policies to them; `tests/program/test_engine_stacks.py` holds them to the cloud. To record them anew after a change of
-the program or of its fake plugins:
+They are called in `up`, an `up` that changes the stack, `refresh` and `destroy`. `iam/test_asked.py` compares the
+deployer's policies with them; `tests/program/test_engine_stacks.py` compares them with the cloud. To record them again
+after a change of the program or of its fake plugins:
 
     HPKIT_WRITE_ASKED=1 HPKIT_NIGHTLY=1 .venv/bin/pytest -n 0 tests/program/test_engine_stacks.py
 """
@@ -23,14 +23,14 @@ Result = TypeVar("Result")
 
 
 class Asked:
-    """The operations that commands asked an instance for; what a test asks between them does not count."""
+    """The operations that commands call on an instance; calls by the test itself don't count."""
 
     def __init__(self, instance: Instance) -> None:
         self._url = f"http://127.0.0.1:{instance.ports()['aws']}/_hpkit/stats"
         self.operations: set[str] = set()
 
     def during(self, command: Callable[..., Result], *arguments: str) -> Result:
-        """Run a command and keep what it asks for, as `service:Operation`."""
+        """Run a command and record its calls as `service:Operation`."""
         before = self._counts()
         result = command(*arguments)
         self.operations |= {
@@ -45,12 +45,12 @@ class Asked:
 
 
 def recorded(stack: str) -> set[str]:
-    """Return the operations that an example stack asks for, as they are recorded."""
+    """Return the recorded operations of an example stack."""
     return {name for name, stacks in asked_by_stack().items() if stacks & {stack, "all"}}
 
 
 def write(stack: str, operations: set[str]) -> None:
-    """Record what an example stack asks for."""
+    """Record the operations of an example stack."""
     every = set(example_stacks())
     found = {name: every if "all" in stacks else stacks for name, stacks in asked_by_stack().items()}
     for name in found.keys() | operations:

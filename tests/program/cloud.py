@@ -1,4 +1,4 @@
-"""The program under the real engine: a repository to edit, a running instance, and what is live on it."""
+"""The program with the real engine: a repository to edit, a running instance, and the live resources on it."""
 
 import contextlib
 import copy
@@ -55,10 +55,10 @@ FOLDERS = (
     NODE_POOLS,
     NODE_CLASSES,
 )
-# The engine writes the whole state down after every step, which is most of what it does in an `up`. A run that a test
-# waits for is not killed, so once at its end will do; what is started to be killed writes as ever.
+# The engine writes the whole state after every step, which takes most of the time of an `up`. A test's run isn't
+# killed, so writing it once at the end is enough; runs that are killed on purpose write it as usual.
 WRITTEN_AT_THE_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
-# Names that AWS gives out: equal things made twice differ in them, as in clock times and addresses.
+# Names that AWS generates: identical resources differ in them, as in times and addresses.
 GIVEN = re.compile(
     r"arn:aws:sagemaker:[a-z0-9-]+:\d+:[a-z-]+/[a-z0-9]{12}|\b(?:vpc|subnet|sg|sgr|rtb|igw|nat|eipalloc|vpce)-[0-9a-f]+"
     r"|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\bi-[0-9a-f]{17}\b|https://[a-z0-9.:/-]+"
@@ -66,19 +66,19 @@ GIVEN = re.compile(
 
 
 class Repository:
-    """The program in a folder of its own, with organization files that tests may edit."""
+    """The program in a separate folder, with organization files that tests may edit."""
 
     def __init__(self, folder):
         self.folder = folder
         shutil.copy(ROOT / "Pulumi.yaml", folder)
         copy_examples(folder)
         (folder / ".venv").symlink_to(sys.prefix)
-        # Not a link itself: the program looks for its project from the folder where it really is.
+        # Not a link itself, because the program searches for its project from its real folder.
         (folder / "infra").mkdir()
         shutil.copy(ROOT / "infra" / "__main__.py", folder / "infra")
 
     def read(self, organization):
-        """Return an organization as the real repository has it, to be changed and written here."""
+        """Return an organization from the real repository, which tests change and write here."""
         return yaml.safe_load((ROOT / "stacks" / f"{organization}.yaml").read_text(encoding="utf-8"))
 
     def write(self, organization, data):
@@ -87,7 +87,7 @@ class Repository:
 
 
 def change_every_part(data, environment):
-    """Change something of each part of a platform that changes in place: tags, teams, policy, logs, nodes."""
+    """Change something in each part of a platform in place: tags, teams, policy, logs, nodes."""
     data["tags"] = {**data.get("tags", {}), "cost-center": "changed"}
     data["tags"].pop("project", None)
     for team in data["teams"]:
@@ -99,9 +99,9 @@ def change_every_part(data, environment):
 
 
 class Program(Stack):
-    """One stack of a repository on one instance; what Pulumi says is kept.
+    """One stack of a repository on one instance; Pulumi's output is kept.
 
-    It reaches no network: the dependencies chart is recorded, unless HPKIT_MIRROR is put into its environment.
+    It uses no network: the dependencies chart is only recorded, unless its environment has HPKIT_MIRROR.
     """
 
     def __init__(self, *args, **options):
@@ -109,17 +109,17 @@ class Program(Stack):
         self.environment |= {"https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1,localhost"}
 
     def command(self, verb, *options):
-        """Return what starts Pulumi, made ready to run."""
+        """Return the command that starts Pulumi, ready to run."""
         self._prepare()
         return ["pulumi", verb, *self._which(), "--non-interactive", "--color", "never", *options]
 
     @property
     def settings_options(self):
-        """Return the options that lead Pulumi to the settings of the instance."""
+        """Return the options that point Pulumi to the instance's settings."""
         return self._which()[2:]
 
     def start(self, verb, *options, log):
-        """Start Pulumi alone in its session, as a terminal's job would be."""
+        """Start Pulumi in its own session, like a terminal's job."""
         command = self.command(verb, *options)
         return subprocess.Popen(
             command, cwd=self._root, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -150,11 +150,11 @@ class Program(Stack):
         return self.run("destroy", "--yes", "--skip-preview", **more)
 
     def preview(self, *options):
-        """Return operation by `<type>:<name>` of what would change."""
+        """Return the operation of each change by `<type>:<name>`."""
         return self.preview_with_warnings(*options)[0]
 
     def preview_with_warnings(self, *options):
-        """Return the same, and all that the preview warns of."""
+        """Return the operations, and all warnings of the preview."""
         said = json.loads(self.run("preview", "--json", *options).stdout)
         named = {_short(step["urn"]): step["op"] for step in said["steps"]}
         warnings = "".join(each["message"] for each in said.get("diagnostics", ()) if each["severity"] == "warning")
@@ -164,13 +164,13 @@ class Program(Stack):
         return json.loads(self.read("stack", "output", "--json"))
 
     def resources(self):
-        """Return type and name of everything in the state."""
+        """Return type and name of every resource in the state."""
         state = json.loads(self.read("stack", "export"))["deployment"]
         return sorted(_short(each["urn"]) for each in state.get("resources", []))
 
 
 class Live:
-    """What a running instance holds, seen by boto3 and at the API server."""
+    """The contents of a running instance, read with boto3 and from the API server."""
 
     def __init__(self, instance: Instance, region: str = "us-west-2") -> None:
         self.instance, self.region = instance, region
@@ -179,7 +179,7 @@ class Live:
         self._clients = {}
 
     def client(self, service, *, session=("local", "local", None)):
-        """Return a client, by default of the account's own user; session is what assuming a role gave."""
+        """Return a client, by default with the account's own user; session contains an assumed role's credentials."""
         key, secret, token = session
         name = (service, key)
         if name not in self._clients:
@@ -199,7 +199,7 @@ class Live:
         return self.client("sagemaker")
 
     def quotas(self):
-        """Return the description of each quota by its team, without those that have just gone."""
+        """Return the description of each quota by its team, without deleted quotas."""
         all_of_them = []
         for each in self.sm.list_compute_quotas(MaxResults=100)["ComputeQuotaSummaries"]:
             with contextlib.suppress(self.sm.exceptions.ResourceNotFound):
@@ -216,11 +216,11 @@ class Live:
         return self.sm.describe_cluster(ClusterName=only["ClusterArn"])
 
     def everything(self):
-        """Return what there is, by kind: ids at AWS, names at the API server."""
+        """Return everything by type: IDs in AWS, names on the API server."""
         return {**self.at_aws(), **self.objects()}
 
     def at_aws(self):
-        """Return what there is in the region, ids by kind."""
+        """Return the resources in the region: IDs by type."""
         aws = {kind: ids for kind, ids in inventory(self).items() if ids}
         aws["clusters"] = [each["ClusterName"] for each in self.sm.list_clusters()["ClusterSummaries"]]
         aws["quotas"] = [each["Name"] for each in self.sm.list_compute_quotas()["ComputeQuotaSummaries"]]
@@ -231,7 +231,7 @@ class Live:
         return {folder: sorted(map(_name, self.api.items(folder, metadata_only=True))) for folder in FOLDERS}
 
     def settled(self):
-        """Return all that the stack is about, without the names and times that AWS gives out."""
+        """Return everything that the stack configures, without names and times that AWS generates."""
         cluster = {k: v for k, v in self.cluster().items() if k not in ("CreationTime", "ResponseMetadata")}
         groups = [_plain(group) for group in cluster.pop("InstanceGroups")]
         described = {
@@ -252,7 +252,7 @@ class Live:
 
 
 def _short(urn):
-    """Return `<type>:<name>` of a URN, without parents and modules; EKS has a name of its own."""
+    """Return `<type>:<name>` of a URN, without parents and modules; EKS has its own name."""
     kind, _, name = urn.rpartition("::")
     kind = kind.rpartition("$")[2].rpartition("::")[2]
     return f"{'EksCluster' if kind == 'aws:eks/cluster:Cluster' else kind.rpartition(':')[2]}:{name}"
@@ -276,7 +276,7 @@ _TIMES = (
 )
 
 
-# What tells only that something was changed since it was made, and changed back.
+# This only shows that something was changed and changed back.
 _TRACES = {
     "Description": "",
     "KubernetesConfig": {"CurrentLabels": {}, "DesiredLabels": {}, "CurrentTaints": [], "DesiredTaints": []},

@@ -1,6 +1,6 @@
 """The worker's local cloud for each file that runs the program, and a repository to edit.
 
-It is empty, or has the stack handson-dev on it where the file is marked `platform`.
+The cloud is empty, or has the stack handson-dev if the file is marked `platform`.
 """
 
 import pytest
@@ -31,13 +31,13 @@ def handson(instance, repository):
 
 @pytest.fixture(scope="module")
 def up(request, handson):
-    """The stack handson-dev, live as its file in the repository has it."""
+    """Return the live stack handson-dev, as its file in the repository describes it."""
     assert request.node.get_closest_marker("platform"), "a file that uses `up` is marked `platform`"
     return handson
 
 
 def _named(data):
-    """Return what leaves a file only when `allowDelete` names it, with the key there."""
+    """Return everything whose removal from a file requires `allowDelete`, with its key."""
     dev = data["environments"]["dev"]
     groups = {("instanceGroups", group["name"]) for group in dev["cluster"]["instanceGroups"]}
     repositories = {
@@ -47,12 +47,12 @@ def _named(data):
 
 
 def allow_delete(names):
-    """Return `allowDelete` for (key, name) of what may leave."""
+    """Return `allowDelete` for pairs (key, name) that may be removed."""
     return {key: sorted(name for kind, name in names if kind == key) for key in sorted({kind for kind, _ in names})}
 
 
 class Edit:
-    """A change of the file of handson, and the way back."""
+    """A change of the file of handson, and its reversal."""
 
     def __init__(self, program, repository, live):
         self._program, self._repository, self._live = program, repository, live
@@ -60,9 +60,9 @@ class Edit:
         self._added = set()
 
     def __call__(self, change):
-        """Write the file as `change` leaves the organization and its environment, both given to it.
+        """Write the file after `change` edits the organization and its environment.
 
-        What an edit before added and this one does not, is allowed to go.
+        It allows the removal of what a previous edit added and this one doesn't.
         """
         data = self._repository.read("handson")
         there = _named(data)
@@ -76,14 +76,14 @@ class Edit:
         self.pending = True
 
     def undo(self):
-        """Put the file back."""
+        """Restore the file."""
         self._repository.write("handson", self._repository.read("handson"))
         self.pending = False
 
     def back(self, expected=None):
-        """Put the file back and run; what is live must be as it was. Look first at what a preview says, if told.
+        """Restore the file and run `up`; the live state must be as before. Check the preview first if requested.
 
-        What the change added goes on the way back, which has to be allowed.
+        The run removes what the change added, which must be allowed.
         """
         data = self._repository.read("handson")
         data["environments"]["dev"]["allowDelete"] = allow_delete(self._added)

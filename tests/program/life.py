@@ -1,6 +1,6 @@
-"""The life of an example stack on the real engine and the local cloud: up, a job per team, no drift, a change, gone.
+"""The life of an example stack on the real engine and the local cloud: up, jobs, no drift, a change, destroy.
 
-Where HPKIT_MIRROR names the folder that holds the chart of HyperPod's dependencies, that is installed too.
+If HPKIT_MIRROR names the folder with the chart of HyperPod's dependencies, the chart is installed too.
 """
 
 import json
@@ -22,7 +22,7 @@ __all__ = ["live_through"]
 
 
 def live_through(stack, instance, repository):
-    """Take a stack through its life and check each step; return the types of what was made."""
+    """Run a stack through its life and check each step; return the types of the created resources."""
     organization, data, environment = environment_of(repository, stack)
     live = Live(instance, environment["region"])
     before = live.everything()
@@ -35,7 +35,7 @@ def live_through(stack, instance, repository):
     exported = json.loads(program.read("stack", "export"))
     teams = environment["governance"]["allocations"]
     assert set(live.quotas()) >= set(teams)
-    # At once: what restarted Kueue has waited for it.
+    # No wait is needed: the operation that restarted Kueue has waited.
     run_jobs(live, teams)
     if mirror is not None:
         assert_chart_runs(live, next(iter(teams)))
@@ -65,14 +65,14 @@ def live_through(stack, instance, repository):
 
 
 def environment_of(repository, stack):
-    """Return the organization and the part of it that the stack is."""
+    """Return the organization and the environment of the stack."""
     organization, _, environment = stack.rpartition("-")
     data = repository.read(organization)
     return organization, data, data["environments"][environment]
 
 
 def run_jobs(live, teams):
-    """Have each team run a small job on a type of its own, and wait until all are complete."""
+    """Run a small job in each team on one of its instance types, and wait until all are complete."""
     for team, rows in teams.items():
         kind = find_instance_type(rows[0]["instanceType"])
         limits = {kind.accelerator_resource: "1"} if kind.accelerators else {}
@@ -110,7 +110,7 @@ def queue_of(team):
 
 
 def assert_chart_runs(live, team):
-    """Wait until what the chart brought runs; its training operator runs a PyTorchJob with the rights that it got."""
+    """Wait until the chart's workloads run; its training operator runs a PyTorchJob with its permissions."""
 
     def late():
         wanted = [("daemonsets", "desiredNumberScheduled", "numberReady"), ("deployments", "replicas", "readyReplicas")]
@@ -150,7 +150,7 @@ def assert_chart_runs(live, team):
 
 
 def assert_unchanged(events):
-    """Fail unless Pulumi, told to write events, counted nothing but resources that stay the same."""
+    """Fail unless the events of a Pulumi run only contain unchanged resources."""
     lines = [json.loads(line) for line in events.splitlines() if line.startswith("{")]
     (counts,) = [line["summaryEvent"]["resourceChanges"] for line in lines if "summaryEvent" in line]
     steps = [line["resOutputsEvent"]["metadata"] for line in lines if "resOutputsEvent" in line]

@@ -1,4 +1,4 @@
-"""Files with one mistake each that nobody thought of: valid organizations, changed at random in one place."""
+"""Files with a random mistake: valid organizations, changed in one place."""
 
 import copy
 import random
@@ -13,7 +13,7 @@ from tests.checks.test_fixtures import CASES
 
 __all__ = ["Mutant", "mistaken", "mutant"]
 
-# Warnings that say that the service may refuse: an add-on of which hpkit knows nothing.
+# Warnings that the service may reject something, such as an add-on that hpkit doesn't know.
 _DOUBTS = ("ADD016",)
 
 
@@ -22,14 +22,14 @@ _ANOTHER_VALUE = ("another", "deleted", "emptied", "negated", "of another place"
 
 @dataclass(frozen=True)
 class Mistake:
-    """One change of a file: where, and what became of what."""
+    """One change of a file: its place, the old and the new value."""
 
     path: str
     change: str
 
     @property
     def is_another_value(self):
-        """Whether the file says something else now, and not the same in a wrong form."""
+        """Return whether the value is different, rather than the same value in a wrong form."""
         return self.change.startswith(_ANOTHER_VALUE)
 
     def __str__(self):
@@ -38,9 +38,9 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file with changes that the validator let through, and how many it refused on the way to it.
+    """A file with changes that the validator accepted, and how many it rejected on the way.
 
-    Each change was tried on top of those before it: one deployment then asks the endpoint of many.
+    Each change is tried on top of the previous ones, so that one deployment tests many against the endpoint.
     """
 
     seed: int
@@ -55,7 +55,7 @@ class Mutant:
 
 @cache
 def _sources():
-    """Return name → organization of every example, and of every case of the rules that passes with no other file."""
+    """Return name → organization for every example, and every passing case of a rule that needs no other file."""
     found = {file.stem: file.read_text(encoding="utf-8") for file in example_files()}
     usual = CASES[0].today
     found |= {
@@ -63,7 +63,7 @@ def _sources():
         for case in CASES
         if case.passes and not case.stack_files and not case.files and case.today == usual
     }
-    # What is there already stands in an account, which the endpoint begins without, and in one account alone.
+    # Existing resources are in one account, and the endpoint starts without any.
     return {
         name: plain(read_text(text.encode()).data)
         for name, text in found.items()
@@ -72,7 +72,7 @@ def _sources():
 
 
 def mutant(seed, mistakes, *, today):
-    """Return the file of a seed, the same on every machine, with so many mistakes that pass on that day."""
+    """Return the file of a seed, the same on every machine, with a number of mistakes that pass on that day."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     source = chance.choice(sorted(_sources()))
     data = _sources()[source]
@@ -94,7 +94,7 @@ def mutant(seed, mistakes, *, today):
 
 
 def mistaken(seed):
-    """Return the one mistake of a seed, and the text of the valid organization with it."""
+    """Return one mistake of a seed, and the text of the valid organization with it."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     data = copy.deepcopy(_sources()[chance.choice(sorted(_sources()))])
     mistake = _mistake(data, chance)
@@ -103,7 +103,7 @@ def mistaken(seed):
 
 def _mistake(data, chance):
     """Make one mistake in a file, and return it."""
-    # Whose account it is, the first call says, with words of its own: no rule of a file could.
+    # The first call reports a wrong account with its own message, and no rule of a file could.
     path = chance.choice([each for each in _places(data, ()) if each[-1] != "account"])
     shown, before = format_path(path, data), _at(data, path)
     name, apply = chance.choice(_changes(data, path, chance))
@@ -128,7 +128,7 @@ def _at(data, path):
 
 
 def _changes(data, path, chance):
-    """Return name and deed of every mistake that can be made at a place."""
+    """Return name and function of every mistake that can be made at a place."""
     parent, step = _at(data, path[:-1]), path[-1]
     value = parent[step]
 

@@ -1,4 +1,4 @@
-"""What the example stacks register, and organizations that tests make by hand."""
+"""The resources that the example stacks and organizations of tests register."""
 
 import pickle
 from functools import cache, lru_cache
@@ -17,19 +17,19 @@ ACCOUNT = "123456789012"
 
 @cache
 def recorded(stack):
-    """Return what an example stack registers."""
+    """Return the resources that an example stack registers."""
     organization, _, environment = stack.rpartition("-")
     parsed = load(STACKS / f"{organization}.yaml").parsed
     return recording_of(derive(parsed.organization, environment))
 
 
 def recorded_from(data, environment="dev"):
-    """Return what an organization registers that a test made by hand."""
+    """Return the resources that a test's organization registers."""
     return recording_of(derive(builders.typed(data), environment))
 
 
 def recording_of(plan, answers=None, **more):
-    """Return `record` of the same; of the last ones it is known, as most tests change one thing of the same plan."""
+    """Return `record` of the plan; recent recordings are cached, because tests often change one thing of a plan."""
     return _recording_of(pickle.dumps((plan, answers, more)), pulumi.runtime.is_dry_run())
 
 

@@ -1,4 +1,4 @@
-"""What the example stacks registered in a release: written once, compared with every later program."""
+"""The resources that the example stacks registered in a release: written once, compared with later programs."""
 
 import json
 import lzma
@@ -18,20 +18,20 @@ FOLDER = Path(__file__).parent / "releases"
 
 @dataclass(frozen=True)
 class Released:
-    """What a release registered of a stack."""
+    """The resources that a release registered for a stack."""
 
     plan: Plan
     resources: dict[str, RecordedResource]
 
 
 def packed(recording) -> bytes:
-    """Return a recording as compressed JSON; sets are sorted, so that the same recording gives the same bytes."""
+    """Return a recording as compressed JSON; sets are sorted, so that equal recordings give equal bytes."""
     resources = {urn: asdict(resource) for urn, resource in recording.resources.items()}
     return lzma.compress(json.dumps(resources, default=sorted).encode())
 
 
 def unpacked(data: bytes, plan: Plan) -> Released:
-    """Return what a file of a release says."""
+    """Return the contents of a release's file."""
     resources = {}
     for urn, kept in json.loads(lzma.decompress(data)).items():
         sets = {
@@ -49,7 +49,7 @@ def losses(before, after) -> list[str]:
 
 
 def actions_required(changelog: str, release: str) -> set[str]:
-    """Return what the sections "Actions required" of the versions after a release name, as `ACTION TYPE NAME`."""
+    """Return the entries of the sections "Actions required" after a release, as `ACTION TYPE NAME`."""
     newer, heading, _ = changelog.partition(f"\n## {release}\n")
     assert heading, f"CHANGELOG.md has no heading `## {release}`"
     sections = (section.partition("\n##")[0] for section in newer.split("\n### Actions required\n")[1:])
@@ -57,7 +57,7 @@ def actions_required(changelog: str, release: str) -> set[str]:
 
 
 def unnamed_losses(folder: Path, changelog: str) -> dict[str, list[str]]:
-    """Return what this program would replace or delete of each release's stacks, though no changelog names it."""
+    """Return what this program would replace or delete in each release's stacks without an entry in the changelog."""
     found = {}
     for file in sorted(folder.glob("*/*.json.xz")):
         now = recorded(file.name.partition(".")[0])

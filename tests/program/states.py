@@ -1,4 +1,4 @@
-"""What Pulumi's engine keeps of a stack after an `up`, compared with a recording of its program."""
+"""The engine's state of a stack after an `up`, compared with a recording of its program."""
 
 from collections.abc import Iterator, Mapping, Set
 from itertools import product
@@ -8,11 +8,12 @@ from hpkit.program.recording import Recording
 __all__ = ["differences"]
 
 _STACK = "pulumi:pulumi:Stack"
-# Outputs that others may hold: what a recording makes up.
+# Outputs that differ, because a recording invents them.
 _GIVEN = ("arn", "endpoint", "certificateAuthority", "clusterArn", "prometheusEndpoint")
 # What the engine adds to a provider's inputs.
 _ENGINES = ("__internal", "version")
-# What the program reads live, and so a recording cannot know: the add-on's own settings of Kueue, and who deploys.
+# Values that the program reads live, so that a recording can't know them: the add-on's settings of Kueue, and the
+# deployer.
 _LIVE = {
     ("kubernetes:core/v1:ConfigMapPatch", "data"),
     ("kubernetes:apps/v1:DeploymentPatch", "spec"),
@@ -21,7 +22,7 @@ _LIVE = {
 
 
 def differences(export: Mapping, recording: Recording) -> Iterator[str]:
-    """Yield what of `pulumi stack export` isn't as the recording has it."""
+    """Yield how `pulumi stack export` differs from the recording."""
     resources = [each for each in export["deployment"]["resources"] if each["type"] != _STACK]
     there = {each["urn"]: each for each in resources if not each.get("external")}
     for urn in sorted(there.keys() ^ recording.resources.keys()):
@@ -49,7 +50,7 @@ def _of_resource(kept: Mapping, there: Mapping[str, Mapping], recording: Recordi
     inputs = kept.get("inputs", {})
     for name in sorted((inputs.keys() | now.inputs.keys()) - set(_ENGINES)):
         if name.startswith("allow") or name == "leavingTeams":
-            # What the run before was allowed is no difference.
+            # Allowances of the previous run aren't a difference.
             continue
         before, after = inputs.get(name), now.inputs.get(name)
         if (kept["type"], name) not in _LIVE and not _same(before, after, _names(uses.get(name, ()), there, recording)):
@@ -57,7 +58,7 @@ def _of_resource(kept: Mapping, there: Mapping[str, Mapping], recording: Recordi
 
 
 def _names(urns: Set[str], there: Mapping[str, Mapping], recording: Recording) -> dict[str, set[str]]:
-    """Return live value → what the recording calls it, of the resources that a property is made of."""
+    """Return live value → the recording's value, for the resources that a property refers to."""
     names: dict[str, set[str]] = {}
     for urn in urns:
         if urn not in there or urn not in recording.resources:
@@ -77,7 +78,7 @@ def _leaves(live, made) -> Iterator[tuple[str, str]]:
     elif live and isinstance(live, str) and isinstance(made, str):
         yield live, made
         if live.endswith("/") and made.endswith("/"):
-            # The program takes the slash from an address where its reader does not want one.
+            # The program removes the slash from an address if its reader requires that.
             yield live[:-1], made[:-1]
 
 
@@ -92,7 +93,7 @@ def _same(before, after, names: Mapping[str, set[str]]) -> bool:
 
 
 def _called(text: str, names: Mapping[str, set[str]]) -> Iterator[str]:
-    """Yield what the recording may have for a live text; an ARN may be given out under two names."""
+    """Yield the recording's possible values for a live text; an ARN may be invented under two names."""
     found = sorted((name for name in names if name in text), key=len, reverse=True)
     for chosen in product(*([*sorted(names[name]), name] for name in found)):
         renamed = text

@@ -1,4 +1,4 @@
-"""Who runs the program: gets in once, and is refused before anything is made where it could not finish."""
+"""The identity that runs the program: access is granted once; an identity that can't finish is rejected first."""
 
 import pulumi
 import pytest
@@ -14,7 +14,7 @@ BOOTSTRAP = "bootstrapClusterCreatorAdminPermissions"
 
 
 def session(role, *, account=ACCOUNT):
-    """Return what GetCallerIdentity says to a session of a role: its name, without its path."""
+    """Return the GetCallerIdentity response for a session of a role: its name, without its path."""
     return f"arn:aws:sts::{account}:assumed-role/{role.rpartition('/')[2]}/somebody"
 
 
@@ -32,7 +32,7 @@ def entries(found):
 
 
 def made_by_eks(found):
-    """Say whether EKS makes an access entry for who creates the cluster."""
+    """Return whether EKS creates an access entry for the cluster's creator."""
     return found.one("eks/cluster:Cluster").inputs["accessConfig"][BOOTSTRAP]
 
 

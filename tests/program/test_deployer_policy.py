@@ -1,4 +1,4 @@
-"""The deployer's policy against the calls that deployments really make: enough for each, and nothing besides."""
+"""The deployer's policies compared with the calls of real deployments: sufficient for each, and nothing else."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from tests.running import AT_ONCE, running
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 ACCOUNT = "123456789012"
-# What the plugin calls only when the service could not make or change a cluster.
+# Calls that the plugin only makes if the service couldn't create or change a cluster.
 ON_FAILURE = {"sagemaker:ListClusterEvents"}
 EC2_TYPES = {
     "eipalloc": "elastic-ip",
@@ -44,7 +44,7 @@ NO_ARN = {"eks:CreateCluster", "kms:CreateKey", "logs:DescribeLogGroups", "aps:C
 }
 
 
-# Between them they need every action that any example needs, as a test says.
+# Together, they need every action that any example needs, as a test shows.
 DEPLOYED = ("enterprise-prod", "autoscale-dev")
 
 
@@ -53,9 +53,9 @@ DEPLOYED = ("enterprise-prod", "autoscale-dev")
     params=[pytest.param(each, marks=pytest.mark.nightly) for each in (*DEPLOYED, "handson-dev")],
 )
 def deployed(request, tmp_path_factory):
-    """Deploy a stack, change it, look for drift and take it away; return its plan, types, calls and states.
+    """Deploy a stack, change it, refresh it and delete it; return its plan, types, calls and states.
 
-    Each call has the state that the policies were printed with before it: none in the first `up`, then what it made.
+    Each call has the state for which the policies were printed: none in the first `up`, then the resulting state.
     """
     stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"
     with running(
@@ -134,7 +134,7 @@ def eks_parts(names, arn):
 
 
 def sagemaker_arns(names, arn):
-    """Return what the call is about; the quota or policy that it makes is there without an id yet."""
+    """Return the call's resources; a quota or policy that it creates has no ID yet."""
     for key, value in names.items():
         if value.startswith("arn:aws:sagemaker:"):
             yield value
@@ -145,7 +145,7 @@ def sagemaker_arns(names, arn):
 
 
 def arns_of(call, action):
-    """Return the resources that IAM would check a recorded call against, from what the call itself names."""
+    """Return the resources that IAM checks a recorded call against, from the call's parameters."""
     service, _, name = action.partition(":")
     arn, names = f"arn:aws:{service}:{call['region']}:{ACCOUNT}", call["names"]
     if action in NO_ARN or (service == "ec2" and name.startswith("Describe") and name != "DescribeVpcAttribute"):
@@ -187,7 +187,7 @@ def observability_arns(service, names, arn):
 
 
 def allowed(statements, action, arn, tags):
-    """Say whether IAM would allow it; of the conditions, those on the request's tags are known here."""
+    """Return whether IAM would allow the call; only conditions on the request's tags can be evaluated here."""
     return any(
         action in each["Action"]
         and any(fnmatchcase(arn, pattern) for pattern in each["Resource"])
@@ -203,7 +203,7 @@ def request_tags_match(conditions, tags):
 
 
 def tags_sent(call):
-    """Return the tags of a call to EC2 that makes something; None where the record does not hold them."""
+    """Return the tags of an EC2 call that creates something; None if the record doesn't have them."""
     names = call["names"]
     if call["service"] != "ec2":
         return None

@@ -1,4 +1,4 @@
-"""A destroy takes things in an order that works: what reaches and lets in goes after all that is reached."""
+"""The order of a destroy works: network and access are deleted after everything that needs them."""
 
 import pytest
 import yaml
@@ -11,7 +11,7 @@ from hpkit.project import load
 from tests.program.recorder import STACKS, recorded, recorded_from
 from tests.program.test_stacks import NAMES
 
-# By what nodes, controllers, control plane and AWS reach each other.
+# What connects nodes, controllers, control plane and AWS.
 CONNECTIVITY = (
     "ec2/natGateway:NatGateway",
     "ec2/internetGateway:InternetGateway",
@@ -21,7 +21,7 @@ CONNECTIVITY = (
     "vpc/securityGroupEgressRule:SecurityGroupEgressRule",
     "vpc/securityGroupIngressRule:SecurityGroupIngressRule",
 )
-# What AWS, or a controller in the cluster, takes down over the network.
+# What AWS, or a controller in the cluster, deletes over the network.
 IN_THE_CLUSTER = (
     "eks/accessEntry:AccessEntry",
     "eks/accessPolicyAssociation:AccessPolicyAssociation",
@@ -34,13 +34,13 @@ IN_THE_CLUSTER = (
 
 
 def in_the_cluster(program) -> list[RecordedResource]:
-    """Everything inside the EKS cluster, and HyperPod's own on it."""
+    """Return everything inside the EKS cluster, and HyperPod's resources on it."""
     inside = [each for each in program.resources.values() if each.type.startswith("kubernetes:")]
     return inside + [each for kind in IN_THE_CLUSTER for each in program.all(kind)]
 
 
 def cut(program, later) -> list[tuple[str, str]]:
-    """Return what of the network may go while these are still there, with what it is missed by."""
+    """Return the parts of the network that may be deleted while these still exist, with what needs them."""
     return [
         (f"{each.type}:{each.name}", missed.name)
         for kind in CONNECTIVITY

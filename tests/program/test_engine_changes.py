@@ -1,4 +1,4 @@
-"""What is said of a change without an engine is what the engine's own preview says: every edit of every example."""
+"""The predicted effect of a change equals the engine's preview: every edit of every example."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.program.cloud import Program
 pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200)]
 
 _GRAVE = {"replace": "replace", "create-replacement": "replace", "delete-replaced": "replace", "delete": "delete"}
-# Guards and components hold nothing; what a guard is registered as is its own business.
+# Guards and components contain nothing; how a guard is registered doesn't matter.
 _NOTHING = ("hpkit:index:", "pulumi:", "hyperpod:index:ChangeGuard")
 
 
@@ -25,7 +25,7 @@ def short(urn):
 
 
 def previewed(program):
-    """Return whether the engine goes on, and what it replaces or deletes."""
+    """Return whether the engine continues, and what it replaces or deletes."""
     done = program.run("preview", "--json", check=False)
     said = json.loads(done.stdout) if done.stdout.startswith("{") else {}
     steps = [(short(step["urn"]), _GRAVE.get(step["op"])) for step in said.get("steps", [])]

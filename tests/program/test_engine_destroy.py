@@ -1,4 +1,4 @@
-"""`hpkit aws destroy` deletes a whole stack: after asking for its name."""
+"""`hpkit aws destroy` deletes a whole stack after a confirmation with its name."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.platform(taken_away=2), pytest.mark.nightly]
 
 
 def destroy(up, repository, *arguments, answer=""):
-    """Run `hpkit aws destroy` as a person does, with the settings of the instance."""
+    """Run `hpkit aws destroy` as a user does, with the settings of the instance."""
     command = [Path(sys.executable).parent / "hpkit", "aws", "destroy", *arguments]
     return subprocess.run(
         command, cwd=repository.folder, env=up.environment, input=answer, capture_output=True, text=True, timeout=300

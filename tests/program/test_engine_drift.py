@@ -1,4 +1,4 @@
-"""What people change by hand is found by a preview that refreshes, and fixed by an `up` that does."""
+"""A preview with refresh finds manual changes, and an `up` with refresh reverts them."""
 
 import json
 
@@ -100,7 +100,7 @@ def add_a_priority_class(live):
 
 BY_HAND = {
     lower_a_quota: {"ComputeQuota:john": "update"},
-    # The service takes the team's namespace along.
+    # The service deletes the team's namespace too.
     delete_a_quota: {
         "ComputeQuota:smith": "create",
         "LimitRange:smith": "create",
@@ -117,13 +117,13 @@ BY_HAND = {
     untag_eks: {"EksCluster:cluster": "update"},
     grow_a_group: {"Cluster:cluster": "update"},
     add_a_priority_class: {"ClusterSchedulerConfig:policy": "update"},
-    # The last: what Kueue has to do waits from now on, until `up` has made the rule again.
+    # This test is last: from now on, Kueue's work waits until `up` has created the rule again.
     close_the_nodes_off: {"SecurityGroupEgressRule:nodes-to-anywhere": "create"},
 }
 
 
 def told_by_preflight(live):
-    """Return what preflight says of the admission of the teams' namespaces: what it is about, by status."""
+    """Return preflight's results for the admission of the teams' namespaces: subjects by status."""
     session = boto3.Session("local", "local", region_name="us-west-2")
     cluster = live.client("eks").describe_cluster(name="handson-dev")["cluster"]
     recording = record(load(ROOT / "stacks" / "handson.yaml", "dev").plans["dev"])
@@ -160,13 +160,13 @@ def test_drift_is_found_one_by_one_and_mended_at_once(up, live):
 
 
 VIEWER = "handson-viewer"
-# Who works is what these are told; it is no change of anything else.
+# These are told the caller's identity, which changes nothing else.
 PROVIDERS = {"aws:aws", "hyperpod:hyperpod", "kubernetes:kubernetes"}
 
 
 @pytest.fixture
 def viewer(up, repository, live):
-    """Make a role of the account, and return its ARN and what lets the stack work as that role."""
+    """Create a role in the account, and return its ARN and the environment in which the stack uses that role."""
     iam = live.client("iam")
     trust = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
@@ -205,7 +205,7 @@ def test_a_viewer_looks_for_drift_and_changes_nothing(edit, viewer, up, live):
     assert f"{VIEWER}/" in refused.stdout + refused.stderr
     assert "is listed in eks.viewers of handson-dev" in refused.stdout + refused.stderr
     assert live.settled() == seen
-    # What it may not try on the API server is shown as the program says it.
+    # What it can't try on the API server is shown as the program reports it.
     edit(
         lambda _, dev: (dev["eks"].update(viewers=[arn]), dev["governance"].update(topologyAwareScheduling="Disabled"))
     )

@@ -1,4 +1,4 @@
-"""A live platform is edited: only what an edit is about changes, and taking it back leaves no trace."""
+"""Editing a live platform: only the edit's resources change, and reverting it leaves no trace."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ RIGHTS = "hpkit-data-scientist"
 
 @dataclass(frozen=True)
 class Case:
-    """What is edited, what previews say of it and of its reverse, and what is seen when it is live."""
+    """The edit, the expected previews of it and of its reverse, and checks of the live platform."""
 
     change: Callable
     there: dict
@@ -124,7 +124,7 @@ def another_range_and_names(data, dev):
 
 
 def see_places(live):
-    """Return from where each group's nodes have their addresses, and the ranges of all node subnets."""
+    """Return the subnets of each group's nodes, and the ranges of all node subnets."""
     found = live.client("ec2").describe_subnets()["Subnets"]
     names = {each["SubnetId"]: tag["Value"] for each in found for tag in each.get("Tags", ()) if tag["Key"] == "Name"}
     ranges = {each["SubnetId"]: each["CidrBlock"] for each in found}
@@ -150,7 +150,7 @@ def each(op, *names):
 
 FIRST = "10.192.64.0/18"
 PLACES = ("Cluster:cluster", "Readiness:nodes", "RolePolicy:nodes")
-# A range outside the VPC's first.
+# A range outside the VPC's first range.
 RANGE = "VpcIpv4CidrBlockAssociation"
 ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", "Subnet", "RouteTableAssociation", RANGE)]
 SETTINGS = each("update", "ComputeQuota:john", "ComputeQuota:smith", "Cluster:cluster", "ClusterSchedulerConfig:policy")
@@ -167,7 +167,7 @@ REPOSITORIES += [
 POLICIES = [f"ValidatingAdmissionPolicy:{policy.name}" for policy in policies_of(())]
 EVERYBODY = each("update", f"ClusterRoleBinding:{RIGHTS}", *POLICIES)
 
-# In an order in which the VPC never has more than the five ranges that AWS lets it have.
+# In this order, the VPC never exceeds AWS's limit of five ranges.
 EDITS = {
     "quota at full capacity, a group's size and labels, priority classes": Case(
         settings,
@@ -202,7 +202,7 @@ EDITS = {
     "a team comes and goes in the middle": Case(
         a_team,
         there={**each("create", *TEAM), **EVERYBODY},
-        # The provider is told which team leaves.
+        # The provider gets the name of the removed team.
         back={**each("delete", *TEAM), **EVERYBODY, "hyperpod:hyperpod": "update"},
         look=see_teams,
         seen={
@@ -243,7 +243,7 @@ EDITS = {
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", EDITS.values(), ids=EDITS.keys())
 def test_an_edit_changes_what_it_is_about_and_taking_it_back_leaves_no_trace(up, edit, live, case):
-    # The provider is told what may leave: after an edit that a test took back, it no longer is.
+    # The provider gets what may be deleted; after a reverted edit, it no longer may.
     up.up()
     edit(case.change)
     assert up.preview() == case.there

@@ -1,4 +1,4 @@
-"""Governance of a stack that exists becomes a stack of its own: nothing is created, replaced or deleted by the move."""
+"""Governance of an existing stack becomes a separate stack: nothing is created, replaced or deleted by the move."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def test_a_stack_is_split_and_a_weight_changes_without_rights_over_the_network(i
     data = split(data)
     (system,) = (each["id"] for each in state(platform) if each["type"] == FILE_SYSTEM)
     data["environments"]["governance"]["storage"]["lustre"]["existing"] = system
-    # Its nodes pull what they could pull before.
+    # Its nodes can pull what they could pull before.
     data["environments"]["dev"]["registry"] = {"pullFrom": ["handson-dev/*"]}
     repository.write("handson", data)
     governance = Program(instance, "handson-governance", root=repository.folder)

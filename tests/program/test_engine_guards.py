@@ -1,4 +1,4 @@
-"""What must not be lost stays: a change that would replace it is refused."""
+"""Protected resources stay: a change that would replace one is rejected."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def another_vpc(dev):
 
 @pytest.fixture(scope="module")
 def found(live):
-    """A VPC that is there already, and gone afterwards."""
+    """Create a VPC, and delete it after the test."""
     ec2 = live.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.50.0.0/16")["Vpc"]["VpcId"]
     group = ec2.create_security_group(GroupName="theirs", Description="theirs", VpcId=vpc)["GroupId"]
@@ -55,7 +55,7 @@ CASES = {
 }
 
 
-# Other refusals: of recordings in tests/changes, of the plugin in tests/provider, previews in test_engine_changes.py.
+# Other refusals: recordings in tests/changes, the plugin in tests/provider, previews in test_engine_changes.py.
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES)
 def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found, case):
@@ -73,7 +73,8 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
     assert refused.returncode != 0
     assert [text for text in (at_up or at_preview if at_up is not None else []) if text not in said] == []
     if at_up is None:
-        # Without the preview something is made before the service or the plugin says no; nothing goes.
+        # Without the preview, something is created before the service or the plugin rejects the change; nothing is
+        # deleted.
         lost = {kind: sorted(set(ids) - set(live.everything().get(kind, []))) for kind, ids in before.items()}
         assert {kind: ids for kind, ids in lost.items() if ids} == {}
     else:

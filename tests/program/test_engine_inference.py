@@ -1,4 +1,4 @@
-"""The inference operator comes to a live platform with bucket, roles and add-ons, changes nothing more, and goes."""
+"""The inference operator is added to a live platform and removed again, without any other change."""
 
 import json
 
@@ -26,7 +26,7 @@ def values_of(live):
 def test_the_inference_operator_comes_stays_and_goes(up, repository, live):
     before, buckets = live.settled(), live.client("s3").list_buckets()["Buckets"]
 
-    # Its bucket is protected like that of the scripts, so that it cannot go unless the file says so first.
+    # Its bucket is protected like that of the scripts, so that deleting it requires a setting in the file.
     write(repository, inference={"modelBuckets": ["acme-models"]}, allowReplace=["bucket"])
     up.up()
     values = values_of(live)

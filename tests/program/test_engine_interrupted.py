@@ -1,4 +1,4 @@
-"""`up` is interrupted or killed at random moments, and run again it ends where an undisturbed one does."""
+"""`up` is interrupted or killed at random moments; a second run ends like an undisturbed one."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finis
         found = find_ids(live, unfinished(killed), killed)
         if found != {each["urn"]: each["id"]}:
             differing.setdefault(each["type"], []).append((found, each["id"]))
-    # They are imported by what they join: subnet and route table, route table and destination.
+    # Their import IDs consist of what they connect: subnet and route table, route table and destination.
     joined = {"aws:ec2/route:Route", "aws:ec2/routeTableAssociation:RouteTableAssociation"}
     assert differing.keys() <= joined, differing
 
@@ -56,7 +56,7 @@ def test_the_lock_of_a_killed_up_is_released_as_the_page_of_recovery_says(instan
         killed.wait(120)
 
     def typed(words):
-        # Not by `Program`, which lets go of a dead run's lock, as `hpkit local` does.
+        # `Program` isn't used, because it removes a dead run's lock, as `hpkit local` does.
         done = subprocess.run(words, cwd=handson._root, env=handson.environment, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
@@ -74,7 +74,7 @@ def test_the_lock_of_a_killed_up_is_released_as_the_page_of_recovery_says(instan
 
 @pytest.fixture(scope="module")
 def reference(up, live, clouds):
-    """What an undisturbed run ends with, how many seconds it takes, and what there is without it."""
+    """Return the result of an undisturbed run, its duration in seconds, and what exists without it."""
     settled = live.settled()
     up.destroy()
     assert clouds.is_empty()
@@ -89,7 +89,7 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson,
         handson.destroy()
     assert live.everything() == nothing, "what an interrupted run before made went with the stack"
     dice = random.Random(f"{SEED}-{run}")  # noqa: S311 - dice, not a secret
-    # A terminal tells every process of the job, a runner that gives up only the first.
+    # A terminal interrupts every process of the job; a CI runner that stops interrupts only the first.
     send, number = ((os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM))[run % 2]
     moment = dice.uniform(0, seconds)
     print(f"HPKIT_SEED={SEED}, run {run}: {number.name} after {moment:.2f} of {seconds:.1f} s")
@@ -123,7 +123,7 @@ def test_an_up_that_is_killed_and_recovered_ends_as_an_undisturbed_one(
         with contextlib.suppress(ProcessLookupError):
             os.killpg(killed.pid, signal.SIGKILL)
         killed.wait(120)
-    # Pulumi writes the files of this backend in place.
+    # Pulumi writes this backend's files in place.
     for file in instance.state_folder.rglob("handson-dev.json"):
         if not file.read_text(encoding="utf-8").endswith("}\n"):
             shutil.copy(f"{file}.bak", file)
@@ -141,7 +141,7 @@ def test_an_up_takes_over_the_log_group_that_eks_wrote_again(handson, live, refe
     settled, _, nothing = reference
     if handson.resources():
         handson.destroy()
-    # As the fault late-logs has it, which waits for a time.
+    # Like the fault late-logs, which waits for a time.
     logs, name = live.client("logs"), "/aws/eks/handson-dev/cluster"
     logs.create_log_group(logGroupName=name)
     logs.create_log_stream(logGroupName=name, logStreamName="last")

@@ -1,4 +1,4 @@
-"""Managed Karpenter comes to a live platform, loses a group, and goes again."""
+"""Managed Karpenter is added to a live platform, loses a group, and is removed."""
 
 import json
 
@@ -21,7 +21,7 @@ ENABLED = {
     "Deployment:warm-pool-inference": "create",
 }
 WARM = {"replicas": 2, "requests": {"nvidia.com/gpu": 1}}
-# With topology-aware scheduling Karpenter would see no pod that it could make room for.
+# With topology-aware scheduling, Karpenter would ignore pending pods.
 CHANGED = {
     "Cluster:cluster": "update",
     "ConfigMapPatch:kueue-config": "update",
@@ -30,7 +30,7 @@ CHANGED = {
 
 
 def karpenter(*groups):
-    """Return the edit that gives the cluster these groups without nodes, for Karpenter to fill."""
+    """Return the edit that adds these groups without nodes, for Karpenter to fill."""
 
     def change(_, dev):
         model = {"instanceType": "ml.g5.8xlarge", "instanceCount": 0}
@@ -71,7 +71,7 @@ def groups(live):
 
 
 def warm(live):
-    """Return how many nodes Karpenter's groups have that are asked for."""
+    """Return how many nodes of Karpenter's groups are requested."""
     return sum(count for name, count in groups(live).items() if name.startswith("burst-"))
 
 
@@ -87,7 +87,7 @@ def placeholders(live):
 
 
 def order(up):
-    """Run; return what was done, in the order in which it was finished."""
+    """Run `up`; return the operations in the order in which they finished."""
     events = [json.loads(line) for line in up.up("--json").stdout.splitlines() if line.startswith("{")]
     done = [event["resOutputsEvent"]["metadata"] for event in events if "resOutputsEvent" in event]
     return [(step["op"], step["urn"].rpartition("::")[2]) for step in done]
@@ -125,7 +125,7 @@ def test_karpenter_comes_loses_a_group_and_goes(up, repository, live):
     done = order(up)
     assert done.index(("delete", "autoscaled-burst-a")) < done.index(("delete", "karpenter"))
     after = live.settled()
-    # The API cannot take a role from a cluster.
+    # The API can't remove a role from a cluster.
     assert after["cluster"].pop("ClusterRole").endswith("-karpenter")
     assert after == before
     assert up.preview() == {}

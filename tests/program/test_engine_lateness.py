@@ -1,4 +1,4 @@
-"""A first `up` at a tenth of AWS's times, and at least three seconds for delayed effects: one run ends with all."""
+"""A first `up` with a tenth of AWS's delays, and at least three seconds for delayed effects, succeeds in one run."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_one_run_makes_everything_although_aws_is_late(tmp_path_factory):
     with running("late", root, "--latency-factor", str(FACTOR), engine=True) as instance:
         program = Program(instance, "handson-dev", root=repository.folder)
         waits = float(program.environment["HYPERPOD_SETTLE_SECONDS"])
-        # What has no answer of its own is waited for by the clock.
+        # What has no status of its own is waited for by time.
         assert waits > LEAST_SECONDS >= FACTOR * max(LATENESS[each].seconds for each in ("key-rights", "pod-identity"))
         program.up()
         live = Live(instance)

@@ -1,4 +1,4 @@
-"""A file system with folders for the teams comes with one `up`, stays as it is, and goes with one `destroy`."""
+"""A file system with folders for the teams is created by one `up`, stays unchanged, and is deleted by one `destroy`."""
 
 import pytest
 import yaml
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pyte
 
 EXAMPLE = (ROOT / "docs" / "examples" / "resume.yaml").read_text(encoding="utf-8")
 JOBS = "/apis/batch/v1/namespaces/kube-system/jobs"
-# What the other tests of a whole life don't look for.
+# What the other lifecycle tests don't check.
 OWN = ("/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/storageclasses", JOBS)
 
 
@@ -25,7 +25,7 @@ def everything(live):
 
 
 def job(name, count, root):
-    """Return the example of a job with a claim, as a job of john's that asks for so many GPUs."""
+    """Return the example job with a claim, as a job of john that requests a number of GPUs."""
     (plan,) = load_stack("handson-dev", root=root).plans.values()
     (first,) = (team.user_ids.start for team in plan.teams if team.name == "john")
     found = yaml.safe_load(EXAMPLE.replace("nlp", "john").replace("20000", str(first)))
@@ -56,7 +56,7 @@ def test_one_up_makes_volumes_claims_and_folders_and_one_destroy_leaves_nothing(
     for team in ("john", "smith"):
         name = f"{JOBS}/fsx-directory-{team}"
         eventually(lambda name=name: live.api.read(name)["status"].get("succeeded") == 1, f"{name} is complete")
-    # The Jobs have ended by now, which is no change either.
+    # The Jobs have ended by now, which isn't a change either.
     assert program.preview() == {}
     assert_unchanged(program.up("--json").stdout)
     assert_unchanged(program.run("refresh", "--yes", "--skip-preview", "--json").stdout)

@@ -1,4 +1,4 @@
-"""Spaces come to a live platform, run in the queue of one team alone, and go with their roles and kinds."""
+"""Spaces are added to a live platform, run in one team's queue only, and are removed with their roles and kinds."""
 
 import pytest
 

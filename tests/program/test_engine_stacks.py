@@ -1,4 +1,4 @@
-"""At night every example lives through everything; the gate deploys the largest (test_deployer_policy.py)."""
+"""The nightly run takes every example through its life; CI deploys the largest (test_deployer_policy.py)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A VPC or an EKS cluster that is there already is used, and nothing of it is made."""
+"""An existing VPC or EKS cluster is used, and none of its parts is created."""
 
 import json
 

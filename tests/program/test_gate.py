@@ -1,4 +1,4 @@
-"""What the program refuses before it registers anything, without an engine."""
+"""What the program rejects before it registers anything, without an engine."""
 
 import atexit
 import gc
@@ -24,7 +24,7 @@ class Built(Exception):  # noqa: N818 - what ends a run where it would register 
 
 @pytest.fixture
 def run(monkeypatch):
-    """Return a function that runs the program up to where it would build; it returns what the program logs."""
+    """Return a function that runs the program until it would build components; it returns the log."""
     said = []
 
     def build(plan, **_):
@@ -51,7 +51,7 @@ def run(monkeypatch):
 
 @pytest.fixture
 def charts(monkeypatch):
-    """Return a function that says what becomes of a chart by its name: another one, or none."""
+    """Return a function that replaces or removes a chart by its name."""
 
     def give(*, other="", absent=""):
         def ensure(pin, *_, **__):
@@ -86,7 +86,7 @@ def test_a_run_is_refused_for_what_another_file_says_of_its_cluster(run, tmp_pat
         own = {"environments": {environment: two["environments"][environment]}, "organization": name}
         repository.write(name, {**two, **own})
     assert run("handson-dev", LOCAL)[0].startswith("builds ")
-    # Both govern it.
+    # Both stacks govern it.
     repository.write("handson", whole)
     outcome, said = run("other-governance", LOCAL)
     assert outcome.startswith("refused: 1 errors in ")

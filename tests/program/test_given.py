@@ -1,4 +1,4 @@
-"""Roles, buckets, subnets, names and tags that are there already: they are used, and none of hpkit's is made."""
+"""Existing roles, buckets, subnets, names and tags are used, and hpkit creates none of its own."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""One identity: what a stack's `aws:` configuration says reaches provider, plugin and tokens, or is refused."""
+"""A single identity: provider, plugin and tokens use the stack's `aws:` configuration, or it is rejected."""
 
 import json
 
@@ -16,7 +16,7 @@ ROLE = "arn:aws:iam::123456789012:role/ci/deploy"
 
 @pytest.fixture
 def config():
-    """Set values of the stack's configuration, and take them back."""
+    """Set values of the stack's configuration, and restore them."""
     before = dict(pulumi.runtime.config.CONFIG.get())
 
     def put(**values):
@@ -28,7 +28,7 @@ def config():
 
 
 def asked_for(program):
-    """Return what the kubeconfig of the program runs for a token, the cluster's part left out."""
+    """Return the command that the program's kubeconfig runs for a token, without the cluster's part."""
     kubeconfig = json.loads(program.one("pulumi:providers:kubernetes").inputs["kubeconfig"])
     arguments = kubeconfig["users"][0]["user"]["exec"]["args"]
     assert arguments[:6] == ["--region", "us-west-2", "eks", "get-token", "--cluster-name", "acme-dev"]

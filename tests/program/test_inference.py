@@ -1,4 +1,4 @@
-"""What the inference operator is given: roles by the cluster's OIDC provider, values, and the add-ons that it needs."""
+"""The inference operator's roles through the cluster's OIDC provider, its values, and the add-ons that it requires."""
 
 import json
 

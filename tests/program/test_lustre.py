@@ -1,4 +1,4 @@
-"""What an FSx for Lustre file system is inside the cluster."""
+"""The objects of an FSx for Lustre file system in the cluster."""
 
 import copy
 import os
@@ -89,7 +89,7 @@ def test_a_job_of_each_team_makes_its_folder_which_is_awaited_by_nobody(shared):
 
 
 def test_the_script_of_the_job_makes_folders_that_only_their_own_volume_reaches(shared, tmp_path):
-    """Run as whoever tests: `chown` and `stat` name that user in place of 65534."""
+    """Run as the test's user: `chown` and `stat` name that user in place of 65534."""
     (container,) = shared.named("batch/v1:Job")["directory-nlp"].inputs["spec"]["template"]["spec"]["containers"]
     owner = f"{os.getuid()}:{os.getgid()}"
     script = container["command"][2].replace("/fsx", str(tmp_path)).replace("65534:65534", owner)
@@ -139,7 +139,7 @@ def test_without_being_asked_for_there_is_none():
 
 def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_grows_passes(shared):
     def guarded(size):
-        """Ask the plugin's guard as the engine does: it knows no id of what is replaced."""
+        """Call the plugin's guard as the engine does: it doesn't know the ID of a replaced resource."""
         found = change(shared, program(teams=True, storageCapacityGiB=size))
         (step,) = [step for step in found.steps if step.name == "keep-base"]
         new = copy.deepcopy(program(teams=True, storageCapacityGiB=size).one(step.type, step.name).inputs)

@@ -1,4 +1,4 @@
-"""The role that the program makes for a team: who can assume it, what it allows, and how it comes into the cluster."""
+"""The role that the program creates for a team: who can assume it, its permissions, and its access to the cluster."""
 
 import json
 import re

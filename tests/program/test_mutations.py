@@ -1,4 +1,4 @@
-"""What the validator passes, the endpoint and the CRDs take: files with mistakes that nobody thought of."""
+"""The endpoint and the CRDs accept what the validator accepts: files with random mistakes."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def _environment(endpoint, monkeypatch):
 
 @pytest.fixture(scope="module")
 def kueue():
-    """Return kind → schema of Kueue's kinds, as they are stored."""
+    """Return kind → schema of Kueue's kinds in their storage version."""
     crds = list(crds_in(tool_path("kueue-manifests")))
     versions = {crd["spec"]["names"]["kind"]: crd["spec"]["versions"] for crd in crds}
     return {
@@ -49,7 +49,7 @@ def kueue():
 
 
 def _have_roles(endpoint, plan):
-    """Put the roles in place that the file names as there already: every service may take them."""
+    """Create the roles that the file names as existing; every service may assume them."""
     statement = {"Effect": "Allow", "Principal": {"Service": TRUSTED}, "Action": "sts:AssumeRole"}
     trust = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     of_the_account = f"arn:aws:iam::{plan.spec.account}:role/"
@@ -60,7 +60,7 @@ def _have_roles(endpoint, plan):
 
 
 def _have_scripts(endpoint, plan):
-    """Put the buckets in place from which nodes fetch a lifecycle script of one's own, each with the script."""
+    """Create the buckets from which nodes get a custom lifecycle script, each with the script."""
     found = {getattr(group.spec, "lifecycle_script", None) or "" for group in plan.own_groups}
     for uri in {each for each in found if each.startswith("s3://")}:
         bucket, _, key = uri.removeprefix("s3://").partition("/")

@@ -1,4 +1,4 @@
-"""What observability registers: who is told of alerts, what Grafana may read and who may use it, roles of pods."""
+"""The resources of observability: recipients of alerts, access of and to Grafana, roles of pods."""
 
 import json
 

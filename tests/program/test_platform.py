@@ -1,4 +1,4 @@
-"""`hpkit.Platform` in a program of a user's own, and the surface that such a program may use."""
+"""`hpkit.Platform` in a user's own program, and the API that such a program may use."""
 
 import re
 from contextlib import nullcontext
@@ -33,7 +33,7 @@ def program_of(page):
 
 @pytest.fixture
 def run(stack, monkeypatch):
-    """Return what runs a program in a stack, and returns what it registers, by URN, and the platform's outputs."""
+    """Return a function that runs a program in a stack, and returns its resources by URN and the platform's outputs."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr(hpkit.program.run, "missing_charts", lambda _: ())

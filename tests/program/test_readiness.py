@@ -1,4 +1,4 @@
-"""What waits for things that AWS makes effective late, and what doesn't."""
+"""Which resources wait for changes that AWS makes effective late, and which don't."""
 
 import pytest
 

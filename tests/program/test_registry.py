@@ -1,4 +1,4 @@
-"""Repositories of the teams' images: what is registered, who pulls and pushes, and what keeps them."""
+"""Repositories for the teams' images: resources, permissions to pull and push, and protection."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Restricted instance groups: registered apart from the others, counted wherever nodes are, and by no quota."""
+"""Restricted instance groups: registered separately, counted wherever nodes are counted, and excluded from quota."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What the Spaces add-on is given: roles, values and the add-ons that it needs; and what teams may do with it."""
+"""The Spaces add-on's roles, values and required add-ons; and the teams' permissions for spaces."""
 
 import json
 
@@ -96,7 +96,7 @@ def test_the_web_ui_and_remote_access_are_told_key_certificate_and_role(most):
 
 def test_a_connected_space_has_a_role_that_reads_nothing_of_the_account(most):
     role = most.one("iam/role:Role", "space")
-    # The controller's policy passes no role whose name begins otherwise.
+    # The controller's policy can only pass roles whose names start like this.
     assert role.inputs["name"] == "sagemaker-space-acme-dev-us-west-2"
     assert trust_of(most, "space")["Principal"] == {"Service": "ssm.amazonaws.com"}
     assert trust_of(most, "space")["Condition"]["StringEquals"] == {"aws:SourceAccount": "123456789012"}

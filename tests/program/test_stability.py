@@ -1,4 +1,4 @@
-"""An edit touches what it is about: names and inputs of everything else stay as they were."""
+"""An edit only affects its own resources: names and inputs of all others stay the same."""
 
 import copy
 
@@ -27,7 +27,7 @@ def edited(change):
 
 
 def differences(change):
-    """Return (type, name) of what is new, gone, or registered with other inputs."""
+    """Return (type, name) of resources that are new, removed, or have different inputs."""
     before, after = recorded_from(BASE), edited(change)
     inputs = {(each.type, each.name): each.inputs for each in before.resources.values()}
     outputs = {(each.type, each.name): each.inputs for each in after.resources.values()}
@@ -39,7 +39,7 @@ def differences(change):
 
 
 POLICIES = {f"ValidatingAdmissionPolicy {policy.name}" for policy in policies_of(())}
-# What a refusal would say of nodes and teams: no difference by itself, to the plugin.
+# Nodes and teams that a refusal would mention: for the plugin, not a difference.
 WORDS = {"ChangeGuard keep", "ChangeGuard keep-base", "hyperpod hyperpod"}
 
 
@@ -78,7 +78,7 @@ def test_a_zone_before_the_others_adds_what_is_its_own_and_moves_no_gateway():
     zone = {"availabilityZone": "us-west-2c", "nodeCidr": "10.3.0.0/16"}
     changed = differences(lambda _, dev: dev["network"]["zones"].insert(0, zone))
     own = {each for each in changed if each.endswith("nodes-us-west-2c")}
-    # In place: the endpoint takes the new route table, the role may make interfaces in the new subnet.
+    # In place: the endpoint gets the new route table, and the role may create interfaces in the new subnet.
     assert changed - own == {"VpcEndpoint endpoint-s3", "RolePolicy nodes"}
     assert {each.partition(" ")[0] for each in own} == {
         "VpcIpv4CidrBlockAssociation",

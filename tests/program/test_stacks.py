@@ -1,4 +1,4 @@
-"""What each example stack registers: resources, wiring, order, names."""
+"""The resources of each example stack: properties, references, order, names."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from tests.program.recorder import STACKS, recorded, recorded_from
 
 NAMES = example_stacks()
 
-# What every stack with a network and an EKS cluster of its own has, whatever else is in it.
+# The types in every stack that creates a network and an EKS cluster.
 ALWAYS = {
     "ec2/vpc:Vpc": 1,
     "s3/bucket:Bucket": 1,
@@ -53,7 +53,7 @@ def test_every_aws_resource_goes_to_the_regions_own_provider(program):
 
 
 def test_security_groups_say_what_ec2_takes(program):
-    """EC2 API reference, CreateSecurityGroup and IpRange: a description has no other characters, no apostrophe."""
+    """EC2 API reference, CreateSecurityGroup and IpRange: descriptions allow no other characters, no apostrophe."""
     groups = program.all("ec2/securityGroup:SecurityGroup")
     rules = [*program.all("securityGroupIngressRule:"), *program.all("securityGroupEgressRule:")]
     said = [each.inputs["description"] for each in (*groups, *rules) if each.inputs.get("description")]
@@ -94,7 +94,7 @@ def test_the_dependencies_chart_is_there_before_the_cluster_and_goes_after_it(pr
     release = program.one("helm.sh/v3:Release", "hyperpod-dependencies")
     assert program.waits(program.one("hyperpod:index:Cluster"), release)
     assert program.waits(release, program.one("eks/cluster:Cluster"))
-    # Without nodes none of its pods can run, so whoever waits for them waits in vain.
+    # Without nodes, none of its pods can run, so waiting for them never ends.
     assert release.inputs["skipAwait"] is True
     assert release.inputs["values"]["health-monitoring-agent"]["region"] == program.plan.spec.region
 
@@ -136,7 +136,7 @@ def test_the_chart_waits_for_no_add_on(program):
 def test_kueue_gets_its_configuration_and_restarts_after_the_quotas(program):
     restart, config = program.one("v1:DeploymentPatch"), program.one("v1:ConfigMapPatch")
     assert program.waits(restart, config)
-    # Pulumi waits for the rollout of what it patches unless it is told not to.
+    # Pulumi waits for the rollout of patched objects unless told otherwise.
     assert "pulumi.com/skipAwait" not in restart.inputs["metadata"]["annotations"]
     assert [each.name for each in program.all("hyperpod:index:ComputeQuota") if not program.waits(restart, each)] == []
 
@@ -231,7 +231,8 @@ def test_the_guards_stand_after_what_they_guard_and_before_what_stands_on_it():
     assert (base.inputs["allowReplace"], last.inputs["allowReplace"]) == (["eks"], ["cluster"])
     assert program.waits(cluster, base)
     assert program.waits(program.one("eks/cluster:Cluster"), guards["keep-eks"])
-    # A destroy that meets the protection of the last one touches nothing that it waits for: all there is.
+    # A destroy that reaches the protection of the last resource doesn't touch anything that waits for it, which is
+    # everything.
     others = [each for each in program.resources.values() if each.custom and each is not last]
     providers = "pulumi:providers:"
     assert [each.name for each in others if not each.type.startswith(providers) and not program.waits(last, each)] == []

@@ -1,4 +1,4 @@
-"""A recording says what Pulumi's engine keeps of the program: what is read off recordings holds for live stacks."""
+"""A recording contains what Pulumi's engine keeps of the program, so results from recordings apply to live stacks."""
 
 import copy
 import json

@@ -1,7 +1,7 @@
-"""A whole `up` in one process: the program under Pulumi's mocks, whose answers are those of the plugins on an endpoint.
+"""A whole `up` in one process: the program with Pulumi's mocks, which call the plugins on an endpoint.
 
-What an engine does beside this is left out: no state, no preview, no order but that of the program's own dependencies.
-Kubernetes objects are only kept: what an API server says of them is asked elsewhere.
+It doesn't do other work of an engine: no state, no preview, and no order except the program's own dependencies.
+Kubernetes objects are only recorded; other tests send them to an API server.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ STACK = "pulumi:pulumi:Stack"
 
 
 class RefusedError(Exception):
-    """A plugin, or the endpoint behind it, took something not."""
+    """A plugin, or the endpoint behind it, rejected something."""
 
 
 class _Context:
-    """What a method of a plugin sees of gRPC."""
+    """The gRPC context for a plugin's method."""
 
     def __init__(self):
         self._code = None
@@ -75,7 +75,7 @@ class _Monitor(mocks.MockMonitor):
         if not request.custom or package == "pulumi":
             return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=request.object)
         if request.type == "hyperpod:index:Readiness":
-            # No API server is there to be waited for.
+            # There's no API server to wait for.
             return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=request.object)
         if package == "kubernetes":
             self.objects.append((request.type, request.name, from_struct(request.object)))
@@ -110,7 +110,7 @@ class _Monitor(mocks.MockMonitor):
 
 
 def _cancel_tasks():
-    """Cancel what a program that failed leaves in the event loop: the next one would wait for its calls."""
+    """Cancel what a failed program leaves in the event loop; otherwise, the next one would wait for its calls."""
     loop = asyncio.get_event_loop()
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
@@ -119,7 +119,7 @@ def _cancel_tasks():
 
 
 def up(plan):
-    """Build a plan on the endpoint that the environment names; return what was refused, and the Kubernetes objects."""
+    """Build a plan on the environment's endpoint; return what was rejected, and the Kubernetes objects."""
     monitor = _Monitor(plan.spec.region)
     answer_inline()
     mocks.set_mocks(None, project=PROJECT, stack=plan.stack, preview=False, monitor=monitor)

@@ -1,4 +1,4 @@
-"""A Pulumi project under the real engine, for tests: its program declares what `spec.json` says."""
+"""A Pulumi project with the real engine: its program declares the contents of `spec.json`."""
 
 from tests.pulumi_project import PulumiProject
 

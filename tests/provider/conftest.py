@@ -1,4 +1,4 @@
-"""Endpoint, world and plugin of the provider tests."""
+"""Endpoint, prerequisites and plugin for the provider tests."""
 
 from functools import cache
 
@@ -11,14 +11,14 @@ from tests.provider.harness import CREDENTIALS, World, in_process
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch):
-    # AWS's 1,500 managed policies take longer to make than most tests.
+    # Creating AWS's 1,500 managed policies takes longer than most tests.
     for name, value in {**CREDENTIALS, "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")
 def served():
-    """Keep one address and its clients for all tests: making clients takes longer than most tests."""
+    """Use one address and its clients for all tests: creating clients takes longer than most tests."""
     with running_endpoint() as endpoint:
         yield endpoint, cache(endpoint.client)
 

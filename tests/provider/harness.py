@@ -1,4 +1,4 @@
-"""A small engine: what Pulumi does with the plugin, and the world that it works in."""
+"""A minimal engine: Pulumi's calls of the plugin, and the prerequisites that it needs."""
 
 import json
 import os
@@ -26,7 +26,7 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing
 
 
 class Engine(Plugin):
-    """State by name, and the order of calls of the real engine."""
+    """State by name, and the call order of the real engine."""
 
     def __init__(self, stub):
         super().__init__(stub, "hyperpod:index")
@@ -44,7 +44,7 @@ class Engine(Plugin):
         return {"id": entry["id"], "olds": entry["outputs"], "old_inputs": entry["inputs"]}
 
     def up(self, token, name, inputs, *, timeout=600.0):
-        """Check, diff, then whatever that asks for."""
+        """Check, diff, then make the required change."""
         failures = self.check(token, inputs, name=name)
         if failures:
             raise FailedError(str(failures))
@@ -59,12 +59,12 @@ class Engine(Plugin):
         return self.state[name]
 
     def put(self, token, name, inputs, *, timeout=600.0):
-        """Only the change: its diff was asked for before, as the engine does with many at once."""
+        """Make only the change: its diff was computed before, as the engine does for parallel changes."""
         return (self._update if name in self.state else self._create)(token, name, inputs, timeout=timeout)
 
     @contextmanager
     def warnings(self):
-        """What the plugin warns of within, in a list."""
+        """Return the plugin's warnings during the block, in a list."""
         said, log = [], self.servicer.log
         self.servicer.log = lambda severity, message, *_: said.append(message) if severity == "warning" else None
         try:
@@ -73,7 +73,7 @@ class Engine(Plugin):
             self.servicer.log = log
 
     def preview_warnings(self, token, name, inputs):
-        """What a preview warns of."""
+        """Return the warnings of a preview."""
         self.diff(token, name, inputs)
         with self.warnings() as said:
             self.ask("Update", token, name, news=inputs, preview=True, **self._known(name))
@@ -81,7 +81,7 @@ class Engine(Plugin):
 
     @contextmanager
     def _keeping(self, name):
-        """Keep what a failed change leaves."""
+        """Keep the state of a failed change."""
         try:
             yield
         except PartlyFailedError as error:
@@ -125,7 +125,7 @@ class Engine(Plugin):
         return json.loads(self.call("GetSchema", provider_pb2.GetSchemaRequest()).schema)
 
     def together(self, calls, *, threads=16):
-        """Run callables at once; return what each returned or raised."""
+        """Run callables in parallel; return what each returned or raised."""
 
         def run(call):
             try:
@@ -148,12 +148,12 @@ def in_process(**settings):
 
 
 class Process:
-    """The plugin as the engine starts it: the executable, its own process, killed at will."""
+    """The plugin as the engine starts it: the executable in a separate process, which tests can kill."""
 
     def __init__(self, **settings):
         self.settings = settings
         self.engine = Engine(None)
-        self.lock = threading.Lock()  # a kill comes before a start or after it, never in between
+        self.lock = threading.Lock()  # A kill happens before or after a start, never during it.
         self.child = None
         self.start()
 
@@ -182,7 +182,7 @@ class Process:
 
 
 class World:
-    """What must be there before a HyperPod cluster can be: network, roles, EKS."""
+    """What a HyperPod cluster requires: network, roles, EKS."""
 
     def __init__(self, cloud):
         self.cloud = cloud
@@ -213,27 +213,27 @@ class World:
         }
 
     def governed(self, engine, *groups, **more):
-        """A cluster with the governance add-on; returns its ARN."""
+        """Create a cluster with the governance add-on; return its ARN."""
         arn = engine.up("Cluster", "c", self.cluster(*groups, **more))["id"]
         self.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
         return arn
 
     def live_quotas(self, arn, measure="Count"):
-        """Whole instances, or another measure, by team."""
+        """Return whole instances, or another measure, by team."""
         return {
             name: sum(value for (_, found), value in amounts.items() if found == measure)
             for name, amounts in self.live_amounts(arn).items()
         }
 
     def live_amounts(self, arn):
-        """What each quota reserves, by measure."""
+        """Return what each quota reserves, by measure."""
         pages = self.sm.get_paginator("list_compute_quotas").paginate(ClusterArn=arn)
         entries = [entry for page in pages for entry in page["ComputeQuotaSummaries"]]
         return {entry["Name"]: reserved_amounts(entry["ComputeQuotaConfig"]) for entry in entries}
 
 
 class Watch:
-    """Looks at the live sum of one measure all the time, and keeps the most it ever was."""
+    """Continuously records the maximum live sum of one measure."""
 
     def __init__(self, endpoint, measure="Count"):
         self._client, self._measure, self.most, self.looks = endpoint.client("sagemaker"), measure, 0, 0

@@ -1,4 +1,4 @@
-"""The plugin under the real Pulumi engine: up, no change, quotas that change places, a creation that fails, destroy."""
+"""The plugin with the real Pulumi engine: up, no change, swapped quotas, a failed creation, destroy."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def project(tmp_path_factory, endpoint):
 
 
 def test_up_then_no_change(project):
-    # The add-on needs the nodes, and governance needs the add-on: the cluster comes first here.
+    # The add-on needs the nodes, and governance needs the add-on, so the cluster is created first.
     wanted = project.spec
     project.spec = {**wanted, "quotas": {}, "policy": None}
     project.up()
@@ -39,7 +39,8 @@ def test_quota_moves_between_teams_at_full_capacity(project):
         config["computeQuotaResources"][0]["count"] = count
     project.write()
     assert "doesn't fit" not in project.run("preview").stdout, "what one gives up is there for the other"
-    # In which order Python's threads register the two is open: one who waits for room needs a place beside the other's.
+    # Python's threads register the two in any order: one that waits for capacity needs a worker in addition to the
+    # other's.
     project.up("--parallel", "2")
     assert project.preview() == {}
 

@@ -1,4 +1,4 @@
-"""Many quotas under the real Pulumi engine: live is what was declared, and never too much."""
+"""Many quotas with the real Pulumi engine: the live quotas equal the declared ones, and never exceed capacity."""
 
 import pytest
 
@@ -16,7 +16,7 @@ WHOLE = Measure(TYPE, "Count")
 
 
 class ReservationLog(Controllers):
-    """What is reserved, by measure, whenever the endpoint takes or deletes a quota."""
+    """The reserved amounts, by measure, whenever the endpoint accepts or deletes a quota."""
 
     def __init__(self):
         self.live, self.moments = {}, []
@@ -32,12 +32,12 @@ class ReservationLog(Controllers):
         self.moments.append(total(self.live.values()))
 
     def begin(self):
-        """Forget what was: count from here on."""
+        """Reset the record, and count from now on."""
         self.moments.clear()
 
 
 class Watched:
-    """A project on an endpoint that tells every moment's sum."""
+    """A project on an endpoint that records the sum at every moment."""
 
     def __init__(self, folder, endpoint, ledger, *, nodes):
         self.endpoint, self.ledger, self.cloud = endpoint, ledger, Cloud(endpoint)
@@ -78,7 +78,7 @@ def watched(tmp_path, request):
 def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity(watched):
     watched.endpoint.set_faults({"throttle": "0.2", "slow-update": "0.05@quota", "slow-create": "0.05@quota"})
     teams = [f"team-{number:03}" for number in range(TEAMS)]
-    # The half that grows is named first: it waits in all its places while the engine names the half that shrinks.
+    # The growing half is named first: it waits in all workers while the engine names the shrinking half.
     first = {team: 1 if index < TEAMS // 2 else 2 for index, team in enumerate(teams)}
     second = {team: 3 - count for team, count in first.items()}
     for declared in (first, second):

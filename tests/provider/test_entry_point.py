@@ -1,4 +1,4 @@
-"""What the process of a plugin has loaded when it begins to serve."""
+"""The modules that a plugin's process has loaded when it starts to serve."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def load(name):
 entry_point.import_module = load
 sys.exit(entry_point.begin(*sys.argv[1:]))
 """
-# What runs programs, and what other uses of a Kubernetes client need.
+# Modules that run programs, and modules for other uses of a Kubernetes client.
 UNUSED = {"pulumi.automation", "pulumi.resource", "opentelemetry", "kubernetes.stream", "kubernetes.dynamic", "moto"}
 
 

@@ -1,4 +1,4 @@
-"""What must not go is refused, whatever takes it: the cluster, groups with instances, another region, a guarded id."""
+"""Protected resources can't be deleted: the cluster, groups with instances, another region, a guarded ID."""
 
 import json
 

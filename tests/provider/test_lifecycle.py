@@ -1,4 +1,4 @@
-"""Create, read, update, delete and import of each resource, against the endpoint."""
+"""Create, read, update, delete and import of each resource, with the endpoint."""
 
 import threading
 from contextlib import contextmanager
@@ -105,7 +105,7 @@ def test_autoscaling_that_failed_is_enabled_again_by_the_next_run(world, engine,
         engine.up("Cluster", "c", inputs)
     world.endpoint.set_faults({"failed-create": None})
     if refreshed:
-        # A refresh forgets the error; what is live must show that something is missing.
+        # A refresh clears the error; the live resource must show that something is missing.
         engine.refresh("Cluster", "c")
         engine.state["c"].pop("errors")
         assert engine.state["c"]["inputs"]["autoScaling"]["mode"] == "Disable"
@@ -227,7 +227,7 @@ def test_a_fresh_role_is_waited_for(world, engine):
 
 @contextmanager
 def cancelled_when(engine, begun):
-    """Cancel the run as soon as the service has started with what it is asked for."""
+    """Cancel the run as soon as the service has started the requested operation."""
 
     def cancel():
         eventually(begun, "it has begun")
@@ -393,7 +393,7 @@ def test_a_failed_cluster_update_is_kept_and_retried_by_the_next_run(world, engi
 def test_a_cluster_that_a_killed_run_made_is_taken_over_not_made_twice(world, engine):
     inputs = world.cluster(tags=[{"key": "hpkit:environment", "value": "dev"}])
     made = engine.up("Cluster", "c", inputs)
-    engine.state.clear()  # the run died before the engine heard of it
+    engine.state.clear()  # The run ended before the engine received it.
     assert engine.up("Cluster", "c", inputs)["id"] == made["id"]
     assert len(world.sm.list_clusters()["ClusterSummaries"]) == 1
 

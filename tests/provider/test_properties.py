@@ -1,4 +1,4 @@
-"""Random changes through the plugin, under faults and kills: in the end live is what was declared."""
+"""Random changes through the plugin, with faults and kills: in the end, the live quotas equal the declared ones."""
 
 import os
 import random
@@ -24,13 +24,13 @@ FAULTS = {
     "slow-create": ("0.1@quota",),
 }
 TRIES = 40
-# By which what a killed plugin made is known.
+# These identify what a killed plugin created.
 TAGS = [{"key": "hpkit:environment", "value": "dev"}]
 
 
 @st.composite
 def programs(draw):
-    """What each run declares: whole instances by team, never more than there are."""
+    """Generate what each run declares: whole instances by team, never more than exist."""
     runs = []
     for _ in range(draw(st.integers(2, 4))):
         left, run = CAPACITY, {}
@@ -42,7 +42,7 @@ def programs(draw):
 
 
 def converge(engine, arn, run, *, interrupt=lambda: None):
-    """Run `up` again and again, as people do, until nothing fails; deletes come last, as in the engine."""
+    """Repeat `up`, as users do, until nothing fails; deletions are last, as in the engine."""
     for _ in range(TRIES):
         interrupt()
         wanted = {team: quota(arn, team, run[team], tags=TAGS) for team in run}
@@ -59,7 +59,7 @@ def converge(engine, arn, run, *, interrupt=lambda: None):
         if not errors:
             return
         if all("doesn't fit" in str(error) for error in errors):
-            # What the message says: let go of what is no longer declared, then grow.
+            # The message advises this: remove what is no longer declared, then grow.
             engine.together(
                 [
                     lambda team=team: engine.delete("ComputeQuota", team)
@@ -131,7 +131,7 @@ def test_a_plugin_that_is_killed_anywhere_leaves_nothing_twice(world, arn, runs,
             converge(process.engine, arn, run, interrupt=interrupt)
             for timer in timers:
                 if timer not in waiting:
-                    timer.join()  # a kill that came too late for this run must not hit the next
+                    timer.join()  # A kill that was too late for this run must not affect the next one.
             process.start()
             world.endpoint.set_faults({"throttle": None})
             assert world.live_quotas(arn) == {f"q-{team}": count for team, count in run.items()}

@@ -1,4 +1,4 @@
-"""What a team's pods take on nodes, beside what Kueue counts for the team."""
+"""Resources of a team's pods on nodes, compared with what Kueue counts for the team."""
 
 import time
 from collections import Counter
@@ -11,16 +11,16 @@ from tests.running import HANGS
 
 __all__ = ["ALLOWED_SECONDS", "counted", "pause", "settled_excess", "taken"]
 
-# The longest grace period that members may give (teamLimits.terminationGracePeriodSeconds, its default).
+# The longest grace period that members may set (teamLimits.terminationGracePeriodSeconds, its default).
 ALLOWED_SECONDS = 600
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 TERMINAL = ("Succeeded", "Failed")
-# Nobody writes for so long: whatever happens next, nothing that anybody has begun makes it happen.
+# If nobody writes for this long, no earlier action has further effects.
 QUIET_SECONDS = 5.0
 
 
 def taken(api, team):
-    """Return what pods on nodes take, by resource, but for pods that end within the allowed period."""
+    """Return the resources of pods on nodes, except for pods that end within the allowed period."""
     total = Counter()
     for pod in api.items(f"/api/v1/namespaces/hyperpod-ns-{team}/pods"):
         if "nodeName" not in pod["spec"] or pod.get("status", {}).get("phase") in TERMINAL or _ends_in_time(pod):
@@ -31,7 +31,7 @@ def taken(api, team):
 
 
 def counted(api, team):
-    """Return what Kueue counts as used by a team, by resource."""
+    """Return a team's usage in Kueue, by resource."""
     status = api.read(f"{QUEUES}/hyperpod-ns-{team}-clusterqueue").get("status", {})
     total = Counter()
     for flavor in status.get("flavorsUsage") or []:
@@ -40,7 +40,7 @@ def counted(api, team):
 
 
 def settled_excess(api, teams=("john", "smith")):
-    """Return what pods take beyond what Kueue counts, by team and resource, once nothing happens any more."""
+    """Return by how much pods exceed what Kueue counts, by team and resource, once nothing changes anymore."""
     deadline = time.monotonic() + HANGS
     revision, since = api.revision(), time.monotonic()
     while True:
@@ -48,13 +48,13 @@ def settled_excess(api, teams=("john", "smith")):
         now, excess = api.revision(), _excess(api, teams)
         if now != revision:
             revision, since = now, time.monotonic()
-        # Within the books, it has to stay there for a moment; outside, there is time for Kueue to set it right.
+        # Without an excess, the state must hold for a moment; with one, Kueue has time to correct it.
         if time.monotonic() - since > (QUIET_SECONDS if excess else 1.0) or time.monotonic() > deadline:
             return excess
 
 
 def pause(api, *, seconds=3.0):
-    """Wait until nobody has written for a moment, or so many seconds are over."""
+    """Wait until nobody has written for a moment, or for at most this many seconds."""
     deadline = time.monotonic() + seconds
     before = None
     while time.monotonic() < deadline and (now := api.revision()) != before:
@@ -68,7 +68,7 @@ def _excess(api, teams):
         try:
             pods, books = taken(api, team), counted(api, team)
         except RefusedError:
-            # Whoever is asked is busy.
+            # An object that still changes isn't settled.
             return {team: "unknown"}
         excess |= {
             f"{team} {name}": f"{amount} on nodes, {books[name]} counted"

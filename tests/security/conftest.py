@@ -1,4 +1,4 @@
-"""One platform for the whole directory: handson-dev on the worker's cloud, and two of its people."""
+"""One platform for the whole directory: handson-dev on the worker's cloud, and two of its users."""
 
 import pytest
 
@@ -14,25 +14,25 @@ def instance(clouds):
 
 @pytest.fixture(scope="module")
 def api(instance):
-    """The administrator's view."""
+    """Return the administrator's client."""
     return Live(instance).api
 
 
 @pytest.fixture(scope="module")
 def john(instance):
-    """A data scientist of the team john."""
+    """Return a data scientist of the team john."""
     return member(instance, "john")
 
 
 @pytest.fixture(scope="module")
 def smith(instance):
-    """A data scientist of the other team."""
+    """Return a data scientist of the other team."""
     return member(instance, "smith")
 
 
 @pytest.fixture
 def classes(instance, api):
-    """The classes `training-priority`, 80, and `experiment-priority`, 40, in the cluster policy, which has none."""
+    """Create the classes `training-priority`, 80, and `experiment-priority`, 40; the cluster policy has none."""
     live = Live(instance)
 
     def set_config(config, names):
@@ -54,7 +54,7 @@ def classes(instance, api):
 
 @pytest.fixture(autouse=True)
 def _tidy(request):
-    """Take away what a test left on the platform; most of the directory needs none."""
+    """Delete what a test left on the platform; most of the directory only needs an empty one."""
     if request.node.get_closest_marker("platform") is None:
         yield
         return

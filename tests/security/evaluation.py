@@ -1,9 +1,9 @@
-"""What IAM decides of a request, by its documented logic, as far as the policies of these tests need it.
+"""IAM's decision on a request, by its documented logic, as far as the policies of these tests need it.
 
 Covered: an explicit Deny wins, no Allow is a refusal, a permissions boundary allows only what both allow; Action,
 NotAction, Resource and NotResource with wildcards; the operators of `_OPERATORS` with their negations, `IfExists`,
 `ForAllValues`, `ForAnyValue` and `Null`; policy variables. Not covered: policies of organizations and sessions, access
-across accounts, a Principal (each document is taken to be for the request's), numbers and addresses.
+across accounts, a Principal (each document is assumed to apply to the request's principal), numbers and addresses.
 
 Source: IAM user guide, "Policy evaluation logic", "IAM JSON policy elements: Condition operators", "Set operators for
 multi-valued context keys", "Variables and tags". test_evaluation.py has the examples of these pages.
@@ -23,7 +23,7 @@ __all__ = ["Request", "allows", "decide", "managed"]
 
 @dataclass(frozen=True)
 class Request:
-    """One request: who, what, on which resource, with which context keys."""
+    """A request: principal, action, resource, and context keys."""
 
     principal: str
     action: str
@@ -31,7 +31,7 @@ class Request:
     context: Mapping[str, object] = field(default_factory=dict)
 
     def key(self, name: str) -> object:
-        """Return the value of a context key, None for one that the request does not have."""
+        """Return the value of a context key, or None if the request doesn't have it."""
         parts = self.principal.split(":")
         principal = {"aws:PrincipalArn": self.principal, "aws:PrincipalAccount": parts[4] if len(parts) > 4 else None}
         known = {name.lower(): value for name, value in {**principal, **self.context}.items()}
@@ -40,23 +40,23 @@ class Request:
 
 @cache
 def managed(name: str) -> dict:
-    """Return the document of a policy that AWS manages, as moto keeps it of AWS's own."""
+    """Return the document of an AWS managed policy, from moto's copy."""
     return loads(aws_managed_policies_data)[name]["Document"]
 
 
 def allows(request: Request, *, identity: Iterable[dict], resource: dict | None = None, boundary: dict | None = None):
-    """Say whether a request inside one account is allowed."""
+    """Return whether a request inside one account is allowed."""
     identity = list(identity)
     documents = [*identity, *([resource] if resource else []), *([boundary] if boundary else [])]
     if any(decide(each, request) == "Deny" for each in documents):
         return False
-    # A resource's policy that allows the principal would be enough by itself; none of these tests has one.
+    # A resource policy that allows the principal would be sufficient by itself; these tests have none.
     allowed = any(decide(each, request) == "Allow" for each in identity)
     return allowed and (boundary is None or decide(boundary, request) == "Allow")
 
 
 def decide(document: dict, request: Request) -> str:
-    """Return `Deny`, `Allow` or nothing: what one document says of a request."""
+    """Return `Deny`, `Allow` or nothing: one document's decision on a request."""
     found = {each["Effect"] for each in _list(document["Statement"]) if _applies(each, request)}
     return "Deny" if "Deny" in found else "Allow" if "Allow" in found else ""
 
@@ -95,7 +95,7 @@ def _holds(operator: str, name: str, values: object, request: Request) -> bool:
 
 
 def _resolve(text: str, request: Request) -> str | None:
-    """Return a text with its policy variables filled in, None where one has no value: it then matches nothing."""
+    """Return a text with its policy variables replaced, or None if one has no value: it then matches nothing."""
     missing = False
 
     def value(variable: re.Match) -> str:
@@ -121,7 +121,7 @@ def _any_resource(patterns: object, request: Request) -> bool:
 
 
 def _arn_like(patterns: list[str], value: str) -> bool:
-    """Say whether an ARN is like one of them: wildcards stay inside each of its six parts (Condition operators)."""
+    """Return whether an ARN matches a pattern: wildcards stay inside each of its six parts (Condition operators)."""
     parts = value.split(":", 5)
     return any(
         len(pattern.split(":", 5)) == len(parts) == 6

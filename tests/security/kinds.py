@@ -1,4 +1,4 @@
-"""A job of each kind that members may submit, around a pod specification, as the kinds' own APIs have them."""
+"""A job of each kind that members may submit, around a pod spec, in the format of the kind's API."""
 
 from copy import deepcopy
 
@@ -105,7 +105,7 @@ def _deployment(name, **spec):
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _labelled(name), "spec": body}
 
 
-# By kind: a function of a name and fields of its pods' specification.
+# By kind: a function of a name and fields of its pods' spec.
 KINDS = {
     "Pod": pod,
     "Job": job,
@@ -119,7 +119,7 @@ KINDS = {
 
 
 def ray(kind, name, change):
-    """Return a RayCluster or RayJob that a function of its spec and its cluster's spec has changed."""
+    """Return a RayCluster or RayJob after a function has changed its spec and its cluster's spec."""
     document = KINDS[kind](name)
     change(document["spec"], document["spec"].get("rayClusterSpec", document["spec"]))
     return document
@@ -127,7 +127,7 @@ def ray(kind, name, change):
 
 _RAY = ("RayCluster", "RayJob")
 _SERVICE = "spec.headGroupSpec.serviceType"
-# By what a member does: the change, the field that is refused, and the kinds that have it.
+# By a member's action: the change, the rejected field, and the kinds that have it.
 RAY_EVASIONS = {
     "workers that are not counted": (
         lambda _, cluster: cluster["workerGroupSpecs"][0].update(minReplicas=100, maxReplicas=100),
@@ -174,7 +174,7 @@ RAY_EVASIONS = {
 
 
 def templates_in(document):
-    """Yield every pod template of a document, a pod itself among them."""
+    """Yield every pod template of a document, including a pod itself."""
     if document["kind"] == "Pod":
         yield document
         return
@@ -190,7 +190,7 @@ def templates_in(document):
 
 
 def workload(spec, **more):
-    """Return the Workload that Kueue makes of pods."""
+    """Return the Workload that Kueue creates for pods."""
     body = {
         "queueName": "hyperpod-ns-john-localqueue",
         "podSets": [{"name": "main", "template": {"spec": spec}}],
@@ -211,7 +211,7 @@ def group(name, **spec):
 
 
 def service(type_=None):
-    """Return a Service of a type, None for the default one."""
+    """Return a Service of a type, or of the default type for None."""
     spec = {"ports": [{"port": 80}], **({"type": type_} if type_ else {})}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec}
 
@@ -226,7 +226,7 @@ TAINTS = (
     "reserved-for-smith",
     "",
 )
-# Every volume type of Kubernetes 1.34 that is neither a claim nor the pod's own (core/v1, VolumeSource).
+# Every volume type of Kubernetes 1.34 that is neither a claim nor local to the pod (core/v1, VolumeSource).
 VOLUMES = {
     "awsElasticBlockStore": {"volumeID": "vol-1"},
     "azureDisk": {"diskName": "a", "diskURI": "https://a.blob.core.windows.net/a/a.vhd"},
@@ -255,7 +255,7 @@ VOLUMES = {
 
 
 def _affine(field, **term):
-    """Return the field of a pod that runs near or far from others."""
+    """Return the field of a pod that must run near or far from others."""
     terms = [{"topologyKey": "kubernetes.io/os", "labelSelector": {}, **term}]
     return {"affinity": {field: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 

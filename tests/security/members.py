@@ -1,4 +1,4 @@
-"""A team's data scientists at the real API server: its own groups and no right more, by impersonation."""
+"""A team's data scientists on the real API server, by impersonation: only their groups' permissions."""
 
 import json
 from pathlib import Path
@@ -30,12 +30,12 @@ __all__ = [
 NAMESPACE = "hyperpod-ns-john"
 CORE = f"/api/v1/namespaces/{NAMESPACE}"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
-# What the suite makes, to be taken away after each test.
+# What these tests create, deleted after each test.
 ATTACK = {"security-test": "yes"}
 
 
 class _Impersonating(ApiClient):
-    """A client whose every request is somebody else's."""
+    """A client that impersonates another user in every request."""
 
     def __init__(self, configuration, headers):
         super().__init__(configuration)
@@ -46,13 +46,13 @@ class _Impersonating(ApiClient):
 
 
 def member(instance, team, *, user="ann"):
-    """Return the API server as a data scientist of a team sees it: what EKS's access entry says of the role."""
+    """Return a client with a data scientist's identity, as EKS's access entry maps the role."""
     role = f"arn:aws:sts::123456789012:assumed-role/{team}-scientists/{user}"
     return impersonating(instance, role, f"hyperpod:team:{team}")
 
 
 def impersonating(instance, user, group):
-    """Return the API server as a user in one group sees it."""
+    """Return a client that impersonates a user in one group."""
     path = Path(instance.kubeconfig)
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     configuration = configuration_of(document, folder=path.parent, certificates=path.parent / "pki")
@@ -69,7 +69,7 @@ def container(**more):
 
 
 def pod(name, *, team="john", labels=None, annotations=None, owners=None, **spec):
-    """Return a pod as a team submits it: with its queue."""
+    """Return a pod as a team submits it, with its queue."""
     metadata = {
         "name": name,
         "labels": {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", **ATTACK, **(labels or {})},
@@ -82,7 +82,7 @@ def pod(name, *, team="john", labels=None, annotations=None, owners=None, **spec
 
 
 def job(name, *, pods=1, team="john", labels=None, owners=None, **spec):
-    """Return a Job of pods as `pod` makes them."""
+    """Return a Job of pods like those of `pod`."""
     template = pod(name, team=team, labels=labels, **spec)
     metadata = {"name": name, "labels": template["metadata"]["labels"]} | (
         {"ownerReferences": owners} if owners else {}
@@ -100,12 +100,12 @@ def job(name, *, pods=1, team="john", labels=None, owners=None, **spec):
 
 
 def delete(api, path, options):
-    """Delete what a path names, one object or a collection, with options of one's own."""
+    """Delete an object or a collection by its path, with custom options."""
     api._answer("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
 
 
 def tried(call, *arguments):
-    """Return what an attempt says when it is refused; empty when it succeeds."""
+    """Return the error of a rejected attempt, or an empty text if it succeeds."""
     try:
         call(*arguments)
     except RefusedError as error:
@@ -115,7 +115,7 @@ def tried(call, *arguments):
 
 
 def refused(call, *arguments):
-    """Return why an attempt is refused; the test fails when it succeeds."""
+    """Return the error of a rejected attempt; the test fails if it succeeds."""
     message = tried(call, *arguments)
     if not message:
         pytest.fail(f"it was let through: {arguments}")
@@ -123,7 +123,7 @@ def refused(call, *arguments):
 
 
 def tidy(api):
-    """Take away what a test made, whoever made it."""
+    """Delete what a test created, regardless of the user."""
     label = ",".join(f"{key}={value}" for key, value in ATTACK.items())
     folders = (JOBS, f"{CORE}/pods", f"{CORE}/services", f"{CORE}/secrets", f"{CORE}/serviceaccounts")
     removed = set()
@@ -136,7 +136,10 @@ def tidy(api):
     )
 
     def workloads():
-        """Return owners with Workloads left: Kueue finds one by its owner's name, and deletes the next pod of it."""
+        """Return owners with remaining Workloads.
+
+        Kueue finds a Workload by its owner's name, and would delete the next pod of an owner with that name.
+        """
         items = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads", metadata_only=True)
         owners = (owner["uid"] for item in items for owner in item["metadata"].get("ownerReferences", ()))
         return removed.intersection(owners)

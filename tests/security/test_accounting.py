@@ -1,4 +1,4 @@
-"""Whatever members do, in any order: what their pods take on nodes is counted by Kueue, once all has settled."""
+"""Whatever members do, in any order: Kueue counts what their pods use on nodes, once all has settled."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -12,7 +12,7 @@ from tests.security.members import ATTACK, container, delete, job, pod
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(7200)]
 
 KUEUE = "kueue.x-k8s.io"
-# What there is to begin with, and most actions are on: a small job of john's, which runs.
+# The initial object, which most actions refer to: a small running job of john.
 BEGINNING = {
     "does": "create",
     "team": "john",
@@ -31,7 +31,7 @@ FOLDERS = {
     "workload": "/apis/kueue.x-k8s.io/v1beta2/namespaces/hyperpod-ns-{}/workloads",
 }
 MARKED = ",".join(f"{key}={value}" for key, value in ATTACK.items())
-# Answers to what cannot be done: refused, not there or there already, in the way of somebody else, no valid request.
+# Responses to impossible requests: forbidden, not found, existing, conflicting, or invalid.
 REFUSED = (400, 403, 404, 405, 409, 422)
 BUSY = (429, 500, 503, 504)
 
@@ -44,7 +44,7 @@ sizes = st.fixed_dictionaries(
         "requests": st.sampled_from((True, True, False)),
     }
 )
-# What is forged, into the metadata of the work and of its pods; most work has none.
+# Forged metadata of the work and of its pods; most work has none.
 forged = st.sampled_from(
     (
         *({},) * 8,
@@ -123,7 +123,7 @@ actions = st.one_of(
 
 
 def container_of(size):
-    """Return a container of a size; `requests`: whether it requests what it limits."""
+    """Return a container of a size; `requests`: whether it requests its limits."""
     limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(size["gpus"])}
     return container(resources={"limits": limits, **({"requests": limits} if size["requests"] else {})})
 
@@ -146,7 +146,7 @@ def pod_of(team, name, size, more):
 
 
 def work_of(kind, team, name, size, pods, more):
-    """Return work of a kind, forged as `more` has it in its own metadata and in that of its pods."""
+    """Return work of a kind, with the forged metadata of `more` for itself and for its pods."""
     single = pod_of(team, name, size, more)
     if kind == "pod":
         return single
@@ -164,14 +164,14 @@ def work_of(kind, team, name, size, pods, more):
 
 
 class Members:
-    """Two teams' members at work; what they are refused is none of the property's business."""
+    """Two teams' members at work; rejected requests don't matter for the property."""
 
     def __init__(self, api, clients):
         self._api, self._clients = api, clients
 
     def do(self, action):
         getattr(self, f"_{action['does']}")(**{key: value for key, value in action.items() if key != "does"})
-        # Most attacks are on what runs.
+        # Most attacks target running work.
         pause(self._api)
 
     def _create(self, team, name, kind, size, pods, forged, rank):
@@ -181,7 +181,7 @@ class Members:
         self._tried(self._clients[team].create, FOLDERS[kind].format(team), work_of(kind, team, name, size, pods, more))
 
     def _group(self, team, name, size, pods, total, forged):
-        """A group of pods, the first one smaller than the others: what is counted by a hash is counted wrong."""
+        """Return a group of pods, of which the first is smaller: counting by a hash gives a wrong total."""
         notes = {f"{KUEUE}/pod-group-total-count": str(total), f"{KUEUE}/pod-group-fast-admission": "true"}
         for number in range(pods):
             own = {**size, "gpus": 1 if number == 0 else size["gpus"]}
@@ -196,7 +196,7 @@ class Members:
         self._tried(delete, self._clients[team], folder if options["many"] else f"{folder}/{name}", given)
 
     def _edit(self, team, name, kind, change):
-        """Change what has a name, or a pod or a Workload whose name begins with it."""
+        """Change the object with a name, or a pod or Workload whose name starts with it."""
         folder = FOLDERS[kind].format(team)
         names = [item["metadata"]["name"] for item in self._api.items(folder, metadata_only=True)]
         wanted = [found for found in names if found == name or name in found.split("-")]
@@ -213,9 +213,9 @@ class Members:
                 raise
 
     def leave(self):
-        """Take away all that they made, and what came of it."""
+        """Delete everything that they created, and its effects."""
         for team in TEAMS:
-            # A Workload without an owner stays by itself.
+            # A Workload without an owner isn't garbage-collected.
             for kind in ("deployment", "job", "pod", "workload"):
                 folder = FOLDERS[kind].format(team)
                 for item in self._api.items(folder, labels="" if kind == "workload" else MARKED, metadata_only=True):
@@ -240,7 +240,7 @@ def members(api, john, smith):
     return Members(api, {"john": john, "smith": smith})
 
 
-# By day each attack by itself: test_lifecycle.py, test_queues.py and test_quota.py.
+# By day, test_lifecycle.py, test_queues.py and test_quota.py test each attack alone.
 @pytest.mark.nightly
 @settings(
     max_examples=150,

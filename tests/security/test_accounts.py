@@ -1,4 +1,4 @@
-"""Credentials of another account: whoever runs with them changes nothing, and reads nothing that the state believes."""
+"""With credentials of another account, the plugin changes nothing, and reads nothing into the state."""
 
 import pulumi
 import pytest
@@ -42,7 +42,7 @@ def test_a_file_that_names_no_account_takes_any():
 
 @pytest.fixture
 def live(monkeypatch):
-    """Give a cluster that the plugin made with the right credentials: the world, and the engine's state."""
+    """Return a cluster that the plugin created with the right credentials, and the engine's state."""
     for name, value in {**CREDENTIALS, "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}.items():
         monkeypatch.setenv(name, value)
     with running_endpoint() as endpoint:

@@ -1,4 +1,4 @@
-"""What a deployer gains by the roles that it makes: nothing beyond the boundary that the account set."""
+"""What a deployer gains through the roles that it creates: nothing beyond the account's permissions boundary."""
 
 import pytest
 

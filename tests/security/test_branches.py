@@ -1,4 +1,4 @@
-"""What somebody gains who can push a branch, and nothing else."""
+"""What a user gains who can only push a branch."""
 
 import json
 import re
@@ -25,10 +25,10 @@ GITHUB = "token.actions.githubusercontent.com"
 
 
 def trusts(page):
-    """Return the trust policies that a page tells people to write."""
+    """Return the trust policies that a page tells users to write."""
     blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
     found = [json.loads(block) for block in blocks if "AssumeRoleWithWebIdentity" in block]
-    # The principal is who GitHub or GitLab vouches for; it has no resource of its own.
+    # GitHub or GitLab vouches for the principal, which has no resource.
     return [{"Statement": [{**each, "Resource": "*"} for each in document["Statement"]]} for document in found]
 
 
@@ -75,7 +75,7 @@ def test_only_the_job_that_deploys_asks_gitlab_for_the_audience_that_deploys():
 
 
 # Sources: GitHub's documentation, "OpenID Connect reference", example subject claims; GitLab's, "OpenID Connect (OIDC)
-# authentication", `sub`. An environment, a pull request, a tag or a pattern says nothing about the branch.
+# authentication", `sub`. An environment, a pull request, a tag or a pattern doesn't identify the branch.
 SUBJECT = re.compile(
     r"(?<![\w./-])(?:repo|repository|repository_owner|repository_id|project_path|project_id|namespace_path)"
     r":(?!/)[^\s\"'`,;()\[\]|]+"
@@ -93,9 +93,9 @@ PAGES = [
 
 
 def claimable(text):
-    """Return the subjects that a text names and others than the branch main can claim, in whatever notation.
+    """Return the subjects in a text that principals other than the branch main can claim, in any notation.
 
-    A block of code that names the claim and no whole subject is one too: it puts the subject together from parts.
+    A block of code that names the claim without a whole subject is one too, because it composes the subject.
     """
     subjects = [subject.rstrip(".:") for subject in SUBJECT.findall(text)]
     bad = [each for each in subjects if not any(pattern.fullmatch(each) for pattern in CLAIMED_BY_MAIN)]

@@ -1,4 +1,4 @@
-"""Who writes the script that every new node runs as root: of the deployer's principals, and of nobody else."""
+"""Who can write the script that every new node runs as root: only the deployer's principals."""
 
 import json
 
@@ -45,7 +45,10 @@ def found(request):
 
 
 def studio_policy(found):
-    """Return AmazonSageMakerFullAccess as it meets this bucket: a recording makes up ARNs without the bucket's name."""
+    """Return AmazonSageMakerFullAccess as it applies to this bucket.
+
+    A recording's ARNs don't contain the bucket's name.
+    """
     name = found.one("s3/bucket:Bucket").inputs["bucket"]
     document = json.loads(json.dumps(managed("AmazonSageMakerFullAccess")))
     for statement in document["Statement"]:
@@ -64,7 +67,7 @@ def test_a_studio_role_becomes_root_on_nodes_by_overwriting_their_script(found, 
 
 
 def test_a_studio_role_changes_the_cluster_itself():
-    # What no policy of hpkit reaches: the page of security says what to do about it.
+    # No policy of hpkit prevents this: the page on security describes the countermeasure.
     nodes = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
     passed = Request(STUDIO, "iam:PassRole", nodes, {"iam:PassedToService": "sagemaker.amazonaws.com"})
     changed = Request(STUDIO, "sagemaker:UpdateCluster", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:cluster/abc")

@@ -1,4 +1,4 @@
-"""A role of the account with no part in the platform, such as Studio's, wants its roles, cluster or certificates."""
+"""An unrelated role of the account, such as Studio's, tries to get the platform's roles, cluster or certificates."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from tests.security.evaluation import Request, allows, managed
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
 STUDIO = "arn:aws:iam::123456789012:role/studio"
-# What many accounts attach to Studio's roles.
+# A policy that many accounts attach to Studio's roles.
 GIVEN = [
     managed("AmazonSageMakerFullAccess"),
     {"Statement": [{"Effect": "Allow", "Action": ["iam:PassRole", "sagemaker:*"], "Resource": "*"}]},
@@ -43,14 +43,14 @@ def program(plan):
 
 
 def operations():
-    """Return the operations on HyperPod in botocore's model of the API that do more than look."""
+    """Return the HyperPod operations in botocore's API model that aren't read-only."""
     model = Loader().load_service_model("sagemaker", "service-2")["operations"]
     named = [name for name in model if re.search("Cluster|ComputeQuota", name)]
     return {f"sagemaker:{name}" for name in named if not name.startswith(("Describe", "List"))}
 
 
 def referenced():
-    """Return the same by the Service Authorization Reference, which has other actions than the model has operations."""
+    """Return the same from the Service Authorization Reference, whose actions differ from the model's operations."""
     found = set()
     for action in get_actions_for_service("sagemaker"):
         kinds = {form.split(":")[5].split("/")[0] for form in resource_formats(action)}

@@ -1,4 +1,4 @@
-"""Who holds the printed policies wants what is another's: untagged, of another environment, of another application."""
+"""A holder of the printed policies tries to get other resources: untagged, or of another environment or application."""
 
 import re
 from functools import cache
@@ -15,7 +15,7 @@ from tests.program.iam.test_deployer import ACCOUNT, END, LIVE, PLANS, types, va
 from tests.security.evaluation import Request, allows
 
 DEPLOYER = "arn:aws:iam::123456789012:role/deploy"
-# What is filled into the ARN of a resource that is another's, so that it is as near to the stack's own as it can be.
+# Parts of the ARN of another owner's resource that is as similar as possible to the stack's own.
 NEAREST = {
     "Partition": "aws",
     "Region": "us-west-2",
@@ -30,14 +30,14 @@ TAGS = {
     "another application's": {"application": "payroll"},
     "GuardDuty's": {"GuardDutyManaged": "true"},
 }
-# What else is known of an endpoint and a group that GuardDuty made in the VPC of another.
+# The other known values of an endpoint and a group that GuardDuty created in another VPC.
 OF_GUARDDUTY = {
     "ec2:Vpc": "arn:aws:ec2:us-west-2:123456789012:vpc/vpc-of-others",
     "ec2:VpceServiceName": "com.amazonaws.us-west-2.guardduty-data",
 }
 MAKES = "makes a resource, and has a right to none that exists"
 AS_IT_IS = "the service knows neither a resource nor a condition for it"
-# What is allowed on the nearest resource of another, and what limits it.
+# What is allowed on the most similar resource of another owner, and what limits it.
 ALLOWED = {
     **dict.fromkeys(
         (
@@ -53,15 +53,15 @@ ALLOWED = {
     ),
     "route53:AssociateVPCWithHostedZone": "before the VPC exists, the region alone is known",
 }
-# Tagging at creation that IAM does not tell from tagging later: it gives no right, as the attack below shows.
+# Tagging at creation, which IAM can't distinguish from later tagging: it grants nothing, as the attack below shows.
 TAGGED = {"fsx:TagResource", "iam:TagOpenIDConnectProvider", "kms:TagResource"}
-# What the tags of a key give: nothing that its caller could read or keep.
+# What the tags of a key grant: nothing that the caller could read or keep.
 HARMLESS = {"kms:CreateGrant", "kms:EnableKeyRotation"}
 
 
 @cache
 def plans():
-    """Return plans that need every action of the rules, by a name."""
+    """Return plans that together need every action of the rules, by name."""
     organizations = list(variants())
     organizations[3]["environments"]["dev"]["permissionsBoundary"] = "arn:aws:iam::123456789012:policy/boundary"
     return {
@@ -85,13 +85,13 @@ STAGES = ("first up", "with the state")
 
 
 def writes(policies):
-    """Return the actions of policies that change something, by the reference's access levels."""
+    """Return the actions of policies that change something, according to the reference's access levels."""
     given = {action for each in policies for statement in each["Statement"] for action in statement["Action"]}
     return sorted(action for action in given if access_level(action) not in ("List", "Read"))
 
 
 def of_others(action, policies):
-    """Return what requests are about, the nearest resources of others: those that each request must name."""
+    """Return the most similar resources of other owners that each request must name."""
     formats = resource_formats(action)
     patterns = [
         resource
@@ -120,7 +120,7 @@ def tags_of(plan, tags):
 
 
 def asked(plan):
-    """Return what a request can say of itself to be let through: the stack's tags, and the service that it goes by."""
+    """Return what a request can claim in order to be allowed: the stack's tags, and the calling service."""
     kept = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
     return {
         **{f"aws:RequestTag/{key}": value for key, value in kept.items()},
@@ -157,7 +157,7 @@ def test_a_deployer_changes_a_resource_of_another(name, stage, tags):
         known |= {"ec2:DeleteVpcEndpoints", "ec2:ModifyVpcEndpoint"}
         known |= {"ec2:DeleteSecurityGroup"} if stage == "first up" else set()
     if tags == "another environment's":
-        known.add("ec2:ModifySnapshotAttribute")  # Of the organization's own images.
+        known.add("ec2:ModifySnapshotAttribute")  # For the organization's own images.
     assert done - known == set()
 
 

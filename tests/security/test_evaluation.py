@@ -1,4 +1,4 @@
-"""The evaluator of these tests, by the examples of the IAM user guide."""
+"""The evaluator of these tests, with the examples of the IAM user guide."""
 
 import pytest
 
@@ -58,7 +58,7 @@ TAG = "aws:ResourceTag/team"
 @pytest.mark.parametrize(
     ("condition", "context", "expected"),
     [
-        # Condition operators: an absent key fails, but for negated operators and IfExists.
+        # Condition operators: an absent key fails, except for negated operators and IfExists.
         ({"StringEquals": {TAG: "a"}}, {}, False),
         ({"StringEquals": {TAG: ["a", "b"]}}, {TAG: "b"}, True),
         ({"StringEquals": {TAG: "a"}}, {TAG: "A"}, False),
@@ -93,7 +93,7 @@ TAG = "aws:ResourceTag/team"
         ({"ArnLike": {"aws:SourceArn": "arn:aws:*:job/*"}}, {"aws:SourceArn": "arn:aws:sagemaker:r:1:job/x"}, False),
         ({"ArnNotLike": {"aws:PrincipalArn": ["arn:aws:iam::*:role/me"]}}, {}, False),
         ({"ArnEquals": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/m*"}}, {}, True),
-        # Set operators: ForAllValues holds for a key that is absent, ForAnyValue does not.
+        # Set operators: ForAllValues holds for an absent key, ForAnyValue doesn't.
         ({"ForAllValues:StringEquals": {"aws:TagKeys": ["a", "b"]}}, {}, True),
         ({"ForAllValues:StringEquals": {"aws:TagKeys": ["a", "b"]}}, {"aws:TagKeys": ["a"]}, True),
         ({"ForAllValues:StringEquals": {"aws:TagKeys": ["a", "b"]}}, {"aws:TagKeys": ["a", "c"]}, False),
@@ -103,7 +103,7 @@ TAG = "aws:ResourceTag/team"
         ({"ForAnyValue:StringEquals": {"aws:TagKeys": ["a"]}}, {"aws:TagKeys": ["b", "a"]}, True),
         ({"ForAnyValue:StringNotEquals": {"aws:TagKeys": ["a"]}}, {"aws:TagKeys": ["b", "a"]}, True),
         ({"ForAnyValue:StringNotEquals": {"aws:TagKeys": ["a"]}}, {}, False),
-        # Several keys and operators must hold together; names of keys are the same in any case.
+        # Several keys and operators must all hold; key names are case-insensitive.
         ({"StringEquals": {TAG: "a", "aws:RequestedRegion": "r"}}, {TAG: "a"}, False),
         ({"StringEquals": {TAG: "a"}, "Null": {"aws:RequestedRegion": "true"}}, {TAG: "a"}, True),
         ({"StringEquals": {"AWS:resourcetag/Team": "a"}}, {TAG: "a"}, True),

@@ -1,4 +1,4 @@
-"""Ways around the policy pack and the validator: each passed once, and none passes now."""
+"""Ways around the policy pack and the validator: each worked at some time, and none works now."""
 
 import pytest
 
@@ -84,7 +84,7 @@ OPS, JOHN = {"kind": "Group", "name": "ops"}, {"kind": "Group", "name": "hyperpo
 ESCALATION, TYPES, SOURCES = "bindings-grant-no-escalation", "resource-types-judged", "security-group-sources-named"
 BUCKETS = "bucket-policy-limited"
 SUB = "token.actions.githubusercontent.com:sub"
-# What somebody writes → policy, part of the stack that is changed, input, value.
+# Attempt → policy, changed part of the stack, input, value.
 CHANGED = {
     "one character of an action as ?": ("iam-no-wildcard-action", "role_policy", "policy",
         document(allow("iam:Pass?ole", "arn:aws:iam::123456789012:role/x"))),
@@ -204,7 +204,7 @@ CHANGED = {
     "an API open by 256 parts": ("eks-endpoint-not-open", "eks", "vpcConfig.publicAccessCidrs",
         [f"52.{part}.0.0/16" for part in range(256)]),
 }  # fmt: skip
-# The same, by a resource that is added.
+# The same, with an added resource.
 ADDED = {
     "AdministratorAccess for a role": ("iam-attached-policies-named",
         resource(ROLE, "x", role="nodes", policyArn=ADMIN)),
@@ -317,7 +317,7 @@ FILES = {
 
 
 def with_more(more):
-    """Return a stack that breaks nothing, with one resource or several of them added."""
+    """Return a stack without violations, with one or more added resources."""
     added = more if isinstance(more, tuple) else (more,)
     return {**happy(), **{f"more {place}": each for place, each in enumerate(added)}}
 

@@ -1,4 +1,4 @@
-"""What somebody gains on GitLab who can push a branch or open a merge request: its pipeline, as data."""
+"""What a GitLab user gains who can push a branch or open a merge request: its pipeline, as data."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def jobs():
 
 
 def holds(condition, event):
-    """Evaluate an `if` of GitLab's rules, as far as the page uses them; a variable that is not there is null."""
+    """Evaluate an `if` of GitLab's rules, as far as the page uses them; an undefined variable is null."""
 
     def value(word):
         return event.get(word[1:]) if word.startswith("$") else word.strip('"')
@@ -97,7 +97,7 @@ def test_a_merge_request_of_gitlab_is_judged_by_its_own_judges(jobs, tmp_path):
     origin, clone = tmp_path / "origin", tmp_path / "clone"
     origin.mkdir()
     git("init", folder=origin)
-    # Instead of an environment with the package that requirements.txt names: the judge of the folder it's made in.
+    # It replaces an environment with the package in requirements.txt: the script that judges its own folder.
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.write_text("#!/bin/bash\nmkdir -p .venv/bin; install judge .venv/bin/hpkit; ln -s /bin/true .venv/bin/pip\n")

@@ -1,4 +1,4 @@
-"""What a pod that takes the node's role does to the network of others."""
+"""What a pod that uses the node's role can do to other network interfaces."""
 
 import json
 

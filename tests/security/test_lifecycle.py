@@ -1,4 +1,4 @@
-"""A member wants pods that run on when Kueue no longer counts them: after a deletion, beside a job, after its end."""
+"""A member tries to keep pods running that Kueue no longer counts: after a deletion, next to a job, after its end."""
 
 from contextlib import contextmanager
 from copy import deepcopy
@@ -25,7 +25,7 @@ def pods_of(api, name, *, phase="Running"):
 
 
 def stubborn(name, *, pods=1, seconds=600):
-    """Return a Job whose pods do not heed SIGTERM, for so many seconds."""
+    """Return a Job whose pods ignore SIGTERM for a number of seconds."""
     document = job(name, pods=pods, terminationGracePeriodSeconds=seconds)
     document["spec"]["template"]["metadata"]["annotations"] |= STUBBORN
     return document
@@ -33,7 +33,7 @@ def stubborn(name, *, pods=1, seconds=600):
 
 @pytest.fixture
 def running_job(john, api):
-    """A Job of a member's own with two pods of a GPU each, which run."""
+    """Create a member's own Job with two running pods of a GPU each."""
     john.create(JOBS, job("train", pods=2))
     eventually(lambda: len(pods_of(api, "train")) == 2, "its pods run")
     eventually(lambda: counted(api, "john")[GPU] == 2, "Kueue counts them")
@@ -41,7 +41,7 @@ def running_job(john, api):
 
 
 def assert_books_are_right(api, gpus):
-    """The team's pods run, and Kueue counts them."""
+    """Check that the team's pods run, and that Kueue counts them."""
     assert settled_excess(api) == {}
     assert (taken(api, "john")[GPU], counted(api, "john")[GPU]) == (gpus, gpus)
 
@@ -49,7 +49,7 @@ def assert_books_are_right(api, gpus):
 ORPHANING = (
     {"propagationPolicy": "Orphan"},
     {"orphanDependents": True},
-    {},  # Without a policy, Jobs orphan.
+    {},  # Without a propagation policy, deleting a Job orphans its pods.
     {"propagationPolicy": "Orphan", "gracePeriodSeconds": 600},
 )
 
@@ -84,7 +84,7 @@ def test_a_member_wants_to_keep_the_pods_of_a_deleted_job_by_a_finalizer(john, a
 
 @pytest.fixture
 def child(api, running_job):
-    """A Job that a controller made for an admitted one, as JobSet and MPI's operator make them."""
+    """Create a Job as a controller does for an admitted one, such as JobSet or MPI's operator."""
     owner = api.read(running_job)["metadata"]
     reference = {
         "apiVersion": "batch/v1",
@@ -110,21 +110,21 @@ def test_a_member_wants_more_compute_by_growing_a_part_of_an_admitted_job(john, 
 
 @pytest.fixture
 def kubeflow(api):
-    """Kubeflow's kinds as far as policies see them: any field, and the status apart."""
+    """Serve Kubeflow's kinds as policies see them: any field, with a separate status."""
     with serving(api, "kubeflow.org", "PyTorchJob", "MPIJob") as folder:
         yield folder
 
 
 @pytest.fixture
 def job_sets(api):
-    """JobSets as far as policies see them."""
+    """Serve JobSets as policies see them."""
     with serving(api, "jobset.x-k8s.io", "JobSet") as folder:
         yield folder
 
 
 @pytest.fixture
 def ray_kinds(api):
-    """Ray's kinds as far as policies see them."""
+    """Serve Ray's kinds as policies see them."""
     with serving(api, "ray.io", "RayCluster", "RayJob") as folder:
         yield folder
 
@@ -260,6 +260,6 @@ def test_kueue_frees_the_quota_of_a_deleted_job_while_its_pods_use_their_grace_p
     eventually(lambda: not pods_of(api, "brief"), "the pod of two seconds ends by itself")
     (pod_left,) = pods_of(api, "slow")
     assert pod_left["metadata"]["deletionGracePeriodSeconds"] == 600
-    # What is within the period is allowed to run, and nothing else runs.
+    # What ends within the period may run, and nothing else runs.
     assert settled_excess(api) == {}
     assert pods_of(api, "slow")

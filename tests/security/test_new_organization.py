@@ -15,7 +15,7 @@ STRICT = {"protected-from-replacement": {"allowReplace": []}}
 
 
 def acme(count=4, **environment):
-    """Return a new organization that states nothing of protection, and nothing twice."""
+    """Return a new organization without settings for protection, and without duplicates."""
     return organization(
         teams=[team("ada", sharing={"strategy": "Lend"})],
         groups=[group("gpu", "ml.g5.12xlarge", count), group("system", "ml.m5.4xlarge", 1)],
@@ -51,7 +51,7 @@ class PullRequest:
             (stacks / "acme.policy.json").write_text(json.dumps(policies))
 
     def run(self, job, name):
-        """Run a step of the workflow as the runner does; return its exit code and what it said."""
+        """Run a step of the workflow as the runner does; return its exit code and output."""
         environment = {
             **os.environ,
             "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),

@@ -1,4 +1,4 @@
-"""A member wants a node: to be root there, or to place work where it may not be."""
+"""A member tries to get a node: to become root there, or to place pods on forbidden nodes."""
 
 import pytest
 

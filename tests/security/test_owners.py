@@ -1,4 +1,4 @@
-"""Who must review a change of what runs with the deployment's rights, or judges a change, is derived from what runs."""
+"""Required reviewers of code that runs with the deployment's permissions, or judges a change."""
 
 import ast
 import re
@@ -29,9 +29,9 @@ def expression(pattern):
 
 
 def owners(text, path):
-    """Return the owners of a path: those of the last pattern that matches it, as GitHub reads the file.
+    """Return the owners of a path: those of the last matching pattern, as GitHub reads the file.
 
-    Source: GitHub's documentation, "About code owners": later lines win, and one without owners takes them away.
+    Source: GitHub's documentation, "About code owners": later lines win, and one without owners removes them.
     """
     found = []
     for line in text.splitlines():
@@ -45,7 +45,7 @@ def owners(text, path):
 
 @cache
 def module(name):
-    """Return the file of a module of this repository, or None for one of a package or the standard library."""
+    """Return the file of a module of this repository, or None for a package or the standard library."""
     for root in ROOTS:
         place = root.joinpath(*name.split("."))
         for file in (place.with_suffix(".py"), place / "__init__.py"):
@@ -55,7 +55,7 @@ def module(name):
 
 
 def imported(file):
-    """Yield the modules that a file imports, wherever in it, and those that it names in a text to import them later."""
+    """Yield the modules that a file imports anywhere, and those that it names in strings to import them later."""
     package = file.parent.relative_to(next(root for root in ROOTS if file.is_relative_to(root))).parts
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"\w+(\.\w+)+", node.value):
@@ -70,7 +70,7 @@ def imported(file):
 
 
 def closure(entries):
-    """Return all files of this repository that run when these do, with the data that lies beside a module."""
+    """Return all files of this repository that run with these, including data files next to a module."""
     waiting, seen = list(entries), set()
     while waiting:
         file = waiting.pop()
@@ -88,7 +88,7 @@ def closure(entries):
 
 
 def deployment():
-    """Return the scripts of the jobs that hold an identity, and of those that tell them which stacks to deploy."""
+    """Return the scripts of jobs with an identity, and of jobs that choose the stacks to deploy."""
     workflows = [workflow(ROOT / ".github" / "workflows" / name) for name in ("deploy.yml", "drift.yml")]
     lines = [step.get("run", "") for data in workflows for job in data["jobs"].values() for step in job["steps"]]
     page = (ROOT / "infra" / "hpkit" / "scaffold" / "templates" / "gitlab-ci.yml").read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def run_by_deployment():
     added = package["entry-points"]
     optional = {name: place.partition(":")[0] for group in added.values() for name, place in group.items()}
     started += [module(optional.get(name, f"hpkit.cli.{name}")) for name in ("__init__", *commands)]
-    # hpkit asks for what it adds by name.
+    # hpkit loads its extensions by name.
     started += [module(place) for name, place in optional.items() if name in added["hpkit.extensions"]]
     started += [module(name) for name in re.findall(r"from (hpkit_local[\w.]*) import", script)]
     started += [module(name) for name in re.findall(r"python -m (generate[\w.]*)", script)]
@@ -126,7 +126,7 @@ def run_by_deployment():
 
 @cache
 def named_by_organizations():
-    """Return the files that stacks bring into the cluster and onto its nodes, and those that describe stacks."""
+    """Return the files that stacks copy to the cluster and its nodes, and those that describe stacks."""
     stacks = {path for path in TRACKED if re.fullmatch(r"stacks/[^/]+\.(?:ya?ml|json)", path)}
     named = set()
     for path in stacks:
@@ -147,7 +147,7 @@ def judging():
 
 
 def unowned(text):
-    """Return the files that must have an owner, and have none by this text."""
+    """Return the files that must have an owner but have none in this text."""
     return sorted(path for path in run_by_deployment() | named_by_organizations() | judging() if not owners(text, path))
 
 

@@ -1,4 +1,4 @@
-"""What others made under the same name: never taken over, never deleted on the way."""
+"""Resources of other tools with the same name: never adopted, and never deleted during a replacement."""
 
 import pytest
 
@@ -12,7 +12,7 @@ THEIRS = [{"key": "hpkit:organization", "value": "acme"}, {"key": "hpkit:environ
 
 @pytest.fixture
 def place(monkeypatch):
-    """Give a governed cluster of ours, and two engines: of another stack, and of this one."""
+    """Create a governed cluster, and two engines: of another stack, and of this one."""
     for name, value in {**CREDENTIALS, "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}.items():
         monkeypatch.setenv(name, value)
     with running_endpoint() as endpoint:

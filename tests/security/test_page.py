@@ -1,4 +1,4 @@
-"""The table of trust: each row has what enforces it and a test that exists, and no test of the suite is left out."""
+"""The table of trust: each row has an existing enforcement and test, and every security test is listed."""
 
 import ast
 import itertools

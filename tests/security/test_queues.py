@@ -1,4 +1,4 @@
-"""A member wants compute that the team's queue does not give: round Kueue, or ahead of others."""
+"""A member tries to get compute outside the team's queue: around Kueue, or ahead of others."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def plan_of(stack):
 
 
 def large(name, **more):
-    """Return a pod that takes all GPUs of an instance."""
+    """Return a pod that uses all GPUs of an instance."""
     return pod(name, containers=[container(resources={"limits": TOO_MUCH})], **more)
 
 
@@ -34,7 +34,7 @@ def owner(found, kind, version):
 
 
 def admitted_job(john, api):
-    """Return a small Job of the member's own that Kueue has admitted."""
+    """Create a member's own small Job that Kueue has admitted."""
     john.create(JOBS, job("small"))
     eventually(lambda: not api.read(f"{JOBS}/small")["spec"]["suspend"], "it is admitted")
     return api.read(f"{JOBS}/small")
@@ -58,7 +58,7 @@ def test_a_member_wants_more_compute_by_giving_a_waiting_job_to_an_admitted_one(
 
 @pytest.fixture
 def served(api):
-    """A StatefulSet of the team, made by an administrator."""
+    """Create a StatefulSet of the team as an administrator."""
     labels = {"kueue.x-k8s.io/queue-name": f"{NAMESPACE}-localqueue", **ATTACK}
     pods = {"metadata": {"labels": labels}, "spec": {"containers": [container()]}}
     document = {
@@ -75,7 +75,7 @@ def served(api):
 def test_a_member_wants_to_run_without_a_queue_as_pods_of_a_stateful_set_may(john, served):
     owners = owner(served, "StatefulSet", "apps/v1")
     unlabelled = large("posing", owners=owners, labels={"kueue.x-k8s.io/queue-name": None})
-    # Kueue's webhook, which is asked first, hears of a StatefulSet a moment after it is made.
+    # Kueue's webhook, which is called first, knows a StatefulSet a moment after it's created.
     eventually(lambda: "ownerReferences" in refused(john.create, f"{CORE}/pods", unlabelled), "Kueue knows the owner")
 
 
@@ -100,7 +100,7 @@ def test_a_member_wants_a_waiting_pod_to_start_by_taking_its_gate_away(john, api
 
 @pytest.fixture
 def widened(api):
-    """The rights of the access policy AmazonSagemakerHyperpodTrainingPolicy, given to the team john beside its own."""
+    """Also grant the team john the permissions of the access policy AmazonSagemakerHyperpodTrainingPolicy."""
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
     every = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
     meta = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "wide"}}
@@ -129,7 +129,7 @@ def test_a_member_wants_a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_
     theirs = {"image": "registry/handson-dev/smith/train"}
     theirs = {"spec": {"containers": [{**main, **theirs} for main in api.read(path)["spec"]["containers"]]}}
     assert "another team's repository" in refused(john.merge, path, theirs)
-    # As Kueue does once it has taken the pod up.
+    # Like Kueue after it has processed the pod.
     api.merge(path, {"metadata": {"finalizers": ["kueue.x-k8s.io/managed"]}})
     try:
         assert "finalizers" in refused(john.merge, path, {"metadata": {"finalizers": None}})
@@ -157,7 +157,8 @@ def test_a_member_wants_to_evict_others_by_a_priority_of_the_system(john):
 
 
 def test_a_member_wants_to_go_first_in_kueue_by_a_kind_that_carries_a_priority_of_the_system(john, api):
-    # A Workload is what Kueue makes of any kind; an administrator's right to write one shows that the rule is of all.
+    # Kueue creates Workloads for any kind; an administrator's permission to write one shows that the rule applies to
+    # all.
     spec = {"restartPolicy": "Never", "containers": [container()], "priorityClassName": "system-node-critical"}
     podset = {"name": "main", "count": 1, "template": {"spec": spec}}
     document = {
@@ -211,7 +212,7 @@ def test_a_member_wants_the_work_of_another_team_to_end(john, smith):
 
 
 def deployment(name, *, team="john", labels=None, template=None):
-    """Return a Deployment of one pod of a GPU, in the team's queue; labels: of itself, template: of its pods."""
+    """Return a Deployment of one pod with a GPU, in the team's queue; labels: its own, template: its pods'."""
     queue = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", **ATTACK}
     pods = {"metadata": {"labels": {**queue, **(template or {})}}, "spec": {"containers": [container()]}}
     return {
@@ -224,7 +225,7 @@ def deployment(name, *, team="john", labels=None, template=None):
 
 @pytest.fixture
 def bounded(api, john):
-    """The policy of members' work as it is where the team john has but the class experiment."""
+    """Apply the policy for members' work with only the class experiment for the team john."""
     team = plan_of("handson-dev").teams[0]
     team = replace(team, spec=team.spec.model_copy(update={"priority_classes": ("experiment",)}))
     (policy,) = (each for each in policies_of([team]) if each.name == "hpkit-member-work")
@@ -235,7 +236,7 @@ def bounded(api, john):
     yield
     api.merge(path, {"spec": {"validations": before}})
     high = job("first", labels={"kueue.x-k8s.io/priority-class": "training-priority"})
-    # The API server takes a moment to read a policy.
+    # The API server takes a moment to load a policy.
     eventually(lambda: not tried(john.create, f"{JOBS}?dryRun=All", high), "the policy of before is in force again")
 
 

@@ -1,4 +1,4 @@
-"""A member wants more compute than Kueue counts: by what a job says of itself, and by pods that stay."""
+"""A member tries to get more compute than Kueue counts: with wrong statements in a job, and with pods that stay."""
 
 from dataclasses import replace
 from itertools import chain
@@ -27,7 +27,7 @@ QUEUE = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{NAMESPACE}-clusterqueue"
 # A repository of the other team, in the stack of the platform.
 THEIRS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/handson-dev/smith/train:1"
 
-# A note on who sent what, as a member may send it too.
+# A record of who set which annotation, which a member may send too.
 _NOTE = {
     "manager": "kueue",
     "operation": "Update",
@@ -43,7 +43,7 @@ def folder_of(document):
 
 @pytest.fixture(scope="module")
 def kinds(api):
-    """Every kind that a member may submit, by a CRD that takes any field; at night, JobSet's and KubeRay's own CRDs."""
+    """Serve every kind that members may submit with a CRD that accepts any field; nightly, also the real CRDs."""
     tools = [tool_named("jobset-crds"), tool_named("kuberay-crds")] if NIGHTLY else []
     published = chain.from_iterable(crds_in(found.path) for found in get_all(tools, say=print))
     there = {found["metadata"]["name"] for found in api.items(CRDS, metadata_only=True)}
@@ -60,7 +60,7 @@ def kinds(api):
 
 
 def _any_fields():
-    """Yield a CRD that takes any field for each kind that Kubernetes itself doesn't have."""
+    """Serve a CRD that accepts any field for each kind that Kubernetes itself doesn't have."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     for kind, make in KINDS.items():
         group_name, _, version = make("probe")["apiVersion"].partition("/")
@@ -90,7 +90,7 @@ def _serves(api, folder):
 
 
 def counted(api):
-    """Return what Kueue counts of the team, by resource in base units."""
+    """Return what Kueue counts for the team, by resource in base units."""
     total = {}
     for flavor in api.read(QUEUE)["status"].get("flavorsUsage", []):
         for resource in flavor["resources"]:
@@ -99,7 +99,7 @@ def counted(api):
 
 
 def used(api):
-    """Return what the pods request that run in the team's namespace, by resource in base units."""
+    """Return the requests of running pods in the team's namespace, by resource in base units."""
     total = {}
     for found in api.items(f"{CORE}/pods"):
         if found["spec"].get("nodeName") and found["status"].get("phase") in ("Pending", "Running"):
@@ -109,7 +109,7 @@ def used(api):
 
 
 def is_accounted(api, **expected):
-    """Wait until pods run that request this, and Kueue counts just what runs."""
+    """Wait until pods with these requests run, and Kueue counts exactly the running pods."""
     wanted = {name.replace("gpu", "nvidia.com/gpu"): quantity(amount) for name, amount in expected.items()}
 
     def holds():
@@ -121,7 +121,7 @@ def is_accounted(api, **expected):
 
 @pytest.fixture
 def grouped(api):
-    """End the group of a test: Kueue keeps its pods, as members of a group, until its Workload is gone."""
+    """End a test's group: Kueue keeps its pods, as members of a group, until its Workload is deleted."""
     yield
     api.delete(f"{WORKLOADS}/g")
 
@@ -147,11 +147,11 @@ def test_a_member_wants_more_compute_by_a_group_of_pods_with_a_forged_hash(john,
         document = sized(name, gpus)
         document["metadata"]["annotations"] |= forged
         assert "kueue.x-k8s.io/role-hash" in refused(john.create, f"{CORE}/pods", document)
-        # With a note of one's own on who sent what.
+        # With a member's own record of who set which annotation.
         for noted in ([], [{}], [_NOTE]):
             document["metadata"]["managedFields"] = noted
             assert "kueue.x-k8s.io/role-hash" in refused(john.create, f"{CORE}/pods", document)
-    # With the hash of Kueue's own, a group of two sizes is counted as such.
+    # With Kueue's own hash, a group of two sizes is counted as such.
     john.create(f"{CORE}/pods", sized("small", 0))
     john.create(f"{CORE}/pods", sized("large", 4))
     is_accounted(api, gpu="4", cpu="2")
@@ -198,7 +198,7 @@ def test_a_member_wants_more_compute_by_limits_without_requests(john, api):
     limits = {"cpu": "2", "memory": "4Gi"}
     greedy = [container(resources={"limits": limits})]
     assert "must request it too" in refused(john.create, JOBS, job("greedy", containers=greedy))
-    # Of a pod, the API server takes its limits as its requests, and Kueue counts those.
+    # The API server uses a pod's limits as its requests, and Kueue counts the requests.
     john.create(f"{CORE}/pods", pod("limited", containers=greedy))
     john.create(JOBS, job("requesting", containers=[container(resources={"limits": limits, "requests": limits})]))
     is_accounted(api, cpu="4", memory="8Gi")
@@ -252,7 +252,8 @@ def test_a_member_wants_to_go_first_by_the_scheduling_policy_of_a_framework(kind
 
 
 def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_the_system(api):
-    # A Workload is what Kueue makes of any kind; an administrator's right to write one shows that the rule is of all.
+    # Kueue creates Workloads for any kind; an administrator's permission to write one shows that the rule applies to
+    # all.
     reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "system-node-critical"}
     document = workload(pod("first")["spec"])
     document["metadata"] |= {"labels": ATTACK}
@@ -269,7 +270,7 @@ def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_the_system(api):
 
 @pytest.fixture
 def ranked(api, john):
-    """The policy of Workloads as it is where the team john has but the class experiment."""
+    """Apply the policy for Workloads with only the class experiment for the team john."""
     (plan,) = load_stack("handson-dev").plans.values()
     team = replace(plan.teams[0], spec=plan.teams[0].spec.model_copy(update={"priority_classes": ("experiment",)}))
     (policy,) = (each for each in policies_of([team], pod_limits(plan)) if each.name == "hpkit-team-workloads")
@@ -285,13 +286,13 @@ def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_pods(api, ranked):
     document = workload(pod("first")["spec"])
     reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
     document["spec"] |= {"priorityClassRef": reference, "priority": 1000}
-    # The API server takes a moment to read a policy.
+    # The API server takes a moment to load a policy.
     eventually(
         lambda: "one of the team's priorityClasses" in tried(api.create, f"{WORKLOADS}?dryRun=All", document), "refused"
     )
 
 
-# The field of a volume from an image is dropped where the API server has no such volumes.
+# An API server without image volumes drops the field.
 _OTHERS = {name: spec for name, (spec, _) in BAD_PODS.items() if "image" not in name}
 
 

@@ -1,4 +1,4 @@
-"""Somebody wants to be taken for a release of hpkit, or to get something into one."""
+"""An attacker tries to pass off something as a release of hpkit, or to add something to one."""
 
 import importlib.util
 import json
@@ -53,12 +53,12 @@ def test_what_tests_alone_need_is_told_from_what_runs(bill):
 
 
 def built(folder, mode):
-    """Build the wheel as `make release` does, of a copy whose files have other times and rights."""
+    """Build the wheel as `make release` does, from a copy whose files have other times and permissions."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, tracked.split("\0")):
         if name.startswith((*PACKAGES, "pyproject.toml", "README.md", "LICENSE")) and (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            if (ROOT / name).is_dir():  # a link to a folder: its files are in the wheel
+            if (ROOT / name).is_dir():  # A link to a folder: the wheel contains its files.
                 linked = ROOT / name
                 shutil.copytree(linked, folder / name)
                 continue

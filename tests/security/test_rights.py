@@ -1,4 +1,4 @@
-"""A member wants rights that are somebody else's, or traffic that is."""
+"""A member tries to get other principals' permissions or network traffic."""
 
 import pytest
 
@@ -12,7 +12,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 @pytest.fixture
 def strong(api):
-    """A service account in the team's namespace with more rights than a member has."""
+    """Create a service account in the team's namespace with more permissions than a member has."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "strong", "labels": ATTACK}}
     api.apply(f"{CORE}/serviceaccounts/strong", account)
     return "strong"

@@ -1,4 +1,4 @@
-"""What independent scanners are given of hpkit, and how their findings are held against the answers."""
+"""The input of independent scanners, and how their findings are compared with the answers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a new node runs as root: who may have written it, and who verifies that it is what was meant."""
+"""The script that a new node runs as root: who could have written it, and who verifies it."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ def test_whoever_writes_to_any_bucket_named_sagemaker_has_nodes_run_another_scri
 
 @pytest.fixture
 def node(tmp_path):
-    """Run a loader on a machine whose S3 holds one object; return its exit status, log, and what the script left."""
+    """Run a loader on a machine whose S3 has one object; return exit status, log, and what the script left."""
     if missing := [name for name in ("bash", "sha256sum", "mktemp") if not shutil.which(name)]:
         pytest.skip(f"not here, but on every node: {', '.join(missing)}")
 
@@ -144,7 +144,7 @@ def test_a_pod_with_the_role_of_its_node_reaches_the_rest_of_the_account(action,
 
 
 def test_a_pod_with_the_role_of_its_node_reads_what_others_keep_in_buckets_named_sagemaker():
-    # What AWS's own policy for the role allows; the page of security says what to do about it.
+    # AWS's own policy for the role allows this; the page on security describes the countermeasure.
     same_account = {"aws:ResourceAccount": ACCOUNT}
     attack = Request(POD, "s3:GetObject", "arn:aws:s3:::sagemaker-us-west-2-123456789012/notebook.ipynb", same_account)
     assert allows(attack, identity=[managed("AmazonSageMakerClusterInstanceRolePolicy")])

@@ -1,7 +1,7 @@
-"""A member wants another team's files on the shared file system: volumes, claims and ids at the real API server.
+"""A member tries to get another team's files on the shared file system: volumes, claims and IDs on a real API server.
 
-What the program registers for them is put on the platform that the other files share; that one `up` makes all of it,
-tests/program/test_engine_lustre.py shows.
+These tests add the program's objects to the platform that other files share; tests/program/test_engine_lustre.py shows
+that one `up` creates all of them.
 """
 
 import pytest
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 VOLUMES = "/api/v1/persistentvolumes"
 CLAIMS = f"{CORE}/persistentvolumeclaims"
-# Folders of what a file system adds to a stack, by type, in the order in which the API server takes it.
+# The resource types that a file system adds to a stack, in the order in which the API server accepts them.
 FOLDERS = {
     "storage.k8s.io/v1:StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "core/v1:PersistentVolume": VOLUMES,
@@ -29,7 +29,7 @@ LOCKED = container(securityContext={"allowPrivilegeEscalation": False})
 
 
 def as_user(user=JOHN, group=JOHN, *, containers=(LOCKED,), **more):
-    """Return the specification of a pod with the team's claim and these ids."""
+    """Return the spec of a pod with the team's claim and these IDs."""
     return {**MOUNT, "securityContext": {"runAsUser": user, "runAsGroup": group, **more}, "containers": [*containers]}
 
 
@@ -44,7 +44,7 @@ def recording():
 
 
 def whole(value):
-    """Return what a recording holds with the integers that it has as floating-point numbers."""
+    """Return a recording's value with integers instead of whole floating-point numbers."""
     if isinstance(value, dict):
         return {key: whole(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -58,9 +58,7 @@ def is_bound(api, volume):
 
 @pytest.fixture(scope="module")
 def thefts(api, john, recording):
-    """Put everything on the platform; return by volume what became of a claim of john's on it, made before the rightful
-    one.
-    """
+    """Create everything on the platform; return, by volume, the state of a claim of john's that was created first."""
 
     def registered(resource_type):
         return [whole(entry.inputs) for entry in recording.all(resource_type)]
@@ -133,7 +131,7 @@ def test_a_member_mounts_the_root_of_the_file_system_by_a_volume_in_the_pod(john
     assert "spec.volumes" in refused(john.create, JOBS, job("inline", **spec))
 
 
-# Each field once: tests/program/components/test_admission_files.py has all ways to set them.
+# Each field once; tests/program/components/test_admission_files.py has all ways to set them.
 _EPHEMERAL = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
 WRONG = [
     (as_user(0), "runAsUser"),

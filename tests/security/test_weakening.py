@@ -1,4 +1,4 @@
-"""Somebody with rights in the cluster takes away what keeps the teams in their bounds, and nobody is told."""
+"""A user with permissions in the cluster silently removes the teams' limits."""
 
 import copy
 import re
@@ -28,7 +28,7 @@ def recording():
 
 @pytest.fixture
 def live(recording):
-    """Return what the API server shows after an `up`: with its defaults, and what others have made."""
+    """Return the API server's objects after an `up`: with its defaults, and with objects of others."""
     found = {POLICIES: {"of-somebody": {}}, BINDINGS: {"of-somebody": {}}, NAMESPACES: {"default": {}}}
     for each in recording.resources.values():
         kind = each.type.rpartition(":")[2].removesuffix("Patch")

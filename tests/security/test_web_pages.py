@@ -1,4 +1,4 @@
-"""What a web page in the developer's browser can send to each port of the local cloud, on real sockets."""
+"""Requests from a web page in the developer's browser to each port of the local cloud, on real sockets."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ import pytest
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.supervisor.instance import PORTS
 
-# What a browser adds, by how the page reaches loopback: as another site, by an old browser, by a name of its own.
+# Headers that a browser adds, by how the page reaches loopback: as another site, in an old browser, by its own name.
 PAGES = {
     "cross-site": {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"},
     "form": {"Content-Type": "application/x-www-form-urlencoded"},
@@ -18,7 +18,7 @@ PAGES = {
 }
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 OBJECT = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "by-a-page"}})
-# A path that changes something at one of the ports, and what is sent there.
+# A path that changes something at one of the ports, and the request's body.
 CHANGES = (
     ("/_hpkit/faults", '{"throttle": 1}'),
     ("/", "Action=CreateVpc&Version=2016-11-15&CidrBlock=10.0.0.0%2F16"),
@@ -28,22 +28,22 @@ CHANGES = (
     ("/run/default/pod/container?cmd=id", ""),
     ("/exec/default/pod/container?command=id&output=1", ""),
 )
-# Paths that answer with something of the cluster, of a process or of its settings.
+# Paths that return data about the cluster, a process or its settings.
 READS = (
     *("/_hpkit/stats", "/api/v1/secrets", "/apis", "/v2/keys/", "/v3/kv/range", "/members", "/configz", "/flagz"),
     *("/debug/pprof/cmdline", "/logs/", "/containerLogs/default/pod/container", "/metrics", "/healthz", "/readyz"),
     *("/livez", "/health", "/version"),
 )
-# What tells nothing but health, and figures of a process.
+# Paths that only return health, or figures about a process.
 HEALTH = {
     "etcd-metrics": {"/health", "/metrics"},
     "kube-controller-manager": {"/healthz"},
     "kube-scheduler": {"/healthz", "/livez", "/readyz"},
-    # The log of every container is the same line, which says that none runs.
+    # The log of every container is one line, which states that no container runs.
     "kwok": {"/healthz", "/livez", "/readyz", "/metrics", "/containerLogs/default/pod/container"},
     "kueue-health": {"/healthz", "/readyz"},
 }
-# Seconds for a port that takes a connection and answers nothing: a relay, or a server of the other scheme.
+# Seconds for a port that accepts a connection and sends nothing: a relay, or a server of the other scheme.
 SILENCE = 5
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -56,7 +56,7 @@ def instance(clouds):
 
 @pytest.fixture(scope="module")
 def context():
-    """A browser that was made to trust the instance, and has no certificate of it."""
+    """A browser that trusts the instance, without a client certificate."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -71,7 +71,7 @@ def speaks_tls(port, context):
 
 
 def is_answered(port, context, page, method, path, body=None):
-    """Report whether a page's request has an effect, or an answer that the page may read; context: None for HTTP."""
+    """Return whether a page's request has an effect, or a response that the page may read; context: None for HTTP."""
     make = http.client.HTTPConnection if context is None else http.client.HTTPSConnection
     more = {} if context is None else {"context": context}
     connection = make("127.0.0.1", port, timeout=SILENCE, **more)
@@ -82,7 +82,7 @@ def is_answered(port, context, page, method, path, body=None):
         return False
     finally:
         connection.close()
-    # What another site answers, a page reads only if that site lets its origin (Fetch standard, "CORS check").
+    # A page can read another site's response only if that site allows its origin (Fetch standard, "CORS check").
     is_seen = method == "POST" or page == "rebinding" or answer.getheader("Access-Control-Allow-Origin") is not None
     return answer.status < 400 and is_seen
 
@@ -99,7 +99,7 @@ def test_a_web_page_reaches_a_part_of_the_local_cloud(instance, context, part):
         for method, path, body in (*changes, *reads)
         if is_answered(port, scheme, page, method, path, body)
     }
-    # The paths of HEALTH also show that the port is the part's own.
+    # The paths of HEALTH also show that the port belongs to the part.
     assert answered == {("rebinding", "GET", path) for path in HEALTH.get(part, ())}
     names = [entry["metadata"]["name"] for entry in Api.of_kubeconfig(instance.kubeconfig).items(CONFIG_MAPS)]
     assert "by-a-page" not in names

@@ -1,4 +1,4 @@
-"""The plugins that an instance has: launchers of the fakes, or a link to Pulumi's own."""
+"""The plugins of an instance: launchers of the fakes, or a link to Pulumi's own."""
 
 import os
 import subprocess

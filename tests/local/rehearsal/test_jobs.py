@@ -1,4 +1,4 @@
-"""Tasks as Jobs, and what a rehearsal refuses."""
+"""Tasks as Jobs, and what a rehearsal rejects."""
 
 import pytest
 

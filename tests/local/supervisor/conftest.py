@@ -1,4 +1,4 @@
-"""The worker's cloud for files that want a running instance, and the tools, bootstrapped once."""
+"""The worker's cloud for files that need a running instance, and the tools, bootstrapped once."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def running(clouds):
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """A repository whose stacks go up with the real engine."""
+    """Return a repository whose stacks are deployed with the real engine."""
     tools_or_skip(*WITH_PULUMI)
     return Repository(tmp_path_factory.mktemp("repository"))
 

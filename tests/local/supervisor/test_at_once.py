@@ -1,4 +1,4 @@
-"""Two commands at once on one instance, with the real engine: who waits, who is refused, and what ends an `up`."""
+"""Two concurrent commands on one instance, with the real engine: which waits, which fails, and what ends an `up`."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ SECONDS = 300
 
 @pytest.fixture
 def instance(repository):
-    """Give the instance that the stack has for itself; EKS takes minutes there, so that an `up` is met at it."""
+    """Return the stack's own instance; EKS takes minutes there, so that tests can interrupt an `up` while it waits."""
     instance = Instance.of_stack("handson-dev", root=repository.folder)
     instance.write_aws_arguments(["--latency-factor", "1"])
     yield instance
@@ -47,7 +47,7 @@ def local(repository, *arguments):
 
 @contextmanager
 def up(repository):
-    """Run `hpkit local up`, which does not outlive the block."""
+    """Run `hpkit local up`, which ends with the block."""
     pipe = subprocess.PIPE
     command = [HPKIT, "local", "up", "--stack", "handson-dev"]
     with subprocess.Popen(command, cwd=repository.folder, stdout=pipe, stderr=subprocess.STDOUT, text=True) as process:
@@ -58,7 +58,7 @@ def up(repository):
 
 
 def at_work(instance, process):
-    """Wait until a run waits for EKS, which takes the longest."""
+    """Wait until a run waits for EKS, which takes longest."""
     eventually(lambda: making_eks(instance) or process.poll() is not None, "it is at work", SECONDS)
     assert process.poll() is None, process.communicate()[0]
 
@@ -72,7 +72,7 @@ def making_eks(instance):
 
 
 def engines(mark):
-    """Return the command lines of what a run started and left; the instance is another's affair."""
+    """Return the command lines of processes that a run left; the instance isn't included."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -130,7 +130,7 @@ def test_a_killed_up_holds_nobody_up_and_its_engine_ends_before_the_next_begins(
         at_work(instance, first)
         first.kill()
         first.wait()
-        # A preview waits for the engine of the killed one, and needs what it wrote down.
+        # A preview waits for the killed run's engine, and needs its saved state.
         after = local(repository, "preview", "--stack", "handson-dev")
     assert after.returncode == 0, after.stdout + after.stderr
     assert engines(mark) == []

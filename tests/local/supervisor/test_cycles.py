@@ -1,4 +1,4 @@
-"""Starts and stops leave nothing behind; HPKIT_TEST_CYCLES says how many (100 take a quarter of an hour)."""
+"""Starts and stops leave nothing behind; HPKIT_TEST_CYCLES sets their number (100 take a quarter of an hour)."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120 + 60 * CYCLES)]
 
 @pytest.fixture
 def surroundings(tools, tmp_path):
-    """Give the command an empty home, temporary folder and repository, and mark all its processes."""
+    """Run the command with an empty home, temporary folder and repository, and mark all its processes."""
     folders = {name: tmp_path / name for name in ("home", "tmp", "repository")}
     for folder in folders.values():
         folder.mkdir()
@@ -39,9 +39,10 @@ def surroundings(tools, tmp_path):
 
 
 def marked(mark):
-    """Return the command lines of all processes that carry the mark; it is inherited, so nothing escapes.
+    """Return the command lines of all processes with the mark, which every child process inherits.
 
-    Where there are none, no port is held either. The ports themselves say less: a neighbour may have taken a free one.
+    Without processes, no port is in use either. Checking the ports is less reliable: another program may have taken
+    one.
     """
     found = []
     for process in psutil.process_iter():
@@ -84,7 +85,7 @@ def test_starts_and_stops_leave_no_process_port_or_file_behind(surroundings):
         assert marked(environment[MARK]) == [], f"cycle {cycle}"
         outside = files(repository.parent) - {"home", "tmp", "repository", "repository/Pulumi.yaml"}
         assert {name for name in outside if not f"{name}/".startswith("repository/.local/")} == set(), f"cycle {cycle}"
-        # What etcd keeps is its own affair: it writes snapshots and prunes them.
+        # etcd writes snapshots and prunes them, so its files are ignored.
         inside = {name for name in files(instance.folder) if not name.startswith("etcd/")}
         kept = kept or inside
         assert inside == kept, f"cycle {cycle} kept something else than the first"
@@ -117,7 +118,7 @@ def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundin
     assert (status.returncode, "isn't running" in status.stdout) == (1, True)
 
 
-# By day, that two are not in it at once: test_lock.py.
+# By day, test_lock.py shows that no two commands run at the same time.
 @pytest.mark.nightly
 def test_two_starts_at_once_make_one_supervisor(surroundings):
     repository, environment = surroundings

@@ -1,4 +1,4 @@
-"""Two examples beside each other, with the real engine, and how each goes: the protected one after asking."""
+"""Two parallel examples with the real engine, and their deletion; the protected one requires confirmation."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PLAIN, PROTECTED = "startup-dev", "topology-prod"
 
 @pytest.fixture
 def local(repository):
-    """Return what runs a command of `hpkit local` in the repository; at the end no instance is left."""
+    """Return a function that runs a command of `hpkit local` in the repository; at the end, no instance exists."""
     made = [Instance.of_stack(stack, root=repository.folder) for stack in (PLAIN, PROTECTED)]
     for each in made:
         each.write_aws_arguments(["--latency-factor", "0"])
@@ -37,7 +37,7 @@ def local(repository):
 
 @contextmanager
 def answered(text):
-    """Give a terminal on which a person has typed this."""
+    """Return a terminal on which a user has typed this text."""
     person, terminal = os.openpty()
     try:
         os.write(person, text.encode())
@@ -48,7 +48,7 @@ def answered(text):
 
 
 def put_something_into_the_bucket(instance):
-    """Do what jobs do: AWS deletes no bucket with objects in it."""
+    """Add an object as jobs do: AWS doesn't delete a bucket with objects."""
     there = control.environment(instance, tools=())
     s3 = boto3.client(
         "s3",

@@ -1,4 +1,4 @@
-"""What a run of Pulumi does is read from its event log while it works: with the real engine, and by single events."""
+"""Progress of Pulumi is read from its event log during the run: with the real engine, and with single events."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What an organization file names as existing is created on the local cloud, with the file's IDs and names."""
+"""Existing resources that an organization file names are created on the local cloud, with its IDs and names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Start, stop, kill and start again, with the real parts."""
+"""Start, stop, kill and restart, with the real parts."""
 
 import contextlib
 import json
@@ -60,7 +60,7 @@ NAMESPACES = "/api/v1/namespaces"
 
 
 def boot_again(instance, stranger):
-    """Make the record of what ran look as after a reboot: another boot, and its numbers are a stranger's now."""
+    """Simulate a reboot in the record of processes: a different boot ID, and process IDs of other programs."""
     record = instance.folder / "run.json"
     told = json.loads(record.read_text())
     for each in (told["supervisor"], *told["parts"].values()):
@@ -70,7 +70,7 @@ def boot_again(instance, stranger):
 
 
 def hold(named):
-    """Return a port's name and what listens on it from now on; None where another program has it."""
+    """Return a port's name and what listens on it from now on; None if another program has it."""
     name, port = named
     with contextlib.suppress(OSError):
         return name, socket.create_server(("127.0.0.1", port))
@@ -93,7 +93,7 @@ def test_after_a_reboot_a_start_goes_on_with_everything_and_touches_no_stranger(
         eventually(lambda: not [each for each in first.processes() if each.alive()], "all are dead at once")
         boot_again(instance, stranger.pid)
         assert control.running(instance) is None
-        # Another program was quicker after the boot: this one, and who knows which else.
+        # After the boot, this or another program took the port first.
         name, held = next(each for each in map(hold, before.items()) if each is not None)
         with held:
             control.start(instance, say=print)
@@ -120,7 +120,7 @@ def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):
         monkeypatch.setattr(ports, "_below_those_of_the_kernel", lambda: range(before["aws"], before["aws"] + 1))
         with pytest.raises(OSError, match="no loopback port is free"):
             free_ports(("another",))
-        # A service listens where its supervisor holds the port.
+        # A service listens on a port that its supervisor reserved.
         with socket.create_server(("127.0.0.1", before["aws"])):
             assert instance.ports_of_others().keys() == {"aws"}
     assert free_ports(("another",)) == {"another": before["aws"]}
@@ -146,7 +146,7 @@ def test_a_port_that_another_program_takes_before_its_part_listens_is_replaced_b
                 others.append(socket.create_server(("127.0.0.1", instance.ports()["kueue-webhook"])))
 
     try:
-        # Kueue listens when the API server answers, and that starts when etcd does: nearly always there is time.
+        # Kueue listens after the API server responds, which starts after etcd, so there is nearly always time.
         while not others:
             control.stop(instance)
             state = control.start(instance, say=say)
@@ -166,7 +166,7 @@ def test_a_start_that_is_ended_from_elsewhere_is_not_begun_anew_though_a_port_is
 
     def say(line):
         if (running := instance.running()) is None:
-            # Killed at the line before, which the starter has not noticed yet.
+            # It was killed at the previous line, which the starter hasn't noticed yet.
             return
         supervisors.append(running.supervisor)
         os.kill(running.supervisor.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""One command at a time on an instance, with real processes: who is told of whom, and what a dead holder leaves."""
+"""One command at a time on an instance, with real processes: messages about the holder, and locks of dead holders."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ def instance(tmp_path):
 
 @contextmanager
 def holder(root):
-    """Give a process that has the lock until it reads a line."""
+    """Return a process that holds the lock until it reads a line."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", HOLD, root], stdin=pipe, stdout=pipe, text=True) as process:
         try:

@@ -1,6 +1,6 @@
-"""Somebody's own organization on the local cloud, as it would be on AWS: two environments, accounts, and regions.
+"""A user's own organization on the local cloud, as on AWS: two environments with different accounts and regions.
 
-Nothing but the organization file is in stacks/. Both environments are up at the same time.
+stacks/ contains only the organization file. Both environments are up at the same time.
 """
 
 import copy
@@ -23,7 +23,7 @@ PLACES = {"acme-dev": (DEV, "us-west-2"), "acme-prod": (PROD, "us-east-1")}
 STACKS = tuple(PLACES)
 OUTSIDE = "198.51.100.7"
 MOST_LINES = 25
-# What only time brings: the more, the longer a run takes, but each comes after as much time as all before it.
+# Progress lines that depend on time: longer runs print more, each after as much time as all previous ones together.
 PASSES = re.compile(r"\d+ s: |.*: still starting, \d+ s ")
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
@@ -42,7 +42,7 @@ def own_organization():
 
 
 def lines_of(done):
-    """Return what was said, without the lines of which a busy machine has more; it has few of them."""
+    """Return the output without the few lines that a busy machine repeats."""
     lines = (done.stderr + done.stdout).splitlines()
     passing = [line for line in lines if PASSES.match(line)]
     assert len(passing) <= 10, passing
@@ -73,7 +73,7 @@ def folder(repository):
 
 @pytest.fixture(scope="module")
 def up(folder):
-    """Return what `hpkit local up` said of each stack, all at the same time."""
+    """Return the output of `hpkit local up` for each stack; all run at the same time."""
     return {name: end(process) for name, process in [(name, begin(folder, "up", "-s", name)) for name in STACKS]}
 
 

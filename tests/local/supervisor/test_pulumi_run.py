@@ -1,4 +1,4 @@
-"""A run that is ended since its instance is gone leaves no process behind, whatever its children do."""
+"""A run that ends because its instance is gone leaves no process, whatever its children do."""
 
 import sys
 
@@ -10,7 +10,7 @@ from hpkit_local.supervisor import pulumi_run
 from hpkit_local.supervisor.pulumi_run import Ended, run
 from hpkit_local.supervisor.pulumi_stack import Stack
 
-# As an engine: its plugins have groups of their own, and hear of no interruption.
+# Like an engine: its plugins have separate process groups, and receive no interrupt.
 ENGINE = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGINT, {handler})

@@ -1,4 +1,4 @@
-"""How long a start waits: as long as parts become healthy, and it says for what."""
+"""A start waits as long as parts keep becoming healthy, and reports what it waits for."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ PARTS = ("etcd", "kube-apiserver", "kueue", "kwok", "aws")
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that goes on when somebody sleeps, and a second at a time."""
+    """A clock that advances by one second per sleep."""
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
     clock.sleep = lambda _: setattr(clock, "now", clock.now + 1)
@@ -23,7 +23,7 @@ def clock(monkeypatch):
 
 
 def awaited(monkeypatch, tmp_path, clock, every):
-    """Wait for parts of which one becomes healthy every so many seconds; return what was said."""
+    """Wait for parts of which one becomes healthy at a fixed interval; return the output."""
 
     def now(_):
         healthy = int(clock.now // every)

@@ -1,4 +1,4 @@
-"""What is on which instance, read from Pulumi's own files; which instance a command means that names none."""
+"""Stacks per instance, read from Pulumi's own files, and the default instance of a command."""
 
 import json
 
@@ -29,7 +29,7 @@ def make(tmp_path):
         made = Instance.named(name, root=tmp_path)
         made.folder.mkdir(parents=True)
         if runs:
-            # Any process that lives will do.
+            # Any live process works.
             made.write_state(State(identify(1)))
         if stack:
             put(made, stack, PROVIDER, VPC)

@@ -1,4 +1,4 @@
-"""What processes take of the machine: memory that they share is counted once."""
+"""Memory of processes: shared memory is counted once."""
 
 import os
 import subprocess
@@ -28,11 +28,11 @@ sys.stdin.read()
 
 @pytest.fixture
 def family():
-    """A process and three children, each with the same 64 MiB."""
+    """Start a process and three children that share the same 64 MiB."""
     with subprocess.Popen(
         [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as parent:
-        assert parent.stdout.read(4) == b"...."  # Each of the four has touched all of it.
+        assert parent.stdout.read(4) == b"...."  # Each of the four processes has accessed all of it.
         yield identify(parent.pid)
         parent.stdin.close()
 

@@ -1,4 +1,4 @@
-"""A cache of its own for every test, fake executables, a Go module proxy made of files, a release host on loopback."""
+"""A separate cache per test, fake executables, a Go module proxy made of files, and a release host on loopback."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def path_folder(tmp_path, monkeypatch):
-    """Return a folder that comes first on PATH."""
+    """Return a folder that is first on PATH."""
     folder = tmp_path / "path"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -67,7 +67,7 @@ def put_in_cache(tool: Tool) -> Path:
 
 
 def a_recipe(folder: Path) -> Path:
-    """Return a recipe for a Go that looks at nothing; what a real one checks is tested in test_builds."""
+    """Return a recipe for a Go that checks nothing; test_builds tests the checks of a real Go."""
     folder.mkdir(exist_ok=True)
     (folder / "go.mod").write_text(f"module recipe\n\ngo 1.21\n\nrequire {MODULE} v1.0.0\n")
     (folder / "go.sum").write_text("")
@@ -79,7 +79,7 @@ def a_build(recipe: Path, **changes) -> GoBuild:
 
 
 class Proxy:
-    """A Go module proxy in a folder, holding one module with one command, and its recipe."""
+    """A Go module proxy in a folder, with one module that has one command, and its recipe."""
 
     def __init__(self, root: Path) -> None:
         self.versions = root / "proxy" / MODULE / "@v"
@@ -98,7 +98,7 @@ class Proxy:
                 archive.writestr(f"{MODULE}@v1.0.0/{name}", content)
 
     def pin(self) -> None:
-        """Write the recipe's go.sum from what is published now, as the maintainer of a recipe does."""
+        """Write the recipe's go.sum from the published module, as the maintainer of a recipe does."""
         (self.recipe / "go.mod").write_text(f"module recipe\n\ngo 1.21\n\nrequire {MODULE} v1.0.0\n")
         answer = subprocess.run(
             ["go", "mod", "download", "-json", MODULE],
@@ -107,7 +107,7 @@ class Proxy:
             capture_output=True,
             text=True,
         )
-        # Go fails for a module that asks for a newer Go, but not before it has downloaded it.
+        # Go fails for a module that requires a newer Go, but only after downloading it.
         assert answer.stdout, answer.stderr
         told = json.loads(answer.stdout)
         sums = f"{MODULE} v1.0.0 {told['Sum']}\n{MODULE} v1.0.0/go.mod {told['GoModSum']}\n"
@@ -135,10 +135,10 @@ def proxy(tmp_path, monkeypatch):
 
 
 class ReleaseHost:
-    """Serves files over HTTP on loopback; `breaks_off` names those of which only half is sent.
+    """Serves files over HTTP on loopback; `breaks_off` names files of which only half is sent.
 
-    Those under v2/ are a registry's: where it has a `token`, they are for who brings it, and `elsewhere` says of which
-    of them it only says where they are.
+    Files under v2/ are a registry's. With a `token`, the registry requires it. `elsewhere` names files that it serves
+    as redirects.
     """
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class ReleaseHost:
                 host.answer(self)
 
             def log_message(self, *_: object) -> None:
-                """Print nothing."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -192,7 +192,7 @@ class ReleaseHost:
             request.wfile.write(content[half:])
 
     def publish(self, name: str, content: bytes) -> Release:
-        """Serve a file with its checksum, and return the release that stands for it."""
+        """Serve a file with its checksum, and return its release."""
         self.files[name] = content
         self.files["sums"] = f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode()
         return self.release(name)

@@ -1,4 +1,4 @@
-"""Two bootstraps at once, and ones that are killed: a tool is whole or not there, and nothing is done twice."""
+"""Concurrent and killed bootstraps: a tool is complete or doesn't exist, and nothing is done twice."""
 
 import contextlib
 import functools
@@ -35,7 +35,7 @@ try:
 except ToolError as error:
     sys.exit(str(error))
 """
-# A Go that writes half an executable, waits for a word where there is a gate, and writes the other half.
+# A Go that writes half an executable, waits for a word if a pipe exists, and writes the other half.
 FAKE_GO = """
 case "$1" in
 version) echo go version go1.26.8 linux/amd64 ;;
@@ -71,7 +71,7 @@ class FakeGo:
 
     @contextlib.contextmanager
     def bootstrap(self, *whole):
-        """Run a bootstrap in a process of its own: of one tool, or `whole` as the commands do."""
+        """Run a bootstrap in a separate process: of one tool, or `whole` as the commands do."""
         command = [sys.executable, "-c", ONCE, str(self.recipe), *whole]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:

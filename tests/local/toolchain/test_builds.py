@@ -1,4 +1,4 @@
-"""Builds by a real Go, from a module proxy made of files: pinned, repeatable, and continued after a kill."""
+"""Builds with a real Go, from a module proxy made of files: pinned, reproducible, and continued after a kill."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from tests.local.toolchain.conftest import MODULE, a_build, a_recipe, a_tool, pu
 
 ROOT = Path(__file__).parent.parent.parent.parent
 MAIN = 'package main\n\nvar version = "none"\n\nfunc main() { println("tiny", version) }\n'
-# fmt brings some fifty packages of the standard library, which an empty build cache does not have either.
+# fmt imports about fifty packages of the standard library, which an empty build cache doesn't have either.
 LARGER = 'package main\n\nimport "fmt"\n\nfunc main() { fmt.Println("tiny") }\n'
 ONCE = """
 import sys
@@ -87,7 +87,7 @@ def test_a_proxy_out_of_reach_is_said_with_what_to_do(proxy, said, monkeypatch):
 
 
 def packages(log):
-    """Return the packages that each `go build -v` has named in a log, in order."""
+    """Return the packages that each `go build -v` lists in a log, in order."""
     commands = f"\n{log}".split("\n$ ")[1:]
     return [line for text in commands if re.match(r"\S+ build ", text) for line in text.splitlines()[1:]]
 

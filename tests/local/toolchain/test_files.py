@@ -1,4 +1,4 @@
-"""Files out of a Go module, by a real Go from a module proxy made of files: verified as builds are, or none."""
+"""Files from a Go module, with a real Go and a module proxy made of files: verified like builds, or rejected."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is published as an image only is taken out of it, held to its digests; else the next source."""
+"""A tool that is only published in an image is extracted from it, if its digests match; else the next source."""
 
 import gzip
 import hashlib
@@ -38,7 +38,7 @@ class Registry:
         self.source = Image(registry=host.address, repository="tiny", tag="v1", platforms={SYSTEM: "amd64"})
 
     def put(self, content, folder="blobs"):
-        """Serve something under its digest, and return how a manifest names it."""
+        """Serve data under its digest, and return its descriptor for a manifest."""
         content = content if isinstance(content, bytes) else json.dumps(content).encode()
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
         self.host.files[f"v2/tiny/{folder}/{digest}"] = content
@@ -70,7 +70,7 @@ def taken(registry, said):
 
 
 def refused(registry, said):
-    """Return why no image is taken; nothing of it is kept."""
+    """Return why the image is rejected; nothing of it is kept."""
     with pytest.raises(Exception, match="can't be installed") as caught:
         taken(registry, said)
     assert not [path for path in cache_root().rglob("*") if path.name.endswith((".part", ".layer"))]

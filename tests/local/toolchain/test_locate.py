@@ -1,4 +1,4 @@
-"""PATH first if the version fits, then the cache."""
+"""A tool is taken from PATH if its version fits, otherwise from the cache."""
 
 import subprocess
 import sys

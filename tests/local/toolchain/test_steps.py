@@ -1,4 +1,4 @@
-"""Steps say how far they are, and a failed one leaves its log."""
+"""Steps report their progress, and a failed one keeps its log."""
 
 import os
 import re

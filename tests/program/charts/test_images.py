@@ -1,4 +1,4 @@
-"""Images of manifests, their names in a mirror, and how they get there."""
+"""Images in manifests, their names in a mirror, and how they are copied."""
 
 import os
 import shutil
@@ -78,7 +78,7 @@ class NotFoundError(Exception):
 
 
 class Ecr:
-    """What the mirror asks of ECR."""
+    """The ECR requests of the mirror."""
 
     exceptions = SimpleNamespace(RepositoryNotFoundException=NotFoundError)
 
@@ -98,7 +98,7 @@ class Ecr:
 
 @pytest.fixture
 def crane(tmp_path, monkeypatch):
-    """A crane that writes down what it is told."""
+    """A crane that records its commands."""
     script, log = tmp_path / "bin" / "crane", tmp_path / "log"
     script.parent.mkdir()
     script.write_text(
@@ -133,7 +133,7 @@ def test_the_pinned_list_names_what_the_chart_itself_runs():
         pytest.skip(f"{package} is not there")
     values = {"health-monitoring-agent": {"region": "us-west-2"}}
     found = images_in(rendered(package, values, kubernetes="1.34.0", helm=helm()))
-    # The mirror's package may be of another day: what is pulled, not which build of it.
+    # The mirror's package may be of another date: only the pulled images matter, not the build.
     assert {name.rpartition(":")[0] for name in found} == {
         each.source("us-west-2").rpartition(":")[0] for each in dependencies_chart().images
     }

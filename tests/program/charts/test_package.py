@@ -1,4 +1,4 @@
-"""The pinned chart as a package: fetched, verified and kept part by part, taken from a mirror, refused if another."""
+"""The pinned chart as a package: downloaded, verified and stored in parts, read from a mirror, or rejected."""
 
 import dataclasses
 import io
@@ -33,7 +33,7 @@ def packed(files, top):
 
 
 class Site:
-    """Where a chart and its part are published; `asked` are the paths that were asked for."""
+    """Publishes a chart and its subchart; `asked` are the requested paths."""
 
     def __init__(self):
         commit = packed({f"helm/it/{name}": text for name, text in OWN.items()} | {"README": b"x"}, "repository-0123")

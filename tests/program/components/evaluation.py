@@ -1,4 +1,4 @@
-"""What the admission policies answer to a request, evaluated in CEL as the API server does, without one."""
+"""The responses of the admission policies to a request, evaluated in CEL like the API server, without a server."""
 
 from functools import cache
 
@@ -31,7 +31,7 @@ def _value(expression, data):
 
 
 def request_of(document, *, operation="CREATE", team="john", member=True, options=None):
-    """Return the request for a document, as an admission policy sees it."""
+    """Return the request for a document, as an admission policy receives it."""
     group, _, version = document["apiVersion"].rpartition("/")
     resource = _RESOURCES.get(document["kind"], document["kind"].lower() + "s")
     groups = ["system:authenticated", *([f"{GROUP_PREFIX}{team}"] if member else [])]
@@ -46,7 +46,7 @@ def request_of(document, *, operation="CREATE", team="john", member=True, option
 
 
 def answers(policies, request, document, before=None):
-    """Return the fields of the refusals, by the policies that look at such a request."""
+    """Return the fields that are rejected by the policies that match a request."""
     found = []
     for policy in policies:
         if request["operation"] not in policy.operations or not _matches(policy, request):
@@ -62,7 +62,7 @@ def answers(policies, request, document, before=None):
             continue
         for name, expression in policy.variables.items():
             data["variables"] = {**data["variables"], name: _value(expression, data)}
-        # What ends in an error is refused: the policies fail closed.
+        # An evaluation error is a rejection, because the policies fail closed.
         found += [refusal.field for refusal in policy.refusals if _value(refusal.expression, data) is not True]
     return found
 

@@ -1,4 +1,4 @@
-"""Values of add-ons: what hpkit sets."""
+"""The values that hpkit sets for add-ons."""
 
 import jsonschema
 import pytest

@@ -1,4 +1,4 @@
-"""What admission policies refuse a team, as they are written; that they hold is shown in tests/security."""
+"""What the text of the admission policies forbids a team; tests/security shows that they are enforced."""
 
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits

@@ -1,6 +1,6 @@
-"""What the admission policies refuse members, kind by kind: the expressions themselves, evaluated as CEL.
+"""What the admission policies forbid members, kind by kind: the expressions, evaluated as CEL.
 
-That the API server and Kueue agree is shown where they run (test_queues.py, test_quota.py, test_nodes.py).
+test_queues.py, test_quota.py and test_nodes.py show that a real API server and Kueue agree.
 """
 
 from copy import deepcopy
@@ -42,7 +42,7 @@ DEFAULT = policies()
 
 
 def sent(document):
-    """Return a document as validating admission sees it: with the server's note of who sent which annotation."""
+    """Return a document as validating admission receives it: with the server's record of who set which annotation."""
     document = deepcopy(document)
     metadata = document["metadata"]
     keys = {f"f:{key}": {} for key in metadata.get("annotations", {})}

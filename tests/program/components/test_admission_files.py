@@ -1,4 +1,4 @@
-"""As whom a pod runs that mounts the shared file system: in CEL, as the API server evaluates it."""
+"""The user of a pod that mounts the shared file system: checked in CEL, evaluated like the API server."""
 
 import copy
 
@@ -83,7 +83,7 @@ def test_a_member_reads_files_of_another_team_as_its_user_group_or_root(refused,
 
 
 def test_a_member_mounts_the_volume_by_an_ephemeral_claim_of_the_same_name(refused):
-    """Pod `fsx` with a volume `claim` makes the claim `fsx-claim`, which the team's volume takes."""
+    """Pod `fsx` with a volume `claim` creates the claim `fsx-claim`, which binds the team's volume."""
     volume = {"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     spec = {"volumes": [volume], "securityContext": {**OWN, "runAsUser": SMITH}}
     assert refused(spec) == {"runAsUser"}

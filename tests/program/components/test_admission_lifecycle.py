@@ -1,4 +1,4 @@
-"""Which deletions, changes, and ends of work are refused, in CEL alone; tests/security shows it on an API server."""
+"""Deletions, changes and completions that are forbidden, in CEL alone; tests/security uses an API server."""
 
 from copy import deepcopy
 
@@ -13,7 +13,7 @@ POLICIES = lifecycle_policies()
 
 
 def of_kind(kind, *, version="kubeflow.org/v1", policy=None, status=None, **metadata):
-    """Return a job of a kind of frameworks."""
+    """Return a job of a framework's kind."""
     run_policy = {} if policy is None else {"runPolicy": {"cleanPodPolicy": policy}}
     document = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", **metadata}, "spec": run_policy}
     return document if status is None else {**document, "status": status}
@@ -47,7 +47,7 @@ WORK = {
         ({}, [], ("Job",)),
         (None, [], ("Job",)),
         ({"gracePeriodSeconds": 0}, [], ("Job",)),
-        # What is asked for goes before what the object says, and that before the kind's default.
+        # Requested values override the object's values, which override the kind's default.
         ({}, ["orphan"], WORK),
         ({"propagationPolicy": "Background"}, ["orphan"], ()),
         ({}, ["foregroundDeletion"], ()),
@@ -171,7 +171,7 @@ def status_of(end, **active):
         ("None", None, {"conditions": status_of("Succeeded")["conditions"], "replicaStatuses": {"Master": {}}}, False),
         ("None", None, {"conditions": None, "replicaStatuses": None}, False),
         ("None", {"conditions": None}, status_of("Running", worker=2), False),
-        # What has ended before, as under an older version of hpkit.
+        # It ended earlier, for example with an older version of hpkit.
         (None, status_of("Succeeded", worker=2), status_of("Succeeded", worker=2), False),
         ("Running", None, status_of("Succeeded", worker=2), False),
         ("All", None, status_of("Failed", worker=2), False),
@@ -192,7 +192,7 @@ JOB_SET = {"version": "jobset.x-k8s.io/v1alpha2"}
     [
         ((0, 1), [0, 0], [0, 0], False),
         ((0, 1), [2, 0], [2, 0], True),
-        # A Job succeeds as another one fails.
+        # A Job can succeed when another one fails.
         ((0, 1), [0, 0], [2, 0], True),
         ((0, 1), [2, 0], [0, 0], True),
         ((0, 0), [0, 0], [2, 0], False),

@@ -1,4 +1,4 @@
-"""What members may not ask of KubeRay, in CEL alone; tests/security shows it on an API server."""
+"""What members can't request from KubeRay, in CEL alone; tests/security uses an API server."""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""Alert rules: expressions that Prometheus can read, over metrics that Kueue has, for the team that they name."""
+"""Alert rules: valid Prometheus expressions, with Kueue's metrics, for the team that they name."""
 
 import re
 

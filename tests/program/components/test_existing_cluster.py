@@ -1,4 +1,4 @@
-"""Governance alone, of a cluster that another stack or tool manages."""
+"""Governance alone, for a cluster that another stack or tool manages."""
 
 import pulumi
 import pytest

@@ -1,4 +1,4 @@
-"""Of Pulumi's SDKs a program loads what it uses, and nothing is different for it."""
+"""A program loads only the parts of Pulumi's SDKs that it uses, with the same result."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from hpkit.program.components.lazy import PACKAGES
 from tests.running import HANGS
 
 ROOT = Path(__file__).parents[3]
-# Modules of a service, and of a version of a group, but for the kind that custom resources have.
+# Modules of a service, or of a version of a group, except the kind of custom resources.
 PARTS = r"pulumi_aws\.\w+\.|pulumi_kubernetes\.(?!apiextensions\.Custom)\w+\.(?!v\w+$)"
 RECORDED = """
 import json, sys

@@ -1,4 +1,4 @@
-"""The outputs' table of teams: the same sums that the validator makes."""
+"""The table of teams in the outputs has the same sums as the validator."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What a data scientist may do, and what no rule may ever give."""
+"""A data scientist's permissions, and permissions that no rule may grant."""
 
 from itertools import product
 
@@ -13,12 +13,12 @@ from tests.builders import organization, team, typed
 READ = {"get", "list", "watch"}
 G5 = "ml.g5.12xlarge"
 ADA, BOB = "arn:aws:iam::123456789012:role/ada", "arn:aws:iam::123456789012:role/bob"
-# What decides who gets compute: written by the service and its administrators alone.
+# These determine who gets compute: only the service and its administrators write them.
 GOVERNING = {"clusterqueues", "localqueues", "cohorts", "resourceflavors", "topologies", "workloadpriorityclasses"}
 
 
 def grants(rules):
-    """Every (group, resource, verb) that rules give."""
+    """Return every (group, resource, verb) that rules grant."""
     return {grant for rule in rules for grant in product(rule.api_groups, rule.resources, rule.verbs)}
 
 

@@ -1,4 +1,4 @@
-"""What a run says of Kueue's configuration in the cluster."""
+"""What a run reports about Kueue's configuration in the cluster."""
 
 import pulumi
 import pytest

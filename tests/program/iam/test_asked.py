@@ -1,4 +1,4 @@
-"""What deploying each example asked of AWS, against the deployer's policies: all of it allowed, the rest explained."""
+"""The recorded calls of each example's deployment, compared with the deployer's policies: allowed, or explained."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from hpkit.program.iam.rules import actions_of_call
 from tests.program.iam.authorization import dependent_actions
 
 IN_CALLERS_NAME = "AWS asks for it in the caller's name"
-# The same by a document other than the Service Authorization Reference's dependent actions.
+# The same, from a document other than the Service Authorization Reference's dependent actions.
 BY_OTHER_DOCUMENTS = {
     "iam:PassRole": "IAM user guide, granting permissions to pass a role to a service",
     "iam:CreateServiceLinkedRole": "IAM user guide, service-linked roles: made by the first cluster or file system",
@@ -19,8 +19,8 @@ BY_OTHER_DOCUMENTS = {
     "kms:RetireGrant": "ECR user guide, encryption at rest: of a repository that is deleted",
     "eks:DescribeAccessEntry": "SageMaker developer guide, setting up task governance",
     "eks:DisassociateAccessPolicy": "the same",
-    # Managed policies AWSGrafanaWorkspacePermissionManagementV2 and AWSGrafanaAccountAdministrator, and the SageMaker
-    # developer guide, setting up the observability add-on.
+    # Sources: the managed policies AWSGrafanaWorkspacePermissionManagementV2 and AWSGrafanaAccountAdministrator, and
+    # the SageMaker developer guide, setting up the observability add-on.
     **dict.fromkeys(
         (
             *("sso:AssociateProfile", "sso:DescribeRegisteredRegions", "sso:DisassociateProfile"),

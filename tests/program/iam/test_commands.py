@@ -1,4 +1,4 @@
-"""The rights of commands: known to AWS, and in their help."""
+"""The permissions of commands are valid AWS actions, and the help lists them."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def test_the_help_of_each_command_lists_its_rights(name):
     assert [each for each in needed if each not in said.partition("IAMpermissions:")[2]] == []
 
 
-# Operations of the API that the reference does not have yet; that an action is called as its operation is inferred.
+# API operations that the reference doesn't have yet; the action is assumed to have the operation's name.
 INFERRED = {"sagemaker:BatchRebootClusterNodes", "sagemaker:BatchReplaceClusterNodes"}
 
 

@@ -1,4 +1,4 @@
-"""The deployer's policies as documents: linted, narrow, complete for every stack, and as the pages show them."""
+"""The deployer's policies as documents: valid, narrow, complete for every stack, and equal to those on the pages."""
 
 import json
 from fnmatch import fnmatchcase
@@ -23,7 +23,7 @@ from tests.program.recorder import recording_of
 
 GOVERNING = ("ComputeQuota", "ClusterSchedulerConfig")
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
-# Dependent actions by the reference that a deployment does not need, and why.
+# Dependent actions in the reference that a deployment doesn't need, with the reason.
 NOT_NEEDED = {
     "fsx:CreateBackup": "a file system goes without a last backup",
     "iam:CreateServiceLinkedRole": "keys are of one region",
@@ -31,7 +31,7 @@ NOT_NEEDED = {
     "ec2:GetManagedPrefixListEntries": "the Grafana workspace is in no VPC",
     "ec2:DescribeSecurityGroups": "the Grafana workspace is in no VPC",
     "ec2:DescribeSubnets": "the Grafana workspace is in no VPC",
-    # With a custom image alone, when the policies allow them.
+    # Only with a custom image, if the policies allow them.
     **dict.fromkeys(("ec2:DescribeImages", "ec2:DescribeSnapshots"), "groups run the service's image"),
     **dict.fromkeys(("ec2:ModifyImageAttribute", "ec2:ModifySnapshotAttribute"), "groups run the service's image"),
 }
@@ -53,7 +53,7 @@ def plans():
 
 
 def variants():
-    """Yield organizations with what no example has: network and EKS that exist, files, images, an AMI, inference."""
+    """Yield organizations with features that no example has: existing network and EKS, files, images, inference."""
     found = builders.organization(teams=[builders.team("nlp")])
     found["environments"]["dev"]["network"] = NETWORK
     found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
@@ -81,12 +81,12 @@ def variants():
 
 
 def with_certificates():
-    """Return an organization whose inference operator gets a bucket of hpkit's."""
+    """Return an organization whose inference operator gets a bucket from hpkit."""
     return builders.organization(teams=[builders.team("nlp")], environment={"inference": {}})
 
 
 def with_spaces():
-    """Return an organization whose spaces are reached by a browser and by Systems Manager."""
+    """Return an organization whose spaces are accessible with a browser and Systems Manager."""
     web = {
         "domain": "spaces.acme.com",
         "certificateArn": "arn:aws:acm:us-west-2:123456789012:certificate/12345678-1234-1234-1234-123456789012",
@@ -98,7 +98,7 @@ def with_spaces():
 
 
 def given():
-    """Yield organizations whose roles, buckets and tags are there already: all of them, and some."""
+    """Yield organizations with existing roles, buckets and tags: all of them, and some."""
     role = "arn:aws:iam::123456789012:role/live/{}"
     script = {"lifecycleScript": "s3://live/run.sh", "executionRole": role.format("nodes")}
     whole = builders.organization(
@@ -147,7 +147,7 @@ def given():
 PLANS = list(plans())
 
 
-# What the state has of each type that policies name by ARN alone.
+# The state's resources of each type that policies can only name by ARN.
 LIVE = tuple(
     LiveResource(arn, {"hpkit:organization": "acme", "hpkit:environment": "dev"})
     for arn in (
@@ -164,7 +164,7 @@ def statements_of(plan):
 
 
 def policies_of(plan, live=LIVE):
-    """Return the policies with a state that has what they name by ARN, up to END where hpkit manages no tags."""
+    """Return the policies for a state with resources named by ARN; without managed tags, they expire at END."""
     until = None if plan.spec.manage_tags else END
     return deployer_policies(plan, ACCOUNT, types(plan), live=live, until=until)
 
@@ -200,7 +200,7 @@ def test_roles_and_managed_policies_are_exactly_those_of_the_program(plan):
 
 
 def live_roles(program):
-    """Return every role that the program hands to a service and does not make."""
+    """Return every existing role that the program passes to a service."""
     cluster = program.one("hyperpod:index:Cluster").inputs
     addons = [each.inputs.get("serviceAccountRoleArn") for each in program.all("eks/addon:Addon")]
     pods = [each.inputs["roleArn"] for each in program.all("eks/podIdentityAssociation:PodIdentityAssociation")]

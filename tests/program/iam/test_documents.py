@@ -1,4 +1,4 @@
-"""IAM documents: linted, least privilege, and enough for what the service does with them."""
+"""IAM documents: valid, least privilege, and sufficient for the service's calls."""
 
 import pytest
 
@@ -51,7 +51,8 @@ RIGHTS = {
     ),
     "lustre": iam.lustre_policy("arn:aws:fsx:us-west-2:123456789012:file-system/fs-0a1b2c3d4e5f60718"),
 }
-# SageMaker HyperPod developer guide, IAM for HyperPod on EKS: what the execution role needs beside the managed policy.
+# SageMaker HyperPod developer guide, IAM for HyperPod on EKS: the execution role's permissions in addition to the
+# managed policy.
 NODES_NEED = {
     "ec2:AssignPrivateIpAddresses",
     "ec2:AttachNetworkInterface",

@@ -1,4 +1,4 @@
-"""A recording holds as many teams as an organization has."""
+"""A recording works with any number of teams."""
 
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record

@@ -1,4 +1,4 @@
-"""A recording is made wherever it is asked for."""
+"""A program can be recorded in a process without an event loop."""
 
 import subprocess
 import sys

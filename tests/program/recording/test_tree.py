@@ -1,4 +1,4 @@
-"""The tree of what is created has everything that the program registers, by the names that AWS will show."""
+"""The tree of resources contains everything that the program registers, with the names that AWS will show."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The typed classes hand the engine exactly what the plugin's schema names."""
+"""The typed classes pass exactly the properties in the plugin's schema to the engine."""
 
 import inspect
 
@@ -14,7 +14,7 @@ ARN = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
 
 
 class Recorder(pulumi.runtime.Mocks):
-    """Records what is registered and answers with the outputs of a service that just made it."""
+    """Records registrations, and responds with the outputs of a service that has just created the resource."""
 
     def __init__(self):
         self.registered = []

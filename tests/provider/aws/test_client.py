@@ -1,4 +1,4 @@
-"""Where the plugin's settings come from, whose credentials it uses, and how long it waits for an answer."""
+"""Sources of the plugin's settings and credentials, and how long it waits for a response."""
 
 import json
 import socket
@@ -74,7 +74,7 @@ def test_every_call_is_made_as_the_role_to_assume(world, monkeypatch):
 
 @pytest.fixture
 def away(monkeypatch):
-    """Return a port on which nobody answers yet."""
+    """Return a port on which nothing responds yet."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with held_port() as port:

@@ -1,4 +1,4 @@
-"""AutoscaledGroup: an autoscaled group goes by itself, after its NodeClass, and only if the program has it no more."""
+"""AutoscaledGroup: an autoscaled group is deleted after its NodeClass, and only if the program no longer has it."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def live(world):
 
 
 def scaled(world, *autoscaled, static=("system",)):
-    """A cluster with Karpenter on, static groups and groups that Karpenter fills."""
+    """Create a cluster with Karpenter, static groups, and groups that Karpenter fills."""
     groups = [*(world.group(name, 1) for name in static), *(world.group(name, 0) for name in autoscaled)]
     more = {"clusterRole": world.roles["karpenter"], "autoScaling": {"mode": "Enable"}}
     return world.cluster(*groups, **more, **({"autoscaledInstanceGroups": list(autoscaled)} if autoscaled else {}))
@@ -25,13 +25,13 @@ def scaled(world, *autoscaled, static=("system",)):
 
 @pytest.fixture
 def burst(world, engine):
-    """Both groups up, each with what stands for it."""
+    """Deploy both groups, each with its own resource."""
     up(engine, scaled(world, *NAMES))
     return engine
 
 
 def up(engine, cluster):
-    """What the engine does of a program: the cluster first, new groups then; deletions are left to the test."""
+    """Run a program as the engine does: first the cluster, then new groups; the test makes deletions."""
     arn = engine.up("Cluster", "c", cluster)["id"]
     for name in cluster.get("autoscaledInstanceGroups", []):
         engine.up("AutoscaledGroup", name, {"clusterArn": arn, "instanceGroupName": name})
@@ -57,7 +57,7 @@ def test_nodes_of_a_group_that_leaves_are_not_waited_for(world, burst):
     )
     with pytest.raises(FailedError, match=r"DELETE the instance group with all instances: burst-b \(2 × "):
         up(burst, scaled(world, "burst-a"))
-    # Nodes that are waited for never come, and the operation would fail.
+    # Waiting for nodes that never appear would fail the operation.
     up(burst, {**scaled(world, "burst-a"), "allowDeleteInstanceGroups": ["burst-b"]})
 
 

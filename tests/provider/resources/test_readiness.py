@@ -1,4 +1,4 @@
-"""Readiness: what AWS makes effective late is waited for, with a time limit and the reasons when it's over."""
+"""Readiness: waits for what AWS makes effective late, with a time limit, and states the reasons when it expires."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ LABELS = {"sagemaker.amazonaws.com/node-health-status": "Schedulable"}
 
 
 class Kubernetes:
-    """An API server that answers as told, by path without its query; it keeps the tokens that it was asked with."""
+    """An API server with prepared responses by path without query; it records the tokens that it receives."""
 
     def __init__(self, url, authority_data):
         self.url, self.authority = url, authority_data
@@ -29,7 +29,7 @@ class Kubernetes:
     def of(self, path):
         self.asked.append(path)
         answer = self.answers.get(path.partition("?")[0], (404, {"message": "nothing is here"}))
-        # The last of several stays.
+        # The last of several responses is repeated.
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
         return answer if isinstance(answer, tuple) else (200, answer)
@@ -106,7 +106,7 @@ def instances(world):
 
 @contextmanager
 def waiting(world):
-    """Give a handler, and what it says: progress and warnings."""
+    """Return a handler, and its messages: progress and warnings."""
     servicer = HyperpodServicer()
     servicer.Configure.__wrapped__(servicer, _Settings(world.settings), None)
     said = []
@@ -128,7 +128,7 @@ class _Settings:
 
 @pytest.fixture
 def cluster(world, engine):
-    """A cluster of two nodes in gpu and one in system: its ARN, and instance IDs by group."""
+    """Create a cluster with two nodes in gpu and one in system; return its ARN, and instance IDs by group."""
     arn = engine.up("Cluster", "c", world.cluster(world.group("gpu", 2), world.group("system", 1)))["id"]
     found = world.sm.list_cluster_nodes(ClusterName="train")["ClusterNodeSummaries"]
     return arn, {

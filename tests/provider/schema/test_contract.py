@@ -1,4 +1,4 @@
-"""Every request that can be built from valid inputs is one that botocore's model of the API accepts."""
+"""Every request that is built from valid inputs is valid for botocore's model of the API."""
 
 import dataclasses
 
@@ -59,7 +59,7 @@ def values(spec):
 @given(data=st.data())
 def test_requests_fit_the_model_and_come_back_as_inputs(name, data):
     inputs = data.draw(values(table(name)))
-    # What the resource takes beside the members of the API.
+    # The resource's own properties, in addition to the API's members.
     for own in RESOURCES[name].extra:
         inputs.pop(own.name, None)
     assert list(_value(table(name), inputs, "")) == []
@@ -71,7 +71,7 @@ def test_requests_fit_the_model_and_come_back_as_inputs(name, data):
 
 
 def declared_paths(resource):
-    """Yield every path that the declarations of a resource name, with where they do."""
+    """Yield every path that a resource's declarations name, with the declaration."""
     for what in ("replacing", "omitted", "required", "identities", "behaviors"):
         for path in getattr(resource, what):
             yield path, what
@@ -106,7 +106,7 @@ def behavior(field):
 
 
 def fields(spec, above):
-    """Yield the members at any depth, and the entries of lists and maps under the path of their list and an index."""
+    """Yield the members at any depth; entries of lists and maps have the list's path and an index."""
     for field in spec.members:
         path = f"{above}.{field.name}" if above else field.name
         yield path, field

@@ -1,4 +1,4 @@
-"""Settings of the provider: those that exist are taken, others are refused."""
+"""Provider settings: known ones are accepted, others are rejected."""
 
 from pulumi.runtime.proto import provider_pb2
 
@@ -13,7 +13,7 @@ WAITS = {"region": "us-west-2", "capacityWaitSeconds": "7"}
 
 
 def refused(engine, settings):
-    """Return the settings that CheckConfig refuses."""
+    """Return the settings that CheckConfig rejects."""
     request = provider_pb2.CheckRequest(urn=URN, news=to_struct(settings))
     return [failure.property for failure in engine.stub.CheckConfig(request).failures]
 

@@ -1,4 +1,4 @@
-"""What is not stated any more is sent as the service's default: left out, it would stay."""
+"""Removed properties are sent with the service's default, because omitted ones keep their value."""
 
 from hpkit_provider.schema.field_table import table
 from hpkit_provider.schema.resets import with_resets

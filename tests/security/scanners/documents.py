@@ -1,8 +1,8 @@
-"""What hpkit creates, as documents that scanners read: Terraform's language for AWS, manifests for Kubernetes.
+"""hpkit's resources as documents that scanners read: Terraform's language for AWS, manifests for Kubernetes.
 
-A recording of the program has the values; Pulumi's AWS provider is bridged from Terraform's, so types and arguments are
-the same ones under other names. What a recording makes up (ids, ARNs) is written as a reference again, by which a
-scanner sees what belongs together. What cannot be said this way is in NOT_CONVERTED: nothing is left out unnamed.
+A recording of the program has the values. Pulumi's AWS provider is bridged from Terraform's, so types and arguments are
+the same under other names. Invented values of a recording (IDs, ARNs) become references again, which show a scanner
+what is connected. Everything that can't be converted is listed in NOT_CONVERTED.
 """
 
 import json
@@ -15,7 +15,7 @@ from hpkit.adopt.resource_types import RESOURCE_TYPES
 
 __all__ = ["BETWEEN", "NOT_CONVERTED", "SINGULAR", "converted", "manifests", "terraform"]
 
-# Types of resources that no scanner here knows in any form, with the reason.
+# Types of resources that no scanner here supports in any form, with the reason.
 NOT_CONVERTED = {
     "hyperpod:": "no provider of Terraform that scanners know has HyperPod: the policy pack judges it",
     "hpkit:": "components and guards: nothing at AWS",
@@ -23,9 +23,9 @@ NOT_CONVERTED = {
     "kubernetes:apps/v1:DeploymentPatch": "a few fields of a Deployment that an add-on of AWS's brings",
     "kubernetes:helm.sh/v3:Release": "its objects come from a chart, which hpkit pins by digest and does not write",
 }
-# Between the stack and a resource's own name.
+# Separates the stack from a resource's own name.
 BETWEEN = "--"
-# Lists that Pulumi calls by their plural and Terraform by the block that is repeated.
+# Lists with a plural name in Pulumi, and the name of the repeated block in Terraform.
 SINGULAR = {
     "rules": "rule",
     "tags": "tags",
@@ -33,14 +33,14 @@ SINGULAR = {
     "filters": "filter",
     "noncurrentVersionExpirations": "noncurrent_version_expiration",
 }
-# Arguments that are maps of free keys, and no blocks.
+# Arguments that are maps with arbitrary keys, not blocks.
 MAPS = ("tags", "labels")
-# Of what the engine alone knows, and of Pulumi's own.
+# Arguments that only the engine or Pulumi uses.
 _DROPPED = ("tagsAll", "region")
 
 
 def converted(recordings):
-    """Return Terraform's document and Kubernetes' manifests of some recordings, and the types that are in neither."""
+    """Return Terraform's document and Kubernetes' manifests for some recordings, and the types that are in neither."""
     aws, objects, neither = {}, {}, set()
     for recording in recordings:
         references = _references(recording)
@@ -58,7 +58,7 @@ def converted(recordings):
 
 
 def terraform(resources):
-    """Return the text of a file `main.tf`: checkov reads no Terraform in JSON."""
+    """Return the text of a file `main.tf`, because checkov doesn't read Terraform in JSON."""
     return "\n".join(
         "\n".join([f'resource "{kind}" "{name}" {{', *_lines(arguments, "  "), "}", ""])
         for kind, named in sorted(resources.items())
@@ -68,7 +68,7 @@ def terraform(resources):
 
 def _lines(arguments, indent):
     for key, value in arguments.items():
-        # What is no map of free keys is a block, once for each item.
+        # Everything except maps with arbitrary keys is a block, one for each item.
         blocks = [value] if isinstance(value, dict) and key not in MAPS else value
         if isinstance(blocks, list) and blocks and all(isinstance(each, dict) for each in blocks):
             for block in blocks:
@@ -99,12 +99,12 @@ class _Reference:
 
 
 def manifests(objects):
-    """Return the text of a file of manifests."""
+    """Return the text of a file with manifests."""
     return yaml.safe_dump_all(objects, sort_keys=True)
 
 
 def _references(recording):
-    """Return what each value stands for that the recording has made up."""
+    """Return the reference for each value that the recording has invented."""
     found = {}
     for each in recording.resources.values():
         if each.type.startswith("aws:") and each.custom:
@@ -136,7 +136,7 @@ def _arguments(value, references):
         }
     if isinstance(value, (list, tuple)):
         return [_arguments(each, references) for each in value]
-    # A document of IAM stays readable as JSON: scanners parse it.
+    # An IAM document stays JSON, which scanners parse.
     if isinstance(value, str) and not value.startswith("{"):
         return references.get(value, value)
     return value

@@ -1,7 +1,7 @@
-"""Independent scanners on what hpkit creates and on hpkit: every finding is fixed, or answered in answers.yaml.
+"""Independent scanners for hpkit and its resources: every finding is fixed, or explained in answers.yaml.
 
-`make scan` runs them in an environment of their own. It fails for a finding without answer, and for an answer without
-a finding.
+`make scan` runs them in a separate environment. It fails for a finding without an answer, and for an answer without a
+finding.
 """
 
 import fnmatch
@@ -24,18 +24,18 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
 SCANNERS = ("bandit", "check-jsonschema", "checkov", "kube-score", "semgrep", "zizmor")
 CODE = ("infra", "local", "policies", "whatif", "bench", ".ci")
-# Of semgrep's own rules, those for what is here; a commit is pinned by the Makefile.
+# The semgrep rules for this repository's languages; the Makefile pins a commit.
 RULES = ("python/boto3", "python/cryptography", "python/jinja2", "python/lang", "python/requests")
 RULES += ("terraform/aws", "yaml/github-actions", "yaml/kubernetes")
 # The grade of kube-score that is neither a warning nor critical.
 _FINE = 7
-# As the first line of docs/examples/job.yaml has them.
+# As in the first line of docs/examples/job.yaml.
 EXAMPLE_WORDS = {"TEAM": "john", "NAME": "first", "PODS": "2", "CLASS": "training", "LIMIT": "nvidia.com/gpu: 4"}
 
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """What a scanner finds: its name, its rule, and the resource or file."""
+    """A scanner's finding: scanner, rule, and the resource or file."""
 
     scanner: str
     rule: str
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answer:
-    """Why findings of a rule stay: `resource` is a pattern as file names have it."""
+    """The reason why findings of a rule stay: `resource` is a pattern like those for file names."""
 
     scanner: str
     rule: str
@@ -52,13 +52,13 @@ class Answer:
     reason: str
 
     def is_of(self, finding):
-        """Say whether this answers a finding."""
+        """Return whether this answers a finding."""
         same = (self.scanner, self.rule) == (finding.scanner, finding.rule)
         return same and fnmatch.fnmatchcase(finding.resource, self.resource)
 
 
 def read_answers():
-    """Return all answers of the checked file."""
+    """Return all answers of the file."""
     return [Answer(**each) for each in yaml.safe_load((FOLDER / "answers.yaml").read_text(encoding="utf-8"))]
 
 
@@ -69,7 +69,7 @@ def compare(findings, answers):
 
 
 def write_documents(folder):
-    """Write what the examples create into a folder; return the types that are not in it."""
+    """Write the examples' resources into a folder; return the types that it doesn't contain."""
     recordings = [record(plan) for loaded in select((), ()) for plan in loaded.plans.values()]
     aws, objects, neither = converted(recordings)
     (folder / "main.tf").write_text(terraform(aws), encoding="utf-8")
@@ -78,7 +78,7 @@ def write_documents(folder):
 
 
 def write_examples(folder):
-    """Write the manifests that the pages give to scientists into a folder, words in capitals filled in."""
+    """Write the pages' manifests for scientists into a folder, with their placeholders replaced."""
     for file in sorted((ROOT / "docs" / "examples").glob("*.yaml")):
         text = file.read_text(encoding="utf-8")
         for word, value in EXAMPLE_WORDS.items() if file.name == "job.yaml" else ():
@@ -87,7 +87,7 @@ def write_examples(folder):
 
 
 def _asked(binaries, tool, *words, folder=ROOT):
-    """Return what a scanner prints; findings are no failure of its, anything else is."""
+    """Return a scanner's output; exit codes for findings are expected, and all others raise an error."""
     done = subprocess.run([binaries / tool, *words], cwd=folder, capture_output=True, text=True, timeout=1800)
     try:
         return json.loads(done.stdout)
@@ -106,7 +106,7 @@ def _of_checkov(binaries, written):
     for report in reports:
         assert report["results"].get("parsing_errors", []) == []
         for each in report["results"]["failed_checks"]:
-            # The same of every example is one finding.
+            # The same finding in every example is reported once.
             kind, dot, name = each["resource"].partition(".")
             own = f"{kind}{dot}{name.rpartition(BETWEEN)[2]}" if kind.startswith("aws_") else each["resource"]
             yield Finding("checkov", each["check_id"], own)
@@ -138,14 +138,14 @@ def _of_semgrep(binaries, written):
 
 
 def _rules(clone):
-    """Return the rules of a clone as one file: semgrep starts a process for each file that it reads rules from."""
+    """Return the rules in a clone as one file, because semgrep starts a process for each rule file."""
     files = [file for each in RULES for file in sorted((clone / each).rglob("*.yaml")) if ".test." not in file.name]
     documents = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
     return json.dumps({"rules": [rule for each in documents if "rules" in each for rule in each["rules"]]})
 
 
 def _place(file, line):
-    """Return the resource of Terraform's language that a line is in, or the file."""
+    """Return the Terraform resource that contains a line, or the file."""
     if file.suffix != ".tf":
         return file.name if file.is_absolute() else str(file)
     before = file.read_text(encoding="utf-8").splitlines()[:line]
@@ -172,7 +172,7 @@ def _of_schemas(binaries, _):
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     for schema, files in (("gitlab-ci", [pipeline]), ("github-workflows", workflows)):
         words = ("--builtin-schema", f"vendor.{schema}", "--output-format", "json")
-        # GitLab's own tag, of YAML that refers to other jobs.
+        # GitLab's own YAML tag, which refers to other jobs.
         words += ("--data-transform", "gitlab-ci") if schema == "gitlab-ci" else ()
         report = _asked(binaries, "check-jsonschema", *words, *files)
         for each in (*report.get("errors", ()), *report.get("parse_errors", ())):
@@ -180,7 +180,7 @@ def _of_schemas(binaries, _):
 
 
 def main(binaries):
-    """Run every scanner of an environment, and say what is open; return the exit status."""
+    """Run every scanner of an environment, and report open findings; return the exit status."""
     scans = (_of_bandit, _of_schemas, _of_checkov, _of_kube_score, _of_semgrep, _of_zizmor)
     with tempfile.TemporaryDirectory() as name:
         written = Path(name)

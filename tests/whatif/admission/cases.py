@@ -1,4 +1,4 @@
-"""Random organizations and workloads in the neutral form, small enough to collide all the time."""
+"""Random organizations and workloads in the neutral format, small enough that they compete for quota constantly."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ STRATEGIES = (
     ["LessThanOrEqualToFinalShare"],
     ["LessThanInitialShare"],
 )
-# Weights whose reciprocals are no round numbers: shares must be computed in Kueue's own order to tie as there.
+# Weights whose reciprocals aren't round numbers: for equal results, shares must be computed in Kueue's own order.
 WEIGHTS = (0, 0.5, 1, 1, 1, 2, 3)
 
 
 @st.composite
 def cases(draw: st.DrawFn, kind: str) -> Case:
-    """Draw a case: of kind `cycle` a state and what waits, of kind `scenario` steps, of `topology` those on nodes, and
-    of `gang` those in which pods are late.
+    """Draw a case.
+
+    `cycle`: a state and waiting workloads. `scenario`: steps. `topology`: steps on nodes. `gang`: steps in which pods
+    are late.
     """
     if kind == "topology":
         return draw(_on_nodes())
@@ -53,7 +55,7 @@ def cases(draw: st.DrawFn, kind: str) -> Case:
 
 @st.composite
 def _with_late_pods(draw: st.DrawFn) -> Case:
-    """Draw a scenario in which pods are late again and again, and workloads are requeued now and then."""
+    """Draw a scenario in which pods are often late, and workloads are sometimes requeued."""
     case = draw(cases("scenario"))
     for step in case["steps"]:
         queue = draw(st.sampled_from(case["queues"]))["name"]
@@ -79,7 +81,7 @@ def _on_nodes(draw: st.DrawFn) -> Case:
     """Draw a scenario whose flavors all have nodes in racks and blocks, some of them not ready."""
     case = draw(cases("scenario"))
     for queue in case["queues"]:
-        # Kueue places no pods that get two flavors; the service makes one resource group for each team.
+        # Kueue doesn't place pods that use two flavors; the service creates one resource group for each team.
         del queue["resource_groups"][1:]
     covered = {queue["name"]: queue["resource_groups"][0]["resources"] for queue in case["queues"]}
     levels = ["block", "rack", HOST][draw(st.integers(0, 1)) :]

@@ -1,9 +1,9 @@
-"""Cases of what Kueue does, in a neutral JSON form: read, run by the simulator, compared with what is expected.
+"""Kueue's behavior as cases in a neutral JSON format, which the simulator runs and compares with the expected results.
 
-`python -m tests.whatif.admission.neutral CASES.json` prints what the simulator does next to what is expected, and
-exits with 1 where they differ. A file is a list of cases, or an object with `cases`. Amounts are plain numbers, CPU in
-cores; times are seconds; a limit of null is none. Three kinds: `cycle` (a state and exactly one cycle), `scenario`
-(steps, each run until nothing changes) and `placement` (one search in a topology).
+`python -m tests.whatif.admission.neutral CASES.json` prints the simulator's results next to the expected ones, and
+exits with 1 if they differ. A file is a list of cases, or an object with `cases`. Amounts are plain numbers, CPU in
+cores; times are seconds; a limit of null is none. The kinds of cases are `cycle` (a state and exactly one cycle),
+`scenario` (steps, each run until nothing changes) and `placement` (one search in a topology).
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ EXPECTED = {
 
 
 class CaseError(ValueError):
-    """A file that holds no cases, or a case that lacks something; the message says where."""
+    """A file isn't a case file, or a case lacks a field; the message names it."""
 
 
 def read(path: Path) -> list[Case]:
-    """Return the cases of a file; CaseError if it is none."""
+    """Return the cases of a file; CaseError if it isn't a case file."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -80,7 +80,7 @@ def read(path: Path) -> list[Case]:
 
 
 def _refuse_expectation(place: str, case: Case) -> None:
-    """Raise CaseError for a case that nothing would be compared of, or not all that it expects."""
+    """Raise CaseError if a case has no expected results, or if not all of them would be compared."""
     said = _expected(case)
     expectations = [each for each in (said if isinstance(said, list) else [said]) if each]
     if not expectations:
@@ -93,7 +93,7 @@ def _refuse_expectation(place: str, case: Case) -> None:
 
 
 def run(case: Case) -> dict[str, Any] | list[dict[str, Any]]:
-    """Return what the simulator does with a case, in the form of `expect`; of a scenario, for each step."""
+    """Return the simulator's result for a case, in the format of `expect`; for a scenario, one result per step."""
     try:
         return {"cycle": run_cycle, "scenario": run_scenario, "placement": run_placement}[case["kind"]](case)
     except (KeyError, TypeError, AttributeError) as error:
@@ -106,7 +106,7 @@ def amount(resource: str, value: float) -> int:
 
 
 def quota(resource: str, data: Case) -> ResourceQuota:
-    """Return a quota of the neutral form."""
+    """Return a quota of the neutral format."""
     borrowing, lending = data.get("borrowing_limit"), data.get("lending_limit")
     return ResourceQuota(
         amount(resource, data["nominal"]),
@@ -204,7 +204,7 @@ def _queue(data: Case) -> ClusterQueue:
 
 
 def workload(data: Case, *, created: float | None = None) -> Workload:
-    """Return a workload of the neutral form."""
+    """Return a workload of the neutral format."""
     admission = None
     if "admitted_s" in data:
         got = tuple(
@@ -239,7 +239,7 @@ def _pod_set(data: Case) -> PodSet:
 
 
 def run_cycle(case: Case) -> dict[str, Any]:
-    """Run a state's one cycle."""
+    """Run one cycle of a state."""
     everyone = [workload(each) for each in [*(case.get("running") or ()), *(case.get("pending") or ())]]
     simulator = Simulator(model(case), everyone)
     outcome = simulator.run_cycle()
@@ -258,7 +258,7 @@ def run_cycle(case: Case) -> dict[str, Any]:
 
 
 def run_scenario(case: Case) -> list[dict[str, Any]]:
-    """Run the steps of a scenario; each result is all that `expect` may ask for."""
+    """Run the steps of a scenario; each result has all fields that `expect` can contain."""
     simulator = Simulator(model(case))
     preempted: list[dict[str, str]] = []
     backoffs: dict[str, int] = {}
@@ -282,7 +282,7 @@ def run_scenario(case: Case) -> list[dict[str, Any]]:
 
 
 def _time_out(data: Case | None, simulator: Simulator, backoffs: dict[str, int]) -> None:
-    """Let so many workloads of a queue have pods that aren't ready in time; note how long each backs off."""
+    """Let the pods of a number of workloads in a queue time out; record each backoff."""
     for name in _finished(data, simulator):
         if simulator.time_out(name):
             backoffs[name] = int(simulator.backoffs()[name] - simulator.now)
@@ -332,7 +332,7 @@ def _count(names: Iterator[str]) -> dict[str, int]:
 
 
 def run_placement(case: Case) -> dict[str, Any]:
-    """Search places in an empty topology."""
+    """Search for a placement in an empty topology."""
     nodes = [_node(each) for each in case["nodes"]]
     request = case["request"]
     per_pod = {name: amount(name, found) for name, found in request["per_pod"].items()}
@@ -345,12 +345,12 @@ def run_placement(case: Case) -> dict[str, Any]:
 
 
 def by_name(items: list[Any]) -> list[Any]:
-    """Return items in one order, whatever theirs was."""
+    """Return items in a fixed order."""
     return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
 
 
 def differences(case: Case, found: Any) -> list[str]:
-    """Return what differs from what is expected, each as a line; nothing that is not expected differs."""
+    """Return the differences from the expected result, each as a line; fields that aren't expected are ignored."""
     if case["kind"] == "scenario":
         return [
             f"step {index}: {line}"
@@ -448,7 +448,7 @@ def _close(wanted: Any, got: Any) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare the cases of files; 0 if all are as expected, 1 if not, 2 if a file is none."""
+    """Compare the cases of files; return 0 if all match, 1 if not, 2 if a file isn't a case file."""
     if not arguments or arguments[0].startswith("-"):
         print("usage: python -m tests.whatif.admission.neutral CASES.json…", file=sys.stderr)
         return 2

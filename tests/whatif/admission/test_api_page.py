@@ -1,4 +1,4 @@
-"""The page about the simulator as a library: its examples run and print what it shows, its table has every call."""
+"""The page about the simulator as a library: its examples print what it shows, and its table lists every call."""
 
 import re
 import runpy

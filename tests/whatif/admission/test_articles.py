@@ -1,4 +1,4 @@
-"""What the articles say of weights, order and lending, asked of the simulator, and each night of Kueue's scheduler."""
+"""The articles' statements about weights, order and lending, tested with the simulator and nightly with Kueue."""
 
 import pytest
 
@@ -10,7 +10,7 @@ FAIR = {"strategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
 
 
 def queue(team, quota, *, borrow=0, weight=1.0, within="LowerPriority"):
-    """Return a team's queue as task governance makes it: what is lent comes back, whatever its priority."""
+    """Return a team's queue as task governance creates it: lent quota is reclaimed, regardless of priority."""
     limits = {"nominal": quota, "borrowing_limit": borrow, "lending_limit": None}
     return {
         "name": team,
@@ -33,7 +33,7 @@ def step(*tasks, finish=None):
 
 
 def idle(a, b):
-    """Return a pool of eight idle GPUs, and two teams without any of their own that borrow by their weights."""
+    """Return a pool of eight idle GPUs, and two teams without their own that borrow by their weights."""
     return [queue("pool", 8), queue("a", 0, borrow=8, weight=a), queue("b", 0, borrow=8, weight=b)]
 
 
@@ -47,7 +47,7 @@ def case(name, queues, *steps, fair=True):
 
 
 ALONE = [queue("a", 4)]
-# In each, b's tasks come before a's.
+# In each case, b's tasks come before a's.
 CASES = {
     each["id"]: each
     for each in (
@@ -98,7 +98,7 @@ CASES = {
 
 
 def outcome(name):
-    """Return of a case what runs after each step, and what was preempted in it."""
+    """Return the tasks that run after each step, and those preempted in it."""
     return [(each["admitted"], [one["name"] for one in each["preempted"]]) for each in neutral.run(CASES[name])]
 
 

@@ -1,8 +1,8 @@
-"""The simulator against the real Kueue: random organizations and workloads, each through both.
+"""The simulator compared with the real Kueue: each random organization with its workloads runs in both.
 
-What Kueue leaves to chance is not held against the simulator: it must do one of the things that Kueue does. That is
-which of two equal heads of different queues comes first, for both are kept in Go maps; which of several resources too
-small names the reason for waiting; and where endless preemption stands when one stops looking.
+If Kueue's result is random, the simulator must produce one of the possible results. Random are: which of two equal
+heads of different queues comes first, because both are in Go maps; which of several insufficient resources is named as
+the reason for waiting; and the state in which endless preemption is stopped.
 """
 
 import json
@@ -28,7 +28,7 @@ UNSURE = {"WaitingForQuota", "ExceedsMaxQuota"}
 
 
 def expected(case, answer):
-    """Return a case with what Kueue did as what is expected."""
+    """Return a case with Kueue's result as the expected result."""
     if case["kind"] == "scenario":
         steps = [
             {
@@ -50,12 +50,12 @@ def expected(case, answer):
 
 
 def _places(got):
-    """Return of each workload's pod sets how many pods are where."""
+    """Return how many pods each workload's pod sets have per place."""
     return {name: {each["name"]: each.get("domains", {}) for each in sets} for name, sets in got["pod_sets"].items()}
 
 
 def without_unsure_reasons(found):
-    """Return an outcome in which the two reasons of too little quota are one."""
+    """Return an outcome in which the two reasons for insufficient quota are the same."""
     if isinstance(found, list) or "preempted_count" in found:
         return found
     pending = [
@@ -66,7 +66,7 @@ def without_unsure_reasons(found):
 
 
 def differs(case, answer):
-    """Return how the simulator differs from one answer of Kueue."""
+    """Return how the simulator differs from one of Kueue's results."""
     found = neutral.run(case)
     wanted = expected(case, answer)
     if case["kind"] == "scenario":

@@ -1,4 +1,4 @@
-"""What holds whatever Kueue does: the worked examples, the clock, and what a model may not be."""
+"""Properties independent of Kueue: the worked examples, the clock, and invalid models."""
 
 import json
 import re
@@ -289,7 +289,8 @@ def test_places_are_those_of_the_fewest_domains():
 
 
 def test_what_a_queue_uses_beyond_its_limit_is_not_given_away_twice():
-    # "over" runs 8 of 2 + 1 borrowed, and its next finds nobody to evict; 2 of 10 are left, and two ask for them.
+    # "over" runs 8 with 2 of its own and 1 borrowed, and its next workload has nothing to evict; 2 of 10 are free, and
+    # two workloads request them.
     never = Preemption("Never", "LowerPriority")
     quotas = {"over": (2, 1), "one": (1, 6), "two": (1, 6), "idle": (6, 0)}
     queues = tuple(
@@ -307,7 +308,7 @@ GANG = WaitForPodsReady(timeout=300, recovery_timeout=300, backoff_base_seconds=
 
 
 def clocked(workloads, gang, *, nominal=4, until=None):
-    """Run workloads on one queue, and return what happens, with its time."""
+    """Run workloads on one queue, and return the events with their times."""
     events = []
     simulator = Simulator(Model((queue("q", nominal),), wait_for_pods_ready=gang))
     simulator.run_clock(

@@ -1,4 +1,4 @@
-"""What the tests of recommendations share: a stack, a scenario, and reports without a simulation."""
+"""Shared by tests of recommendations: a stack, a scenario, and reports without a simulation."""
 
 from pathlib import Path
 

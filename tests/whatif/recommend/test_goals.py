@@ -1,4 +1,4 @@
-"""Goals: what they may say, what each measures, and what is wrong with others."""
+"""Goals: their syntax, what each measures, and errors."""
 
 import pytest
 from hypothesis import assume, given
@@ -29,7 +29,7 @@ def report():
         ("preemptions of smith < 1", 1, False),
         ("preemptions of all <= 1", 1, True),
         ("preemptions of john < 1", 0, True),
-        # smith's two GPUs of eight ran for twenty minutes before they were taken back.
+        # smith's two GPUs of eight ran for twenty minutes before they were reclaimed.
         ("lost work of smith < 0.7", 2 / 3, True),
         ("lost  work of all < 0.5 instance-hours", 2 / 3, False),
         ("utilisation > 80%", 0.9, True),
@@ -83,7 +83,7 @@ def test_a_team_may_be_called_all(report):
     other=st.floats(0, 20_000),
 )
 def test_a_miss_is_nothing_where_the_goal_is_met_and_never_less_for_more(sign, limit, one, other):
-    # No wait is less than nothing: that goal is refused.
+    # No wait is shorter than zero: that goal is rejected.
     assume(sign == "<=" or limit > 0)
     goal = parse_goal(f"p95 wait of smith {sign} {limit}s", TEAMS)
     low, high = sorted((one, other))

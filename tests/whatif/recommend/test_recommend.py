@@ -1,4 +1,4 @@
-"""Recommendations for the examples: goals that can be met and that cannot, by the real simulator and validator."""
+"""Recommendations for the examples: goals that can and can't be met, with the real simulator and validator."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def test_a_goal_is_met_by_as_few_changes_as_can_be(found):
 
 
 def recommended(folder, tasks, goal=SMITH, *, trials=60):
-    """Return what is recommended for a scenario of these tasks, lines of YAML."""
+    """Return the recommendation for a scenario with these tasks, which are lines of YAML."""
     file = folder / "tasks.yaml"
     file.write_text("tasks:\n" + "".join(f"- {{{task}}}\n" for task in tasks))
     goals = [parse_goal(goal, ("john", "smith"))]
@@ -92,7 +92,7 @@ def test_no_policy_is_recommended_under_which_another_teams_task_can_never_run(t
     ("value", "allowed"),
     [
         ("10%", True),
-        # CAP001: more than there is. CAP008 only warns of less than an instance, with which a team could do nothing.
+        # CAP001: more than exists. CAP008 only warns about less than an instance, with which a team can do nothing.
         ("90%", False),
         ("5%", False),
     ],

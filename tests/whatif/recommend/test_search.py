@@ -1,4 +1,4 @@
-"""The search, with figures that are computed instead of simulated: what it finds, and that nothing else decides it."""
+"""The search, with computed instead of simulated figures: its results depend on nothing else."""
 
 from decimal import Decimal
 
@@ -32,7 +32,7 @@ def report(fairness, waited=0.0):
 
 
 def evaluator(fairness, *, capacity=8):
-    """Return what simulates states by a function, and refuses those with more quota than there is."""
+    """Return an evaluator that computes figures with a function, and rejects states with more quota than capacity."""
     asked = []
 
     def evaluate(states):

@@ -1,4 +1,4 @@
-"""Workloads of a cluster as tasks: times from Kueue's conditions, and what is left out is said."""
+"""Workloads of a cluster as tasks: times from Kueue's conditions, and reports of what is left out."""
 
 import io
 from dataclasses import replace
@@ -20,7 +20,7 @@ HOUR = 3600.0
 
 
 def workload(name, *, created, admitted=None, finished=None, team="john", gpus=4, pods=1, **more):
-    """Return a Workload with its times in hours before now."""
+    """Return a Workload whose times are hours before now."""
 
     def at(hours):
         return NOW - timedelta(hours=hours)

@@ -1,4 +1,4 @@
-"""The clock of a rehearsal: with the simulator as the scheduler, all comes as the simulator's own clock has it."""
+"""The clock of a rehearsal: with the simulator as the scheduler, everything happens when the simulator predicts."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tests.whatif.admission.cases import cases
 
 
 class Stepped:
-    """A simulator that is asked step by step, as a rehearsal asks Kueue."""
+    """A simulator that is called step by step, as a rehearsal calls Kueue."""
 
     def __init__(self, model):
         self._simulator = Simulator(model)
@@ -29,7 +29,7 @@ class Stepped:
             changes.extend(outcome.admitted)
             changes.extend(outcome.preempted)
 
-        # The order in which things were admitted decides who goes first later on.
+        # The order of admissions determines which task is first later.
         self._simulator.now += 1.0
         self.flapping = self._simulator.run_until_quiet(on_cycle=note).flapping
         return changes
@@ -72,7 +72,7 @@ def test_no_two_events_of_a_scenario_happen_at_once():
 
 
 class Told:
-    """A scheduler that says what it was told to say."""
+    """A scheduler with prepared responses."""
 
     def __init__(self, *answers):
         self.calls = []

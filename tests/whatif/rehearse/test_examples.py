@@ -1,4 +1,4 @@
-"""The examples' scenarios, decided by the real Kueue: as the simulator says, and as their headers tell."""
+"""The examples' scenarios on the real Kueue: the results match the simulator and the files' headers."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[3] / "stacks" / "scenarios"
 
 
 def tell(report):
-    """Return of each task: when it was admitted, for how long it waited, and who preempted it."""
+    """Return for each task its admission time, its wait, and its preemptor."""
     return {
         task.name: (task.admitted, task.wait, [(each.by, each.reason) for each in task.evictions])
         for task in report.tasks

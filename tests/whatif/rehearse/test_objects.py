@@ -1,4 +1,4 @@
-"""Kueue's objects as the service makes them of a plan, beside the simulator's model of the same plan."""
+"""Kueue's objects as the service creates them from a plan, compared with the simulator's model of the plan."""
 
 import copy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A rehearsal that is held back to a speed, and one that somebody ends: nothing of it is left."""
+"""A rehearsal at a limited speed, and one that is interrupted: it leaves nothing."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Scenario files: what is read of them, and what is said of each thing that is wrong."""
+"""Scenario files: how they are read, and the message for each error."""
 
 import itertools
 import json
@@ -226,7 +226,7 @@ def test_a_csv_is_read_row_by_row(tmp_path):
     assert sum(1 for _ in open_scenario(file).tasks()) == 20_000
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # Of each name eight bytes are kept, in a table that is copied as it grows.
+    # Eight bytes per name are kept, in a table that is copied as it grows.
     assert most < 650_000, f"{most} bytes for a file of {file.stat().st_size}"
 
 

@@ -1,4 +1,4 @@
-"""The tasks table as CSV: a row for each task, as the report has it."""
+"""The tasks table as CSV: one row per task, as in the report."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Who borrows of whom: no one lends more than is idle, whatever begins and ends; and nobody borrows within a quota."""
+"""Who borrows from whom: nobody lends more than is idle, or borrows while its own quota is sufficient."""
 
 import random
 
@@ -45,7 +45,7 @@ def test_nobody_lends_more_than_is_idle_and_all_that_is_borrowed_is_lent(seed):
         team = chance.choice("abc")
         amounts = [chance.randint(0, 2 * one) for one in WHOLE]
         used = [sum(account.used[i] for account in accounts) for i in range(3)]
-        # What Kueue's quotas allow: the others' idle quota, except that of c, who lends nothing.
+        # Kueue's quotas allow this: the others' idle quota, except that of c, which lends nothing.
         kept = [max(0, accounts[2].nominal[i] - accounts[2].used[i]) * (team != "c") for i in range(3)]
         if all(used[i] + amounts[i] + kept[i] <= there[i] for i in range(3)):
             ledger.begin(float(step), f"t{step}", team, amounts)

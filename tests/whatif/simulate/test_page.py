@@ -1,4 +1,4 @@
-"""What the page shows is what the commands print."""
+"""The page shows what the commands print."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What becomes of scenarios: the examples as their files tell it, and sums that must hold whatever happens."""
+"""Results of scenarios: the examples as their files describe them, and sums that must always hold."""
 
 import re
 from html.parser import HTMLParser
@@ -310,7 +310,7 @@ def test_the_most_in_use_is_that_of_a_moment_and_no_average(tmp_path):
     assert (john.used_most, john.waiting_most) == (3.0, 2.0)
     assert max(report.series["john"].used) < 1
     assert "john: 3 instances in use at most, 2 waited for at most, 3 guaranteed" in as_html(report)
-    # Who is admitted when it comes never waited.
+    # A task that is admitted on arrival never waited.
     assert report.team("smith").waiting_most == 0
 
 

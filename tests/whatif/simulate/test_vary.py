@@ -1,4 +1,4 @@
-"""Policies beside each other: which value a path means, what the validator refuses, and the same in two processes."""
+"""Comparing policies: which value a path refers to, what the validator rejects, and equal results in two processes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Plans simulated elsewhere: in processes of this machine, and on a Dask cluster with workers of their own."""
+"""Plans simulated in other processes: on this machine, and on a Dask cluster with its own workers."""
 
 import socket
 import subprocess
@@ -40,7 +40,7 @@ def test_a_single_run_needs_no_cluster():
 
 
 def test_without_the_package_it_says_how_to_install_it(monkeypatch):
-    # As Python has it for a module that cannot be imported.
+    # Python's error for a module that can't be imported.
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = hpkit(*VARY, "--on", "dask://127.0.0.1:1", cwd=ROOT)
     assert (result.returncode, "pip install 'hpkit[dask]'" in result.stderr) == (1, True), result.stderr
@@ -48,7 +48,7 @@ def test_without_the_package_it_says_how_to_install_it(monkeypatch):
 
 @pytest.fixture(scope="module")
 def dask():
-    """Return the address of a cluster of two workers, each a process of its own."""
+    """Return the address of a cluster of two workers, each in a separate process."""
     from distributed import LocalCluster
 
     with LocalCluster(
@@ -87,7 +87,7 @@ def test_what_is_wrong_with_the_scenario_is_one_line_from_a_cluster_too(dask, tm
 
 @pytest.fixture
 def scheduler():
-    """Return a scheduler that runs as a process of its own, with one worker of one core, and its address."""
+    """Return a scheduler that runs as a separate process with one single-core worker, and its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     address = f"127.0.0.1:{port}"
@@ -113,7 +113,7 @@ def scheduler():
 @pytest.mark.filterwarnings("default")
 def test_a_cluster_of_one_core_simulates_and_when_it_is_gone_that_is_said(scheduler, monkeypatch):
     running, there = scheduler
-    monkeypatch.setattr(workers, "simulate_tasks", None)  # of this process; the worker has its own
+    monkeypatch.setattr(workers, "simulate_tasks", None)  # This refers to this process; the worker has its own.
     policies = grid([variation("teams[john].fairShareWeight=1,2,3")])
     results = sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, on=there)
     assert next(results).reports

@@ -1,4 +1,4 @@
-"""A running API server for the plugin, one for all files, driven over gRPC."""
+"""A running API server for the plugin, shared by all files, called over gRPC."""
 
 import json
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ def api(instance):
 
 @pytest.fixture(scope="package")
 def kubeconfig(instance, api):
-    """Make an EKS cluster, and the kubeconfig for it as `aws eks update-kubeconfig` writes it."""
+    """Create an EKS cluster, and a kubeconfig for it as `aws eks update-kubeconfig` writes it."""
     aws = Aws(instance)
     environment = Environment(aws, api)
     cluster = environment.eks.describe_cluster(name="kube")["cluster"]
@@ -49,7 +49,7 @@ def kubeconfig(instance, api):
 
 
 def may_all(api, principal):
-    """Whether the rights of an access entry have arrived: at EKS, too, they come a moment after the cluster."""
+    """Return whether the permissions of an access entry are effective: on EKS, too, this takes a moment."""
     attributes = {"verb": "*", "group": "*", "resource": "*"}
     review = {"spec": {"user": principal, "groups": [group_of(principal)], "resourceAttributes": attributes}}
     return api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", REVIEW | review)["status"]["allowed"]
@@ -57,7 +57,7 @@ def may_all(api, principal):
 
 @pytest.fixture
 def configured(kubeconfig, instance, monkeypatch):
-    """Return a plugin for given settings, which gets in with a token of EKS."""
+    """Return a plugin with the given settings, which authenticates with an EKS token."""
     for name, value in control.environment(instance).items():
         if name.startswith("AWS_"):
             monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""The fake Kubernetes plugin as the engine drives it, and the API server beside it."""
+"""The fake Kubernetes plugin as the engine calls it, and the API server."""
 
 import json
 import threading
@@ -56,7 +56,7 @@ kind: ConfigMap
 metadata: {name: made}
 data: {colour: "{{ .Values.colour }}", size: "{{ .Values.size }}"}
 """
-# It waits for the name of a node that is not there, unless told to wait for none.
+# It waits for the name of a node that doesn't exist, unless it must not wait.
 _DEPLOYMENT = """
 {{- if .Values.stuck }}
 apiVersion: apps/v1
@@ -80,7 +80,7 @@ data: {revision: "{{ .Release.Revision }}"}
 
 
 class Kubernetes(Plugin):
-    """The calls, in plain Python; a resource is (token, name). What the plugin logs is kept in `logs`."""
+    """The plugin's calls with plain Python values; a resource is (token, name). The plugin's log is in `logs`."""
 
     def __init__(self, stub, logs):
         super().__init__(stub, "kubernetes")
@@ -97,7 +97,7 @@ class Kubernetes(Plugin):
         return set(answer.detailedDiff), list(answer.replaces), answer.deleteBeforeReplace
 
     def create(self, token, name, inputs, *, preview=False, timeout=HANGS):
-        """Check, then create; return id, checked inputs and outputs."""
+        """Check, then create; return ID, checked inputs and outputs."""
         checked = self.check(token, name, inputs)
         answer = self.ask("Create", token, name, properties=checked, preview=preview, timeout=timeout)
         return answer.id, checked, from_struct(answer.properties)
@@ -116,7 +116,7 @@ class Kubernetes(Plugin):
 
 @contextmanager
 def in_process(**settings):
-    """The plugin in this process, behind real gRPC; what it tells the engine is kept in `logs`."""
+    """The plugin in this process, behind real gRPC; its messages to the engine are in `logs`."""
     servicer, logs = KubernetesServicer(), []
     servicer.log = lambda *told: logs.append(told[:2])
     with served(servicer) as stub:
@@ -136,7 +136,7 @@ def sample_chart(parent):
 
 @contextmanager
 def in_background(action):
-    """Run something in a thread meanwhile; what it raised is raised at the end."""
+    """Run a function in a thread during the block; its exception is raised at the end."""
     raised = []
 
     def run():
@@ -154,7 +154,7 @@ def in_background(action):
 
 
 def when_possible(action):
-    """Do it as soon as the API server lets it be done."""
+    """Retry a call until the API server accepts it."""
     deadline = time.monotonic() + HANGS
     while True:
         with suppress(RefusedError, AssertionError):

@@ -1,4 +1,4 @@
-"""Which API servers the plugin talks to, and as whom."""
+"""The API servers that the plugin calls, and its identity there."""
 
 import base64
 import json

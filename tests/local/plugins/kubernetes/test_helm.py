@@ -40,7 +40,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @pytest.fixture(scope="module")
 def helm(instance):
-    """Return what calls helm by hand."""
+    """Return a function that runs helm directly."""
     try:
         executable = tool_path("helm")
     except ToolError as error:
@@ -62,13 +62,13 @@ def chart(tmp_path):
 
 @pytest.fixture
 def release(chart, plugin, helm, api):
-    """Return the inputs of a release, which is gone afterwards, whatever becomes of it."""
+    """Return the inputs of a release, which is uninstalled afterward even if the test fails."""
     yield {"chart": str(chart), "name": "sample", "namespace": "charts", "createNamespace": True}
-    # Most tests have seen to it themselves, and helm takes half a second to look.
+    # Most tests have already uninstalled it, and the check with helm takes half a second.
     if api.items(f"{NAMESPACE}/secrets", labels="owner=helm,name=sample", metadata_only=True):
         helm("uninstall", "sample", "--ignore-not-found")
     with suppress(RefusedError):
-        api.delete(HOOKED)  # helm leaves what its hooks made
+        api.delete(HOOKED)  # helm leaves the objects that its hooks created.
 
 
 def absent(api, place):
@@ -159,7 +159,7 @@ def named(chart, values):
 
 
 def made_kinds(api):
-    """Return what there is of the chart's kinds, without what differs each time, and delete them."""
+    """Return the objects of the chart's kinds, without values that vary, and delete them."""
     found = {}
     for plural in ("actives", "owns", "idles"):
         with suppress(RefusedError):
@@ -221,7 +221,7 @@ def test_what_others_change_by_helm_is_found_and_put_right(plugin, api, release,
     assert plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
     with pytest.raises(FailedError, match=r"release charts/sample no longer exists.*pulumi refresh"):
         plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
-    plugin.delete(RELEASE, "sample", found, outputs)  # being gone already is fine
+    plugin.delete(RELEASE, "sample", found, outputs)  # It may already be deleted.
 
 
 def test_a_release_is_imported_by_namespace_and_name_and_not_taken_over_otherwise(plugin, release, helm, chart):
@@ -247,7 +247,7 @@ def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, 
     with in_background(stop), pytest.raises(FailedError, match="canceled") as failure:
         plugin.create(RELEASE, "sample", stuck(release, timeout=600), timeout=600.0)
     assert failure.value.kept.id == "charts/sample"
-    plugin.call("Attach", plugin_pb2.PluginAttach())  # as a plugin started anew
+    plugin.call("Attach", plugin_pb2.PluginAttach())  # Like a plugin that was just started.
     # The engine was killed as well, and kept nothing.
     found, _, outputs = plugin.create(RELEASE, "sample", release)
     (warning,) = warnings(plugin)
@@ -277,7 +277,7 @@ def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, 
 
 
 def as_left(secret, status):
-    """Return helm's own record of a revision, as a helm leaves it that is killed at work."""
+    """Return helm's own record of a revision, as a killed helm leaves it."""
     release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
     release["info"]["status"] = status
     packed = base64.b64encode(gzip.compress(json.dumps(release).encode()))
@@ -400,9 +400,9 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
 
 @pytest.mark.nightly
 def test_the_dependencies_chart_of_hyperpod_is_installed_whole_and_goes_again(plugin, api, helm, monkeypatch):
-    """Where there is no node yet its operators cannot run, and a release that waits for them fails, as on AWS."""
+    """Without a node, its operators can't run, and a release that waits for them fails, as on AWS."""
     monkeypatch.setenv("HPKIT_MIRROR", str(chart_mirror()))
-    # What stands for the chart where nobody installs it.
+    # What the local cloud installs instead of the chart.
     api.delete("/api/v1/namespaces/aws-hyperpod")
     stated = {
         "chart": "oci://registry.invalid/hyperpod-helm-chart",

@@ -1,4 +1,4 @@
-"""Objects of any kind on a real API server, as the plugin makes, changes, reads and deletes them."""
+"""Objects of any kind on a real API server: the plugin creates, changes, reads and deletes them."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ def config_map(name="settings", namespace="default", **data):
 
 
 def widget(name, size=1, **annotations):
-    # In the background: the garbage collector learns of a new kind only after half a minute.
+    # In the background: the garbage collector detects a new kind only after half a minute.
     annotations = {"deletionPropagationPolicy": "background", **annotations}
     metadata = {"name": name, "annotations": {f"pulumi.com/{key}": value for key, value in annotations.items()}}
     return {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
@@ -81,7 +81,7 @@ def test_drift_is_found_and_what_others_add_is_not(plugin, api):
     assert live["data"] == {"a": "changed", "b": "2", "c": "3"}
     plugin.delete(CONFIG_MAP, "drift", found, outputs)
     assert plugin.read(CONFIG_MAP, "drift", found, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
-    plugin.delete(CONFIG_MAP, "drift", found, outputs)  # being gone already is fine
+    plugin.delete(CONFIG_MAP, "drift", found, outputs)  # It may already be deleted.
 
 
 def test_a_conflict_names_manager_and_field_and_can_be_forced(plugin, api):
@@ -170,7 +170,7 @@ def test_a_cancelled_wait_ends_and_what_was_made_stays_in_state(plugin, api, wid
         plugin.create(WIDGET, "stopped", widget("stopped", waitFor="condition=Ready"))
     assert end.value.kept.id == "default/stopped"
     api.delete(place)
-    plugin.call("Attach", plugin_pb2.PluginAttach())  # as a plugin started anew
+    plugin.call("Attach", plugin_pb2.PluginAttach())  # Like a plugin that was just started.
 
 
 def test_a_malformed_wait_is_named_at_preview(plugin, widgets):
@@ -227,14 +227,14 @@ def test_a_patch_gives_its_fields_back(plugin, api):
 
 
 def test_a_patch_states_only_what_it_changes(plugin, api):
-    """The restart of a Deployment that another made, as the program does it."""
+    """For example, the program restarts a Deployment that something else created."""
     place, labels = "/apis/apps/v1/namespaces/default/deployments/theirs", {"app": "theirs"}
     document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "theirs", "namespace": "default"}}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
-    # Its pods have no node to go to, and this is about the fields.
+    # No node can run its pods, and only the fields matter here.
     stated = {**document, "metadata": {**document["metadata"], "annotations": {"pulumi.com/skipAwait": "true"}}}
     patch = {**stated, "spec": {"template": {"metadata": {"annotations": {"restart": "1"}}}}}
-    plugin.create(RESTART, "theirs", patch, preview=True)  # a Deployment made of it would not be valid
+    plugin.create(RESTART, "theirs", patch, preview=True)  # A Deployment created from it wouldn't be valid.
     api.apply(place, {**document, "spec": {"selector": {"matchLabels": labels}, "template": template}})
     found, inputs, outputs = plugin.create(RESTART, "theirs", patch)
     assert outputs["spec"]["template"]["metadata"] == {"labels": labels, "annotations": {"restart": "1"}}

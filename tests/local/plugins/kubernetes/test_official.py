@@ -1,4 +1,4 @@
-"""Pulumi's own Kubernetes plugin and the fake, on one API server: what the fake answers otherwise is listed here."""
+"""Pulumi's own Kubernetes plugin and the fake, on one API server: differences are listed here."""
 
 import json
 import os
@@ -23,14 +23,14 @@ ROLE = "rbac.authorization.k8s.io/v1:Role"
 FORCE = {"pulumi.com/patchForce": "true"}
 # How a secret is written (Pulumi, sdk/go/common/resource/sig).
 SIGNATURE, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
-# What is another in each run, and the official plugin's copy of the inputs.
+# Values that differ in each run, and the official plugin's copy of the inputs.
 VOLATILE = {"__inputs", "uid", "resourceVersion", "creationTimestamp", "managedFields"}
 RANDOM = re.compile(r"^(pulumi-kubernetes|nameless)-[0-9a-f]{8}$")
 
 
 @pytest.fixture(scope="session")
 def executable(tmp_path_factory):
-    """Return Pulumi's plugin, as `hpkit local up` finds it."""
+    """Return Pulumi's plugin, found as `hpkit local up` does."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PULUMI_HOME", os.environ["HPKIT_TESTS_PULUMI_HOME"])
@@ -43,7 +43,7 @@ def executable(tmp_path_factory):
 
 @contextmanager
 def official(executable, kubeconfig):
-    """Start Pulumi's plugin; nobody listens at the address that it is given for the engine."""
+    """Start Pulumi's plugin; nothing listens at the engine address that it gets."""
     with subprocess.Popen(
         [executable, "127.0.0.1:1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -57,7 +57,7 @@ def official(executable, kubeconfig):
 
 
 class Story:
-    """What a plugin does with its resources, step by step, and what there is on the API server afterwards."""
+    """What a plugin does with its resources, step by step, and the resulting objects on the API server."""
 
     def __init__(self, plugin, api, chart):
         self.plugin, self.api, self.chart, self.told, self.errors = plugin, api, chart, {}, {}
@@ -80,7 +80,7 @@ class Story:
 
 
 class Resource:
-    """A resource as the engine drives it; each step is told under its name."""
+    """A resource as the engine handles it; each step is recorded under its name."""
 
     def __init__(self, story, token, name, path):
         self.story, self.token, self.name, self.path = story, token, name, path
@@ -88,7 +88,7 @@ class Resource:
 
     @property
     def state(self):
-        """The outputs as the engine has them: the official plugin's copy of a release's inputs is a secret."""
+        """Return the engine's outputs; the official plugin marks its copy of a release's inputs as secret."""
         secret = {SIGNATURE: SECRET, "value": self.outputs.get("__inputs")}
         return self.outputs | ({"__inputs": secret} if self.token == RELEASE and secret["value"] else {})
 
@@ -142,7 +142,7 @@ class Resource:
 
 
 def by_name(call, answer):
-    """Return a call's answer as a mapping."""
+    """Return a call's response as a mapping."""
     if call == "diff":
         return {"changes": sorted(answer[0]), "replaces": sorted(answer[1]), "deletesFirst": answer[2]}
     if call in {"create", "read"}:
@@ -160,7 +160,7 @@ def fields(owned, path=""):
 
 
 def plain(value):
-    """Return a value without what is another in each run."""
+    """Return a value without parts that differ in each run."""
     if is_unknown(value):
         return "(unknown)"
     if isinstance(value, dict):
@@ -171,7 +171,7 @@ def plain(value):
 
 
 def differences(fake, official, place=""):
-    """Yield where two values differ."""
+    """Yield the places where two values differ."""
     if isinstance(fake, dict) and isinstance(official, dict):
         for key in sorted({*fake, *official}):
             yield from differences(fake.get(key, "-"), official.get(key, "-"), f"{place}.{key}".lstrip("."))
@@ -189,7 +189,7 @@ def of(name, kind="configmaps", root="/api/v1"):
 
 
 def role(name, annotations=None, resources=("pods",), **metadata):
-    """A kind of which only the name is fixed."""
+    """Use a kind of which only the name is fixed."""
     metadata = {"name": name, "namespace": "default", **metadata} | (
         {"annotations": annotations} if annotations else {}
     )
@@ -202,7 +202,7 @@ def at(name):
 
 
 def life(story):
-    """An object is created, changed, replaced, and deleted."""
+    """Create, change, replace, and delete an object."""
     mine = story.resource(ROLE, "life", at("life"))
     mine.create("create", role("life"))
     mine.change("same", role("life"))
@@ -215,7 +215,7 @@ def life(story):
 
 
 def replacement(story):
-    """Other contents of a ConfigMap take a new one."""
+    """Replace a ConfigMap by changing its contents."""
     mine = story.resource(CONFIG_MAP, "replacement", of("replacement"))
     mine.create("create", config_map("replacement", a="1"))
     mine.change("contents", config_map("replacement", a="2", b="3"))
@@ -225,7 +225,7 @@ def replacement(story):
 
 
 def drift(story):
-    """Another changes a field and adds one: both are found, and the first is put right."""
+    """Change one field and add another outside Pulumi: both are detected, and the first is corrected."""
     mine = story.resource(ROLE, "drift", at("drift"))
     mine.create("create", role("drift", labels={"mine": "yes", "fought": "mine"}))
     theirs = {"metadata": {"labels": {"fought": "theirs", "theirs": "yes"}}}
@@ -238,7 +238,7 @@ def drift(story):
 
 
 def conflict(story):
-    """Another has a field that an update wants."""
+    """Let another field manager own a field that an update changes."""
     mine = story.resource(ROLE, "conflict", at("conflict"))
     mine.create("create", role("conflict", labels={"a": "1"}))
     mine.change("change", role("conflict", labels={"a": "2"}))
@@ -339,7 +339,7 @@ def release(story):
 
 
 STORIES = (life, replacement, drift, conflict, present, patch, custom, release)
-# Patterns of `story / step / place`, and why the fake answers otherwise there.
+# Patterns of `story / step / place`, and why the fake's response differs there.
 KNOWN = {
     r".*: preview / outputs\.(status.*|metadata\.generation)": "the fake shows as unknown what a dry run can't know",
     r".*: preview / outputs\.__\w+": "bookkeeping, which a program can't see",

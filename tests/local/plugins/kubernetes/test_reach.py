@@ -1,4 +1,4 @@
-"""The Kubernetes plugin goes through EKS's endpoint, which answers only to those whom its settings admit."""
+"""The Kubernetes plugin uses EKS's endpoint, which only responds to clients that its settings admit."""
 
 import base64
 import socket
@@ -19,7 +19,7 @@ CONFIG_MAP = "core/v1:ConfigMap"
 
 @pytest.fixture
 def endpoint_of_kube(instance):
-    """Change who may reach the API server of EKS cluster `kube`; at the end everybody may, as at its beginning."""
+    """Change who can reach the API server of EKS cluster `kube`; afterward everybody can, as before."""
     eks = Aws(instance).client("eks")
 
     def change(**settings):

@@ -1,4 +1,4 @@
-"""What stands in for the dependencies chart: for which releases, with what, and what is said where it cannot."""
+"""The substitute for the dependencies chart: for which releases, its contents, and its errors."""
 
 import threading
 
@@ -30,7 +30,7 @@ OTHERS = {
 
 
 class Helm(HelmRun):
-    """One that notes what it is called with, and does it all."""
+    """A helm that records its calls and always succeeds."""
 
     def call(self, _task, *arguments, **_environment):
         self.environment.setdefault("called", []).append(arguments)
@@ -44,7 +44,7 @@ def task():
 
 @pytest.fixture
 def helm(tmp_path, monkeypatch):
-    """Give a helm, and a machine on which no tool is."""
+    """Return a helm, and a machine without tools."""
     monkeypatch.delenv(SWITCH)
     monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
     return Helm(tmp_path / "helm", tmp_path, {})

@@ -1,4 +1,4 @@
-"""Waits for what controllers, scheduler and kubelet make of an object, and what is told of those that fail."""
+"""Waiting until controllers, scheduler and kubelet have processed an object, and the message if they fail."""
 
 import pytest
 from google.protobuf import empty_pb2
@@ -24,7 +24,7 @@ def pod_spec(**fields):
 
 
 def workload(kind, name, *, annotations=None, spec=None, runs=None, **pod):
-    """Return a workload of one pod; `spec` adds to its own fields, `pod` to its pods', `runs` says how they run."""
+    """Return a workload of one pod; `spec` adds to its fields, `pod` to its pods', `runs` describes how they run."""
     labels = {"app": name}
     played = {f"hpkit.local/{key}": value for key, value in (runs or {}).items()}
     metadata = {"labels": labels, **({"annotations": played} if played else {})}
@@ -46,7 +46,7 @@ def service(name, **spec):
 
 
 def failed(plugin, *arguments, **options):
-    """Return why a creation failed, and what it wants kept in state."""
+    """Return why a creation failed, and what it keeps in the state."""
     with pytest.raises(FailedError) as failure:
         plugin.create(*arguments, **options)
     return str(failure.value), failure.value.kept
@@ -64,7 +64,7 @@ def progress(plugin):
 
 @pytest.fixture
 def node(api):
-    """A node of kwok's that takes any pod."""
+    """Create a kwok node that accepts any pod."""
     document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "waits-0", "annotations": NODE_ANNOTATION}}
     resources = {"cpu": "8", "memory": "32Gi", "pods": "20"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "as the test says"}
@@ -86,7 +86,7 @@ def test_a_deployment_is_waited_for_until_its_pods_are_available(plugin, node):
 
 
 def test_a_patch_of_a_deployment_is_waited_for_until_it_is_rolled_out(plugin, api, node):
-    """The restart of a Deployment that another made, as the program does it."""
+    """For example, the program restarts a Deployment that something else created."""
     place = "/apis/apps/v1/namespaces/default/deployments/theirs"
     api.apply(place, workload("Deployment", "theirs"))
     patch = {
@@ -147,7 +147,7 @@ def test_a_wait_ends_at_once_when_it_is_cancelled(plugin):
     with in_background(stop):
         text, kept = failed(plugin, DEPLOYMENT, "late", workload("Deployment", "late", **NOWHERE), timeout=600.0)
     assert text.endswith(": cancelled")
-    plugin.call("Attach", plugin_pb2.PluginAttach())  # as a plugin started anew
+    plugin.call("Attach", plugin_pb2.PluginAttach())  # Like a plugin that was just started.
     plugin.delete(DEPLOYMENT, "late", kept.id, workload("Deployment", "late"))
 
 

@@ -1,4 +1,4 @@
-"""A zone that is added to a network: groups that live keep their subnets, new groups have them all."""
+"""A zone is added to a network: existing groups keep their subnets, and new groups use all of them."""
 
 import pytest
 
@@ -25,13 +25,13 @@ def live_subnets(world):
 
 @pytest.fixture
 def made(world, engine):
-    """A cluster whose group has the first of two subnets."""
+    """Create a cluster whose group has the first of two subnets."""
     engine.up("Cluster", "c", world.cluster(placed(world, world.subnets[:1])))
     return engine
 
 
 def same(engine, inputs):
-    """What the engine does when there is no difference: the new inputs beside the old outputs."""
+    """Return the engine's result without a difference: the new inputs with the old outputs."""
     diff = engine.diff("Cluster", "c", inputs)
     assert list(diff.detailedDiff) == []
     engine.state["c"] = {**engine.state["c"], "inputs": inputs}

@@ -1,4 +1,4 @@
-"""A group that names the cluster's own network is to the API one without a network of its own."""
+"""For the API, a group with the cluster's own network is one without its own network."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.provider.harness import FailedError
 
 
 def own(world, turned=False):
-    """Return the network of the cluster itself, as a group's."""
+    """Return the cluster's network, as a group's."""
     subnets, groups = (world.cluster()["vpcConfig"][name] for name in ("subnets", "securityGroupIds"))
     return {"subnets": list(reversed(subnets)) if turned else list(subnets), "securityGroupIds": list(groups)}
 

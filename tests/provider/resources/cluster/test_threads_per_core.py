@@ -1,4 +1,4 @@
-"""Threads per core can't change, and the service documents no default: what isn't stated is unknown until it's read."""
+"""Threads per core can't change, and the service documents no default: an omitted value is unknown until it's read."""
 
 import pytest
 

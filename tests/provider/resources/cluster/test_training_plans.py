@@ -1,4 +1,4 @@
-"""A group takes instances of a training plan only if the plan has them; what lives stays as it is."""
+"""A group only uses instances that a training plan has; running instances stay."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/december"
 
 @pytest.fixture
 def bought(world):
-    """A plan of two instances, which begins later."""
+    """Buy a plan with two instances, which starts later."""
     offers = world.sm.search_training_plan_offerings(InstanceType=TYPE, InstanceCount=2)["TrainingPlanOfferings"]
     offer = offers[0]["TrainingPlanOfferingId"]
     return world.sm.create_training_plan(TrainingPlanName="december", TrainingPlanOfferingId=offer)["TrainingPlanArn"]

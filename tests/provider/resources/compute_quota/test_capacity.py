@@ -1,4 +1,4 @@
-"""Quotas of one cluster shrink before others grow: whole instances, fractions, and under Karpenter."""
+"""Quotas of a cluster shrink before others grow: whole instances, fractions, and with Karpenter."""
 
 import time
 
@@ -24,7 +24,7 @@ def resource(instance_type=TYPE, **measures):
 
 
 def measured(arn, team, *resources):
-    """A quota of any measures, as the program declares it."""
+    """Return a quota with any measures, as the program declares it."""
     inputs = quota(arn, team, 0)
     inputs["computeQuotaConfig"] = {**inputs["computeQuotaConfig"], "computeQuotaResources": list(resources)}
     return inputs
@@ -36,20 +36,20 @@ def accelerators(arn, team, number):
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    """All has been named when the first change begins here: nothing is waited for that an engine might still name."""
+    """Don't wait: when the first change starts here, the engine has already announced all of them."""
     monkeypatch.setattr("hpkit_provider.resources.compute_quota.ledger._DECLARING_SECONDS", 0.5)
 
 
 @pytest.fixture
 def karpenter(world, engine):
-    """A cluster whose counts are Karpenter's: no number says what fits."""
+    """Create a cluster whose counts Karpenter manages, so that no number limits quotas."""
     more = {"clusterRole": world.roles["karpenter"], **KARPENTER}
     groups = [world.group("system", 1, instanceType=OTHER), world.group("burst", 0)]
     return world.governed(engine, *groups, autoscaledInstanceGroups=["burst"], **more)
 
 
 def announced(engine, changes):
-    """Diff all before any is changed, as the engine does when it has fewer places than changes; then change."""
+    """Diff all before any is changed, as the engine does when it has fewer workers than changes; then change."""
     for team, inputs in changes.items():
         engine.diff("ComputeQuota", team, inputs)
 
@@ -139,7 +139,7 @@ def test_whole_instances_never_exceed_the_capacity_though_a_decrease_is_declared
     engine.diff("ComputeQuota", "a", grow)
 
     def late():
-        time.sleep(1.0)  # twice as long as the others are waited for
+        time.sleep(1.0)  # This is twice as long as the wait for others.
         engine.up("ComputeQuota", "b", shrink)
 
     with Watch(world.endpoint) as watch:
@@ -329,7 +329,7 @@ def test_fractions_of_a_partition_type_are_ordered_like_any_other():
             assert watch.most <= 56
 
 
-@pytest.mark.timeout(30)  # without an end, it would be updated again and again
+@pytest.mark.timeout(30)  # Without an end, it would be updated repeatedly.
 def test_a_quota_that_relies_on_karpenter_is_current_once_the_service_has_it(world, engine, karpenter):
     """elasticInstanceTypes stays in the state: the service never returns it."""
     engine.up("ComputeQuota", "a", quota(karpenter, "a", 1, elasticInstanceTypes=[TYPE]))

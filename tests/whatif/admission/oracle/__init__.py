@@ -1,4 +1,4 @@
-"""Asks the real Kueue: its own scheduler, in a Go test that is built once and kept in the tool cache."""
+"""Calls the real Kueue's scheduler, in a Go test that is built once and kept in the tool cache."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PACKAGE = "pkg/scheduler"
 
 
 def binary() -> Path:
-    """Return the test's executable, built first if it is not there; ToolError if it cannot be."""
+    """Return the test's executable, built first if it doesn't exist; ToolError if that fails."""
     kueue = next(tool for tool in TOOLS if tool.name == "kueue")
     recipe = next(source.recipe for source in kueue.sources if isinstance(source, GoBuild))
     return go_test(NAME, SOURCE, MODULE, PACKAGE, recipe=recipe, version=kueue.version)
 
 
 def ask(cases: list[dict[str, Any]], *, times: int = 1, seconds: int = 60) -> list[list[Any]]:
-    """Return of each case the different answers that so many runs gave; ToolError for one that takes longer a run."""
+    """Return the different results of a number of runs of each case; ToolError if a run takes longer than allowed."""
     executable = binary()
     with tempfile.TemporaryDirectory() as folder:
         given, answers = Path(folder, "cases.json"), Path(folder, "answers.json")

@@ -1,4 +1,4 @@
-"""Public traces, in small files of their shape: what each row becomes, and what is refused or counted."""
+"""Public traces, as small files in their format: the result of each row, and what is rejected or counted."""
 
 import io
 import json
@@ -85,7 +85,7 @@ def test_a_byte_of_a_trace_that_is_not_utf_8_is_said_with_its_line(tmp_path):
 
 
 def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
-    """Names that are empty, long or there before, a task larger than its team, and one that never ended."""
+    """Names that are empty, long or repeated, a task larger than its team's quota, and one that never ended."""
     names = ["", "", "x" * 300, "x" * 300, "a", "a"]
     rows = [f"{name},12000,16384,1,1000,,LS,Running,{at},{at + 9},{at}" for at, name in enumerate(names)]
     rows += ["huge,1,1,64,1000,,LS,Running,5,9,5", "endless,1,1,1,1000,,LS,Running,5,1e308,5"]
