@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
     from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
-    from hpkit_local.supervisor.existing import create_existing
+    from hpkit_local.supervisor.existing import create_existing, names_existing
     from hpkit_local.supervisor.instance import Instance
     from hpkit_local.supervisor.instances import Overview, instances, overviews, the_only
     from hpkit_local.supervisor.lock import exclusive
@@ -40,6 +40,7 @@ __all__ = [
     "get_all",
     "instances",
     "locate",
+    "names_existing",
     "overviews",
     "rehearsal",
     "stacks_of",
@@ -67,6 +68,7 @@ _SOURCES = {
     "get_all": "hpkit_local.toolchain:get_all",
     "instances": "hpkit_local.supervisor.instances:instances",
     "locate": "hpkit_local.toolchain:locate",
+    "names_existing": "hpkit_local.supervisor.existing:names_existing",
     "overviews": "hpkit_local.supervisor.instances:overviews",
     "rehearsal": "hpkit_local.rehearsal.session:rehearsal",
     "stacks_of": "hpkit_local.supervisor.stacks:stacks_of",

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
+from hpkit.checks.cluster import is_same_cluster
 from hpkit.cli.completion import STACK_VARIABLE, stack_option
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts
 from hpkit.cli.inputs import plans_of
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
-from hpkit.plan.existing import created_groups, given_roles
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, require_environment, stack_names
 from hpkit.text.plural import plural
@@ -102,7 +102,7 @@ def _ready(
     plan: whose account and deployer the instance gets, and whose existing resources are created first; None for the
     instance as it is. plugins: value of `--plugins`, "" for the current ones.
     """
-    from hpkit_local.cloud import TOOLS, Stack, control, create_existing, exclusive, get_all
+    from hpkit_local.cloud import TOOLS, Stack, control, create_existing, exclusive, get_all, names_existing
 
     require_environment(root)
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
@@ -110,24 +110,17 @@ def _ready(
         if verb == "up":
             _refuse_second(stack, instance, root)
         if plan is not None:
+            _refuse_before_creator(plan, instance, root)
             control.take_caller(instance, stack, *_caller(plan), say=to_stderr)
         if plugins:
             control.take_plugins(instance, stack, plugins, say=to_stderr)
         starting = control.begin(instance) if control.running(instance) is None else None
-        if plan is not None and _names_existing(plan):
+        if plan is not None and names_existing(plan):
             control.start(instance, say=lambda _: None)
             if created := create_existing(plan, control.environment(instance)):
                 to_stderr(f"existing resources that the file names: {', '.join(created)}")
         # Pulumi starts while the services start: it calls the first one seconds later, and then waits for it.
         yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
-
-
-def _names_existing(plan: Plan) -> bool:
-    """Return whether the stack uses something that it doesn't create."""
-    storage, groups = plan.spec.storage, created_groups(plan)
-    scripts = any(each.spec.has_lifecycle and not each.spec.runs_kits_script for each in groups)
-    bucket = storage is not None and storage.existing is not None
-    return plan.spec.network.existing is not None or bucket or scripts or bool(given_roles(plan))
 
 
 def _command(verb: str, stack: str, instance: Instance) -> str:
@@ -145,6 +138,24 @@ def _refuse_second(stack: str, instance: Instance, root: Path) -> None:
                 f"{called()} local down --stack {other.name} --name {instance.name}. Or use a separate instance for "
                 f"{stack}: {called()} local up --stack {stack}"
             )
+
+
+def _refuse_before_creator(plan: Plan, instance: Instance, root: Path) -> None:
+    """Raise ToolError if the stack governs a cluster that another stack of its file must create first."""
+    from hpkit_local.cloud import stacks_up
+
+    organization = load_stack(plan.stack, root=root).parsed.organization
+    environments = organization.environments if organization else {}
+    creators = [
+        f"{plan.organization}-{name}"
+        for name, spec in environments.items()
+        if plan.spec.cluster.existing and not spec.cluster.existing and is_same_cluster(spec, plan.spec)
+    ]
+    if creators and creators[0] not in {each.name for each in stacks_up(instance)}:
+        raise ToolError(
+            f"{plan.stack} governs the cluster of {creators[0]}, which isn't up on instance {instance.name}. Run: "
+            f"{called()} local up --stack {creators[0]} --name {instance.name}"
+        )
 
 
 def _refuse_unfinished(stack: str, instance: Instance) -> None:

@@ -1,14 +1,16 @@
 """Creates what an organization file names and its stack doesn't create, so that the file runs as it is.
 
-That is the VPC with subnets and security groups, the EKS cluster, the roles, and the buckets of lifecycle scripts, with
-the IDs and names of the file. What the local cloud already has stays as it is.
+That is the VPC with subnets and security groups, the EKS cluster, the roles, the buckets of lifecycle scripts, and the
+HyperPod cluster that a stack only governs, with the IDs and names of the file. What the local cloud already has stays
+as it is.
 
-Does not: create the HyperPod cluster of a stack that governs an existing one, or install the dependencies chart of an
-existing EKS cluster. It is recorded as installed, as a chart is that can't be downloaded.
+Does not: install the dependencies chart of an existing EKS cluster. It is recorded as installed, as a chart is that
+can't be downloaded.
 """
 
 import ipaddress
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import cycle
@@ -19,14 +21,15 @@ from urllib.parse import urlparse
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from hpkit.catalog.services import TASK_GOVERNANCE
 from hpkit.config.network import ExistingNetwork
 from hpkit.errors import ToolError
 from hpkit.plan.existing import created_groups, given_roles
-from hpkit.plan.model import Plan
+from hpkit.plan.model import GroupPlan, Plan
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.plugins.kubernetes.recorded import path_of_release
 
-__all__ = ["create_existing"]
+__all__ = ["create_existing", "names_existing"]
 
 _RANGE: Final = ipaddress.IPv4Network("10.0.0.0/16")
 # 32 subnets of 2,043 addresses each.
@@ -35,7 +38,17 @@ _EKS_ZONES: Final = 2
 _EVERYTHING: Final = [{"IpProtocol": "-1"}]
 _TRUSTED: Final = ("sagemaker.amazonaws.com", "hyperpod.sagemaker.amazonaws.com", "pods.eks.amazonaws.com")
 # At most what EKS itself takes, where the local cloud takes as long.
-_EKS_SECONDS: Final = 900
+_SECONDS: Final = 900
+_WAIT: Final = {"Delay": 1, "MaxAttempts": _SECONDS}
+
+
+def names_existing(plan: Plan) -> bool:
+    """Return whether the stack uses something that it doesn't create."""
+    storage, groups = plan.spec.storage, created_groups(plan)
+    scripts = any(each.spec.has_lifecycle and not each.spec.runs_kits_script for each in groups)
+    bucket = storage is not None and storage.existing is not None
+    cluster = plan.spec.cluster.existing
+    return cluster or plan.spec.network.existing is not None or bucket or scripts or bool(given_roles(plan))
 
 
 def create_existing(plan: Plan, environment: Mapping[str, str]) -> list[str]:
@@ -65,6 +78,8 @@ class _Existing:
             yield from self._eks(eks.name, network.vpc_id)
             if self._plan.spec.cluster.dependencies.installed:
                 yield from self._chart()
+        if self._plan.spec.cluster.existing and eks is not None:
+            yield from self._cluster(eks.name)
 
     def _client(self, service: str) -> Any:
         return boto3.client(
@@ -168,8 +183,48 @@ class _Existing:
             accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"},
             upgradePolicy={"supportType": spec.support_type},
         )
-        eks.get_waiter("cluster_active").wait(name=name, WaiterConfig={"Delay": 1, "MaxAttempts": _EKS_SECONDS})
+        eks.get_waiter("cluster_active").wait(name=name, WaiterConfig=_WAIT)
         yield f"EKS cluster {name}"
+
+    def _cluster(self, eks_name: str) -> Iterator[str]:
+        """Create the HyperPod cluster with the groups that the file states, and below it what the file doesn't name."""
+        sagemaker, eks, spec = self._client("sagemaker"), self._client("eks"), self._plan.spec
+        name = spec.cluster.name
+        if name in {each["ClusterName"] for each in sagemaker.list_clusters()["ClusterSummaries"]}:
+            return
+        if eks_name not in eks.list_clusters()["clusters"]:
+            vpc = self._client("ec2").create_vpc(CidrBlock=str(_RANGE))["Vpc"]["VpcId"]
+            yield from self._eks(eks_name, vpc)
+        yield from self._chart()
+        kubernetes = eks.describe_cluster(name=eks_name)["cluster"]
+        network = kubernetes["resourcesVpcConfig"]
+        role = f"{name}-nodes"
+        list(self._role(role, "/", *_TRUSTED))
+        role_arn = self._client("iam").get_role(RoleName=role)["Role"]["Arn"]
+        sagemaker.create_cluster(
+            ClusterName=name,
+            Orchestrator={"Eks": {"ClusterArn": kubernetes["arn"]}},
+            VpcConfig={"SecurityGroupIds": [network["clusterSecurityGroupId"]], "Subnets": network["subnetIds"]},
+            InstanceGroups=[_as_stated(group, role_arn) for group in self._plan.groups],
+            NodeProvisioningMode="Continuous",
+        )
+        yield f"HyperPod cluster {name}"
+        if spec.governance is not None and spec.governance.installed:
+            self._wait_for_nodes(sum(group.spec.instance_count for group in self._plan.groups))
+            eks.create_addon(clusterName=eks_name, addonName=TASK_GOVERNANCE)
+            waiter = eks.get_waiter("addon_active")
+            waiter.wait(clusterName=eks_name, addonName=TASK_GOVERNANCE, WaiterConfig=_WAIT)
+            yield TASK_GOVERNANCE
+
+    def _wait_for_nodes(self, count: int) -> None:
+        """Wait for the nodes: without them, the add-on fails."""
+        api = Api.of_kubeconfig(Path(self._environment["KUBECONFIG"]))
+        try:
+            end = time.monotonic() + _SECONDS
+            while len(api.items("/api/v1/nodes")) < count and time.monotonic() < end:
+                time.sleep(1)
+        finally:
+            api.close()
 
     def _chart(self) -> Iterator[str]:
         api = Api.of_kubeconfig(Path(self._environment["KUBECONFIG"]))
@@ -183,17 +238,30 @@ class _Existing:
             api.close()
 
     def _in_two_zones(self, vpc: str) -> list[str]:
-        """Return a subnet in each of two zones, as EKS requires; one more is created where all are in one zone."""
+        """Return a subnet in each of two zones, as EKS requires; those that are missing are created."""
         ec2 = self._client("ec2")
         subnets = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"]
         by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in subnets}
-        if len(by_zone) < _EKS_ZONES:
-            zones = (each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
-            zone = next(each for each in zones if each not in by_zone)
-            last = list(_RANGE.subnets(new_prefix=_SUBNET_PREFIX))[-1]
-            made = ec2.create_subnet(VpcId=vpc, CidrBlock=str(last), AvailabilityZone=zone)
+        zones = (each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
+        unused = (zone for zone in zones if zone not in by_zone)
+        # The last ranges, since those of the file's subnets are the first.
+        ranges = reversed(list(_RANGE.subnets(new_prefix=_SUBNET_PREFIX)))
+        while len(by_zone) < _EKS_ZONES:
+            zone = next(unused)
+            made = ec2.create_subnet(VpcId=vpc, CidrBlock=str(next(ranges)), AvailabilityZone=zone)
             by_zone[zone] = made["Subnet"]["SubnetId"]
         return list(by_zone.values())[:_EKS_ZONES]
+
+
+def _as_stated(group: GroupPlan, role_arn: str) -> dict[str, Any]:
+    types = list(group.spec.types)
+    requested = {"InstanceType": types[0]} if len(types) == 1 else {"InstanceRequirements": {"InstanceTypes": types}}
+    return {
+        "InstanceGroupName": group.spec.name,
+        "InstanceCount": group.spec.instance_count,
+        "ExecutionRole": role_arn,
+        **requested,
+    }
 
 
 def _with_id(resource_type: str, id_: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import pytest
 from hpkit_local.aws.testing import client
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
-from tests.builders import organization, team
+from tests.builders import organization, split, team
 from tests.cli.test_validate import HPKIT
 
 DEV, PROD, NOBODY = "123456789012", "210987654321", "999999999999"
@@ -144,3 +144,25 @@ def test_the_end_says_only_what_became_of_the_stack(up, folder):
         assert last == f"{name} and its instance are deleted"
         assert len(lines_of(done)) <= MOST_LINES, done.stderr
         assert not [line for line in lines_of(done) if "stack rm" in line or "finalizers" in line]
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_governance_alone_goes_up_on_a_cluster_that_no_stack_creates(folder, repository, installed):
+    data = split({**own_organization(), "environments": {"dev": own_organization()["environments"]["dev"]}})
+    repository.write("acme", data)
+    early = end(begin(folder, "up", "-s", "acme-governance"))
+    assert early.returncode == 1
+    assert "governs the cluster of acme-dev, which isn't up" in early.stderr
+    governance = data["environments"].pop("governance")
+    governance["governance"]["installed"] = installed
+    repository.write("acme", {**data, "environments": {"governance": governance}})
+    try:
+        up = end(begin(folder, "up", "-s", "acme-governance"))
+        assert up.returncode == 0, up.stderr
+        assert "existing resources that the file names: EKS cluster acme-dev" in up.stderr
+        again = end(begin(folder, "preview", "-s", "acme-governance"))
+        assert re.search(r"acme-governance: \d+ resources unchanged in \d+ s\n", again.stdout), again.stdout
+        down = end(begin(folder, "down", "--yes", "-s", "acme-governance"))
+        assert down.returncode == 0, down.stderr
+    finally:
+        control.reset(Instance.named("acme-governance", root=folder))
