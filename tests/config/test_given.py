@@ -56,6 +56,12 @@ def test_a_description_has_any_text_but_no_control_characters():
     assert messages(organization(teams=[team("nlp", description="x" * 1025)])) == [("CFG002", "description")]
 
 
+@pytest.mark.parametrize("role", [{"permissionSets": ["Schüler"]}, {"samlProvider": "Schüler"}])
+def test_a_name_in_iam_has_only_ascii_letters(role):
+    ((rule, _),) = messages(organization(teams=[team("nlp", memberRole=role)]))
+    assert rule == "CFG002"
+
+
 def test_the_schema_has_no_pattern_that_some_readers_cannot_read():
     description = json_schema()["$defs"]["Team"]["properties"]["description"]
     assert {"minLength", "maxLength"} <= description.keys()

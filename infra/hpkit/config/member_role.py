@@ -8,8 +8,8 @@ from hpkit.config.base import Model
 
 __all__ = ["MemberRole", "OidcTrust"]
 
-# IAM API reference, CreateRole, RoleName, and CreateSAMLProvider, Name.
-_NAME = r"[\w+=,.@-]"
+# IAM API reference, CreateRole, RoleName, and CreateSAMLProvider, Name. Not \w, which also matches letters beyond ASCII.
+_NAME = r"[A-Za-z0-9_+=,.@-]"
 _PRINCIPAL = rf"^arn:aws[a-z-]*:iam::[0-9]{{12}}:(?:role|user)/(?:{_NAME}+/)*{_NAME}{{1,64}}$"
 _Principal = Annotated[str, Field(pattern=_PRINCIPAL)]
 # IAM Identity Center API reference, CreatePermissionSet, Name.
@@ -22,7 +22,7 @@ class OidcTrust(Model):
     """An OpenID Connect provider in IAM."""
 
     provider: str = Field(
-        pattern=r"^[\w.-]+(?:/[\w./-]+)?$",
+        pattern=r"^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_./-]+)?$",
         description="Its address without `https://`, such as `token.actions.githubusercontent.com`.",
     )
     audience: str = Field(default="sts.amazonaws.com", pattern=r"^[^*?\s]+$", description="Required `aud`.")

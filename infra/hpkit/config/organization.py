@@ -88,7 +88,7 @@ class Environment(Model):
     )
     permissions_boundary: str | None = Field(
         default=None,
-        pattern=r"^arn:aws[a-z-]*:iam::(?:[0-9]{12}|aws):policy/[\w+=,.@/-]+$",
+        pattern=r"^arn:aws[a-z-]*:iam::(?:[0-9]{12}|aws):policy/[A-Za-z0-9_+=,.@/-]+$",
         description="IAM policy that limits every role of the stack. Deployers with the policies of `hpkit aws "
         "deployer-policy` can't create a role without it or remove it.",
     )
