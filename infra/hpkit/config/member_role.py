@@ -8,7 +8,7 @@ from hpkit.config.base import Model
 
 __all__ = ["MemberRole", "OidcTrust"]
 
-# IAM API reference, CreateRole, RoleName, and CreateSAMLProvider, Name. Not \w, which also matches letters beyond ASCII.
+# IAM API reference, CreateRole, RoleName, and CreateSAMLProvider, Name. `\w` would match letters beyond ASCII, too.
 _NAME = r"[A-Za-z0-9_+=,.@-]"
 _PRINCIPAL = rf"^arn:aws[a-z-]*:iam::[0-9]{{12}}:(?:role|user)/(?:{_NAME}+/)*{_NAME}{{1,64}}$"
 _Principal = Annotated[str, Field(pattern=_PRINCIPAL)]
