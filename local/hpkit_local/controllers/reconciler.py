@@ -21,7 +21,6 @@ from hpkit_local.controllers.dependencies import missing_dependencies
 from hpkit_local.controllers.desired import desired
 from hpkit_local.controllers.foreign import foreign_kueue
 from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
-from hpkit_local.controllers.mpi import run_mpi
 from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, Manifest
 from hpkit_local.controllers.pending import with_pending
 from hpkit_local.controllers.policy import ADDON
@@ -156,7 +155,6 @@ class Reconciler:
         starting = _kueue_starts(api)
         run_spaces(api, snapshot)
         run_training(api, snapshot)
-        run_mpi(api)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
         busy = late or left or coming or starting or self._pending

@@ -20,18 +20,7 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import Manifests, addon_owners, custom_kind, owner_reference
 from hpkit_local.kubernetes.api import Api, RefusedError
 
-__all__ = [
-    "TRAINING",
-    "Document",
-    "conditions_of",
-    "delete",
-    "is_owned_by",
-    "is_ready",
-    "is_true",
-    "run_training",
-    "training",
-    "written",
-]
+__all__ = ["TRAINING", "run_training", "training"]
 
 TRAINING = "amazon-sagemaker-hyperpod-training-operator"
 _GROUP, _VERSION, _KIND, _PLURAL = "sagemaker.amazonaws.com", "v1", "HyperPodPyTorchJob", "hyperpodpytorchjobs"
@@ -76,7 +65,7 @@ _SPEC: dict[str, Any] = {
         "elasticPolicy": _ANY,
     },
 }
-Document = Mapping[str, Any]
+_Document = Mapping[str, Any]
 
 
 def training(snapshot: Snapshot) -> Manifests:
@@ -94,11 +83,11 @@ def run_training(api: Api, snapshot: Snapshot) -> None:
     jobs = [each for each in api.items(f"{_JOBS}/{_PLURAL}") if "deletionTimestamp" not in each["metadata"]]
     pods = api.items("/api/v1/pods", labels=_OF_JOB) if jobs else []
     for job in jobs:
-        own = [pod for pod in pods if is_owned_by(pod, job)]
-        said = conditions_of(job)
-        if is_true(said, "Completed") or is_true(said, "Failed"):
+        own = [pod for pod in pods if _is_owned_by(pod, job)]
+        said = _conditions_of(job)
+        if _is_true(said, "Completed") or _is_true(said, "Failed"):
             if job["spec"].get("runPolicy", {}).get("cleanPodPolicy", "All") == "All":
-                delete(api, own)
+                _delete(api, own)
             continue
         try:
             _step(api, job, own)
@@ -106,7 +95,7 @@ def run_training(api: Api, snapshot: Snapshot) -> None:
             _say(api, job, "Suspended", str(error))
 
 
-def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
+def _step(api: Api, job: _Document, pods: list[dict[str, Any]]) -> None:
     queue = job["metadata"].get("labels", {}).get(_QUEUE)
     if not queue:
         # As with other kinds, Kueue ignores a job without a queue.
@@ -122,7 +111,7 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
         and workload["metadata"]["annotations"].get(_DIGEST) != desired["metadata"]["annotations"][_DIGEST]
     ):
         # The job has changed: it starts again, as another one.
-        delete(api, pods)
+        _delete(api, pods)
         api.delete(path)
         return
     if workload is None:
@@ -131,20 +120,20 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
         rank = {key: desired["spec"].get(key) for key in ("priority", "priorityClassRef")}
         workload = api.merge(path, {"spec": rank})
     status = workload.get("status", {})
-    conditions = conditions_of(workload)
-    if is_true(conditions, "Evicted"):
-        delete(api, pods)
+    conditions = _conditions_of(workload)
+    if _is_true(conditions, "Evicted"):
+        _delete(api, pods)
         if not pods and "admission" in status:
             _give_back(api, path, workload, conditions)
         _say(api, job, "Suspended", conditions["Evicted"]["message"])
-    elif is_true(conditions, "Admitted"):
+    elif _is_true(conditions, "Admitted"):
         _make(api, job, pods, _places(api, status["admission"]), desired["metadata"]["name"])
         _follow(api, job, pods, path)
     else:
         _say(api, job, "Suspended", conditions.get("QuotaReserved", {}).get("message", ""))
 
 
-def _workload(api: Api, job: Document, queue: str) -> dict[str, Any]:
+def _workload(api: Api, job: _Document, queue: str) -> dict[str, Any]:
     """Return the Workload of a job; RefusedError if its priority class doesn't exist."""
     metadata = job["metadata"]
     spec: dict[str, Any] = {"queueName": queue, "podSets": [_pod_set(each) for each in _replicas(job)]}
@@ -169,11 +158,11 @@ def _workload(api: Api, job: Document, queue: str) -> dict[str, Any]:
     }
 
 
-def _replicas(job: Document) -> list[dict[str, Any]]:
+def _replicas(job: _Document) -> list[dict[str, Any]]:
     return [each for each in job["spec"].get("replicaSpecs") or () if each.get("replicas", 1)]
 
 
-def _pod_set(replica: Document) -> dict[str, Any]:
+def _pod_set(replica: _Document) -> dict[str, Any]:
     template = _template(replica)
     stated = template["metadata"].get("annotations", {})
     request = {mode: stated[key] for mode, key in _MODES.items() if key in stated}
@@ -183,7 +172,7 @@ def _pod_set(replica: Document) -> dict[str, Any]:
     return {**pod_set, "topologyRequest": request} if request else pod_set
 
 
-def _template(replica: Document) -> dict[str, Any]:
+def _template(replica: _Document) -> dict[str, Any]:
     """Return a replica's pod template as a pod has it: only with labels and annotations, and a restart policy."""
     template = replica.get("template") or {}
     metadata = template.get("metadata") or {}
@@ -191,7 +180,7 @@ def _template(replica: Document) -> dict[str, Any]:
     return {"metadata": kept, "spec": {"restartPolicy": "Never", **template.get("spec", {})}}
 
 
-def _places(api: Api, admission: Document) -> dict[str, dict[str, Any]]:
+def _places(api: Api, admission: _Document) -> dict[str, dict[str, Any]]:
     """Return by pod set what its pods get from their flavors: nodeSelector and tolerations, and a topology's gate."""
     places: dict[str, dict[str, Any]] = {}
     for assignment in admission["podSetAssignments"]:
@@ -206,7 +195,7 @@ def _places(api: Api, admission: Document) -> dict[str, dict[str, Any]]:
     return places
 
 
-def _make(api: Api, job: Document, pods: list[dict[str, Any]], places: Mapping[str, Document], workload: str) -> None:
+def _make(api: Api, job: _Document, pods: list[dict[str, Any]], places: Mapping[str, _Document], workload: str) -> None:
     """Create the pods that are missing."""
     metadata, existing = job["metadata"], {pod["metadata"]["name"] for pod in pods}
     for replica in _replicas(job):
@@ -238,7 +227,7 @@ def _make(api: Api, job: Document, pods: list[dict[str, Any]], places: Mapping[s
             pods.append(api.create(f"/api/v1/namespaces/{metadata['namespace']}/pods", document))
 
 
-def _follow(api: Api, job: Document, pods: list[dict[str, Any]], workload: str | None) -> None:
+def _follow(api: Api, job: _Document, pods: list[dict[str, Any]], workload: str | None) -> None:
     """Write the state of the pods to the job and its Workload."""
     phases = [pod.get("status", {}).get("phase") for pod in pods]
     failed = next((pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") == "Failed"), None)
@@ -248,7 +237,7 @@ def _follow(api: Api, job: Document, pods: list[dict[str, Any]], workload: str |
             _condition(api, workload, "Finished", "True", "Failed" if failed else "Succeeded", message)
         _say(api, job, "Failed" if failed else "Completed", message)
         return
-    ready = all(is_ready(pod) for pod in pods)
+    ready = all(_is_ready(pod) for pod in pods)
     if workload is not None:
         reason, message = (
             ("Started", "All pods reached readiness") if ready else ("WaitForStart", "Not all pods are ready")
@@ -257,14 +246,14 @@ def _follow(api: Api, job: Document, pods: list[dict[str, Any]], workload: str |
     _say(api, job, "Running" if ready else "PodsScheduled", "")
 
 
-def _give_back(api: Api, path: str, workload: Document, conditions: dict[str, Document]) -> None:
+def _give_back(api: Api, path: str, workload: _Document, conditions: dict[str, _Document]) -> None:
     """Remove the quota of an evicted job without pods, so that Kueue can queue it again."""
     evicted = conditions["Evicted"]
     requeued = "True" if evicted["reason"] in _REQUEUED else "False"
     changed = {
-        "Requeued": written("Requeued", requeued, evicted["reason"], evicted["message"]),
-        "QuotaReserved": written("QuotaReserved", "False", "Pending", evicted["message"]),
-        "Admitted": written("Admitted", "False", "NoReservation", "The workload has no reservation"),
+        "Requeued": _written("Requeued", requeued, evicted["reason"], evicted["message"]),
+        "QuotaReserved": _written("QuotaReserved", "False", "Pending", evicted["message"]),
+        "Admitted": _written("Admitted", "False", "NoReservation", "The workload has no reservation"),
     }
     status = {"admission": None, "conditions": list({**conditions, **changed}.values())}
     api.merge(f"{path}/status", {"metadata": _version(workload), "status": status})
@@ -272,24 +261,24 @@ def _give_back(api: Api, path: str, workload: Document, conditions: dict[str, Do
 
 def _condition(api: Api, path: str, condition_type: str, status: str, reason: str, message: str) -> None:
     workload = api.read(path)
-    conditions = conditions_of(workload)
+    conditions = _conditions_of(workload)
     if conditions.get(condition_type, {}).get("status") != status:
-        conditions[condition_type] = written(condition_type, status, reason, message)
+        conditions[condition_type] = _written(condition_type, status, reason, message)
         document = {"metadata": _version(workload), "status": {"conditions": list(conditions.values())}}
         api.merge(f"{path}/status", document)
 
 
-def _say(api: Api, job: Document, condition_type: str, message: str) -> None:
+def _say(api: Api, job: _Document, condition_type: str, message: str) -> None:
     """Write the conditions of a job, of which the last true one is its state; what was true before is so no more."""
-    before = conditions_of(job)
+    before = _conditions_of(job)
     if before.get(condition_type, {}).get("status") == "True" and before[condition_type]["message"] == message:
         return
     was = {
         name: {**each, "status": "False"} for name, each in before.items() if name not in ("Created", condition_type)
     }
-    created = before.get("Created") or written("Created", "True", "JobCreated", "")
+    created = before.get("Created") or _written("Created", "True", "JobCreated", "")
     status: dict[str, Any] = {
-        "conditions": [created, *was.values(), written(condition_type, "True", condition_type, message)]
+        "conditions": [created, *was.values(), _written(condition_type, "True", condition_type, message)]
     }
     if condition_type in ("Completed", "Failed"):
         status["completionTime"] = _now()
@@ -297,39 +286,39 @@ def _say(api: Api, job: Document, condition_type: str, message: str) -> None:
     api.merge(path, {"status": status})
 
 
-def is_owned_by(pod: Document, job: Document) -> bool:
+def _is_owned_by(pod: _Document, job: _Document) -> bool:
     """Return whether a job created a pod."""
     return any(each["uid"] == job["metadata"]["uid"] for each in pod["metadata"].get("ownerReferences", ()))
 
 
-def conditions_of(thing: Document) -> dict[str, Document]:
+def _conditions_of(thing: _Document) -> dict[str, _Document]:
     """Return the conditions of an object by type."""
     return {each["type"]: each for each in thing.get("status", {}).get("conditions", [])}
 
 
-def is_true(conditions: Mapping[str, Document], kind: str) -> bool:
+def _is_true(conditions: Mapping[str, _Document], kind: str) -> bool:
     """Return whether a condition is true."""
     return conditions.get(kind, {}).get("status") == "True"
 
 
-def is_ready(pod: Document) -> bool:
+def _is_ready(pod: _Document) -> bool:
     """Return whether a pod is ready, or has ended."""
-    conditions = conditions_of(pod)
-    return pod.get("status", {}).get("phase") in _ENDED or is_true(conditions, "Ready")
+    conditions = _conditions_of(pod)
+    return pod.get("status", {}).get("phase") in _ENDED or _is_true(conditions, "Ready")
 
 
-def delete(api: Api, pods: Iterable[Document]) -> None:
+def _delete(api: Api, pods: Iterable[_Document]) -> None:
     """Delete pods."""
     for pod in pods:
         api.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}")
 
 
-def _version(thing: Document) -> dict[str, str]:
+def _version(thing: _Document) -> dict[str, str]:
     """Return what makes a change fail if another writer has changed the object since."""
     return {"resourceVersion": thing["metadata"]["resourceVersion"]}
 
 
-def written(kind: str, status: str, reason: str, message: str) -> dict[str, str]:
+def _written(kind: str, status: str, reason: str, message: str) -> dict[str, str]:
     """Return a condition that changes now."""
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": _now()}
 

@@ -32,6 +32,7 @@ OPERATORS = (
         labels="control-plane=kubeflow-training-operator",
         arguments=_NO_PORTS,
     ),
+    Operator(name="mpi-operator", image="mpioperator/mpi-operator", labels="app=mpi-operator"),
     Operator(
         name="keda-operator",
         image="kedacore/keda",

@@ -13,7 +13,7 @@ import yaml
 
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
-from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.kubernetes.crds import crds_in, documents
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
 from tests.program.recorder import recorded_from
@@ -605,26 +605,31 @@ def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(framewor
     api.delete(f"{folder}/framed")
 
 
+MPI_NAMESPACE = "mpi-operator"
+MPI_FOLDERS = {
+    "CustomResourceDefinition": CRDS,
+    "ServiceAccount": f"/api/v1/namespaces/{MPI_NAMESPACE}/serviceaccounts",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Deployment": f"/apis/apps/v1/namespaces/{MPI_NAMESPACE}/deployments",
+}
 MPI_JOBS = "/apis/kubeflow.org/v2beta1/namespaces/hyperpod-ns-{}/mpijobs"
 
 
 @pytest.fixture(scope="module")
 def mpi_operator(platform, instance, api):
-    """Install the CRD MPIJob with any fields, restart Kueue, and create a pod like the operator's."""
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v2beta1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
-    spec = {
-        "group": "kubeflow.org",
-        "names": {"kind": "MPIJob", "plural": "mpijobs"},
-        "scope": "Namespaced",
-        "versions": [version],
-    }
-    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    metadata = {"name": "mpi", "labels": {"app": "mpi-operator"}, "annotations": {"hpkit.local/run": DAY}}
-    main = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    """Install Kubeflow's MPI operator in the version of the dependencies chart, and restart Kueue."""
+    found, _ = tools_or_skip("mpi-operator-manifests", "mpi-operator")
+    own = [each for file in found.path.glob("*.yaml") for each in documents(file)]
+    # The others are for members of Kubeflow's own platform.
+    manifests = {each["kind"]: each for each in own if each["metadata"]["name"].startswith("mpi")}
+    (container,) = manifests["Deployment"]["spec"]["template"]["spec"]["containers"]
+    container["image"] = "mpioperator/mpi-operator:0.5"
+    manifests["ClusterRoleBinding"]["subjects"][0]["namespace"] = MPI_NAMESPACE
     with making(api) as make:
-        make(CRDS, {**crd, "metadata": {"name": "mpijobs.kubeflow.org"}, "spec": spec})
-        make("/api/v1/namespaces/default/pods", {"metadata": metadata, "spec": {"containers": [main]}})
+        make("/api/v1/namespaces", {"metadata": {"name": MPI_NAMESPACE}})
+        for kind, folder in MPI_FOLDERS.items():
+            make(folder, manifests[kind])
         restart_kueue(instance)
         yield
 
@@ -670,12 +675,12 @@ def test_an_mpi_job_waits_for_quota_without_pods_and_ends_with_its_launcher(mpi_
     job(api, "b", "all", 4)
     eventually(runs(api, "a", "all", 6), "a uses all that it has")
     eventually(runs(api, "b", "all", 4), "b leaves one")
-    mpi_job("3s")
+    mpi_job("15s")
     eventually(lambda: "Suspended" in mpi_state(api), lambda: reasons(api, "a", "mpi"))
     assert mpi_pods(api) == []
     remove(api, "b", "all")
     eventually(lambda: "Running" in mpi_state(api), lambda: (mpi_pods(api), reasons(api, "a", "mpi")))
-    assert gpus_of(api, "a") == ("32", "8")
+    eventually(lambda: gpus_of(api, "a") == ("32", "8"), lambda: gpus_of(api, "a"))
     eventually(lambda: mpi_pods(api) == [("launcher", "Succeeded")], lambda: (mpi_state(api), mpi_pods(api)))
     assert "Succeeded" in mpi_state(api)
     eventually(lambda: gpus_of(api, "a") == ("24", "0"), "Kueue counts it no more")
