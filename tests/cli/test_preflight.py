@@ -191,6 +191,7 @@ def test_zones_by_id_are_looked_up_in_the_account(account, project, monkeypatch)
     assert missing(rows) == {"zone usw2-az8", endpoint}
     assert "another zone than usw2-az3, usw2-az8" in rows[endpoint]["fix"]
     assert rows["zone usw2-az1"]["status"] == "ok"
+    assert "usw2-az1, usw2-az2, usw2-az3" in rows["zone usw2-az8"]["fix"], "names are refused next to IDs"
     assert rows["EC2 offers the type of gpu"]["found"] == "ml.g5.12xlarge in us-west-2b"
 
 

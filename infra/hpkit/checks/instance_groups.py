@@ -615,6 +615,25 @@ def _storage(context: Context) -> Iterator[Issue]:
                 "volume",
                 "Keep one entry with `rootVolume: true`, and one without.",
             )
+        yield from _mounts(group, (*path, "instanceStorageConfigs"))
+
+
+def _mounts(group: InstanceGroupBase, path: Path) -> Iterator[Issue]:
+    seen: set[str] = set()
+    for index, storage in enumerate(group.instance_storage_configs):
+        for key, system in (
+            ("fsxLustreConfig", storage.fsx_lustre_config),
+            ("fsxOpenZfsConfig", storage.fsx_open_zfs_config),
+        ):
+            folder = system.mount_path if system else None
+            if folder in seen:
+                yield Issue(
+                    (*path, index, key, "mountPath"),
+                    f"{group.name} mounts two file systems at {folder}, so one hides the other",
+                    "Use another folder.",
+                )
+            if folder:
+                seen.add(folder)
 
 
 def _volume(group: InstanceGroupBase, volume: ClusterEbsVolumeConfig, path: Path) -> Iterator[Issue]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from hpkit.catalog import is_zone_id
 from hpkit.checks.instance_groups import addresses_needed
 from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
@@ -82,7 +83,9 @@ def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
     if isinstance(response, FailedCall):
         return call_failed(_ZONES, subject, response, needed="available")
     zones = {zone["ZoneName"]: zone for zone in response["AvailabilityZones"]}
-    usable = [zone for zone, found in sorted(zones.items()) if _is_usable(found)]
+    # A file has only names or only IDs.
+    given = "ZoneId" if is_zone_id(name) else "ZoneName"
+    usable = sorted(found.get(given, zone) for zone, found in zones.items() if _is_usable(found))
     name = zone_name(responses, name)
     if name not in zones:
         fix = f"Choose a zone that the account has in {plan.spec.region}: {listing(usable)}"

@@ -460,3 +460,15 @@ def test_a_warning_that_stays_is_named_without_its_text():
     half["environments"]["dev"]["governance"]["allocations"].pop("bob")
     text = as_text(review_of(text_of(half), text_of({**half, "tags": {"cost-center": "7"}})), width=1000)
     assert re.search(r"warning CAP005 environments\.dev\.governance$", text, re.MULTILINE)
+
+
+def test_of_a_groups_storage_only_what_differs_is_shown():
+    def stored(size):
+        volumes = [{"ebsVolumeConfig": {"volumeSizeInGB": size}}]
+        systems = [{"fsxOpenZfsConfig": {"dnsName": "fs-0a1b2c3d4e5f60719.fsx.us-west-2.amazonaws.com"}}]
+        return organization(groups=[group("gpu", "ml.g5.12xlarge", 1, instanceStorageConfigs=volumes + systems)])
+
+    assert risks(stored(500), stored(600))["group-settings"].message.startswith(
+        "instanceStorageConfigs of instance group gpu {ebsVolumeConfig: {rootVolume: false, volumeSizeInGB: 500}} → "
+        "{ebsVolumeConfig: {rootVolume: false, volumeSizeInGB: 600}}: only new nodes have it"
+    )

@@ -129,7 +129,16 @@ def _sentence(group: _Group, key: str, was: Any, now: Any) -> str:
         means = "HyperPod can't remove it from an existing group"
     else:
         means = _MEANS.get(key, "its nodes run differently")
+    was, now = _differing(was, now)
     return f"{key} of instance group {group.spec.name} {value_text(was)} → {value_text(now)}: {means}"
+
+
+def _differing(was: Any, now: Any) -> tuple[Any, Any]:
+    """Return two lists without their common entries if both have others; any other values are unchanged."""
+    if not (isinstance(was, list) and isinstance(now, list)):
+        return was, now
+    changed = [each for each in was if each not in now], [each for each in now if each not in was]
+    return changed if all(changed) else (was, now)
 
 
 def _is_sticky(key: str) -> bool:
