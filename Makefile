@@ -1,4 +1,4 @@
-# hpkit: `make up` tries the whole kit on this machine, `make test` proves it.
+# hpkit: `make up` deploys a whole platform on this machine, and `make test` runs all tests.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,28 +8,28 @@ STACK  ?= handson-dev
 
 install: $(VENV)/.installed
 
-# Most modules of these packages are never imported: Python compiles the others when it imports them.
+# Most modules of these packages are never imported, so Python compiles the others on import.
 LAZY := /site-packages/(pulumi_aws|pulumi_kubernetes|kubernetes|sympy)/
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "hpkit needs Python 3.11 or newer, this is %d.%d; choose another with: make PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
-	$(BIN)/python -m compileall -qq -j 0 -x '$(LAZY)' $(VENV)/lib || :  # on all cores, where pip takes one
+	$(BIN)/python -m compileall -qq -j 0 -x '$(LAZY)' $(VENV)/lib || :  # uses all cores; pip uses one
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(MAKE) --no-print-directory schemas
 	touch $@
 
-# What editors complete and check the files in stacks/ with.
+# The JSON Schemas with which editors complete and check the files in stacks/.
 schemas:
 	$(BIN)/hpkit catalog schema --output stacks/schema.json
 	$(BIN)/hpkit catalog schema --scenario --output stacks/scenarios/schema.json
 
-# The whole platform on this machine: engine, local cloud, `pulumi up`. STACK=autoscale-dev takes another example.
+# The whole platform on this machine: engine, local cloud, `pulumi up`. For another example: STACK=autoscale-dev.
 up: install
 	$(BIN)/hpkit local up --stack $(STACK)
 
-# Take it down again with its instance, without asking: it is on this machine alone.
+# Delete the platform and its local cloud without asking, because they only exist on this machine.
 down: install
 	$(BIN)/hpkit local down --yes --stack $(STACK)
 
@@ -37,35 +37,37 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-# What it found out of packages is the same in every clone: kept where tools are.
+# The mypy cache for packages is the same in every clone, so it's in the cache for tools.
 CACHE ?= $(or $(HPKIT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hpkit)
 
 types: install
 	$(BIN)/mypy --cache-dir $(CACHE)/mypy
 
-# Packages whose tests start a process or record whole programs: `make check` leaves them out unless PACKAGE names one.
+# Packages whose tests start a process or record whole programs: `make check` skips them unless PACKAGE names one.
 LATER := cli local provider policies changes program/iam adopt preflight grafana security
 
-# The tests of one package, as in `make check PACKAGE=checks`, or of all that need no tools.
+# The tests of one package, such as `make check PACKAGE=checks`, or all tests that need no tools.
 check: lint types
 	$(BIN)/pytest -n 2 --dist loadfile -q -m "not engine and not cluster and not slow" \
 	  $(if $(PACKAGE),tests/$(PACKAGE),$(LATER:%=--ignore tests/%) --ignore-glob 'tests/program/test_*')
 
-# The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs, for the tests that need them: downloaded or built once per machine, in the user's cache.
+# The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs for the tests that need them: downloaded or built once per
+# machine into the user's cache.
 tools: install
 	$(BIN)/hpkit local doctor --fix || echo "the tests that need what is missing will be skipped"
 
-# One worker more than there are cores: much of the time they wait.
+# One more worker than cores, because workers often wait.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 unit: install tools
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 
-# Written pages are as their sources say.
+# Fails if a generated page doesn't match its sources.
 pages: install
 	$(BIN)/python -m generate --check
 
-# The style of docs/guides/contributing.md, "English", on pages and on the texts in the code. Needs Go once, to build Vale.
+# Checks the style in docs/guides/contributing.md, "English", on pages and in texts of the code. Needs Go once, to build
+# Vale.
 VALE := $(CACHE)/vale/$(shell cksum < .vale/go.sum | tr -d ' ')/vale
 
 $(VALE):
@@ -76,20 +78,21 @@ prose: install
 	  $(BIN)/python -m tests.prose .prose && $(VALE) --output line README.md CHANGELOG.md docs .prose; \
 	else echo "vale: it can't be built here, so only the word lists are checked" && HPKIT_NIGHTLY=1 $(BIN)/pytest -n 0 -q tests/test_prose.py; fi
 
-# The pages as a site, in site/; a dead link fails.
+# Builds the pages as a site in site/; fails on dead links.
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-# Pictures in docs/images, from what the commands print; needs Chromium.
+# Draws the pictures in docs/images from the output of commands; needs Chromium.
 pictures: install tools
 	$(BIN)/python -m generate.pictures
 
-# Everything that decides whether a change may land; CI runs this and nothing else.
+# Everything that CI requires; CI runs only this.
 test: install
 	$(MAKE) --no-print-directory -j 2 audit pages lint types docs prose
 	$(MAKE) --no-print-directory unit
 
-# The wheel, its bill of materials and the template for `pulumi new`, in dist/; the same commit gives the same bytes.
+# Writes the wheel, its bill of materials and the template for `pulumi new` to dist/; the same commit gives the same
+# bytes.
 release: install
 	@test -z "$$(git status --porcelain)" || { echo "a release is of a commit; commit or remove these files first:" >&2; git status --short >&2; exit 1; }
 	rm -rf dist
@@ -102,10 +105,10 @@ lock:
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --python-version 3.11 --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
-# Independent scanners, with an environment of their own: they bring more packages than hpkit has. Needs Go and git.
+# Independent scanners in a separate environment, because they need more packages than hpkit. Needs Go and git.
 SCANNERS := .venv-scanners
 SCANNED  := tests/security/scanners
-# A clone of it elsewhere does as well: the commit is pinned, and names every byte.
+# A clone of the rules elsewhere works too, because the pinned commit determines the contents.
 SEMGREP_RULES ?= https://github.com/semgrep/semgrep-rules.git
 
 $(SCANNERS)/.installed: $(SCANNED)/requirements.lock $(SCANNED)/kube-score/go.sum $(SCANNED)/semgrep-rules.commit
@@ -126,7 +129,8 @@ lock-scanners:
 	  --python-version 3.11 --custom-compile-command "make lock-scanners" \
 	  tests/security/scanners/requirements.in -o tests/security/scanners/requirements.lock
 
-# The HyperPod CLI, which tests run as members of teams do, with an environment of its own: it pins packages of hpkit.
+# The HyperPod CLI, which tests run as team members do, in a separate environment, because its pins conflict with
+# hpkit's packages.
 HYP     := .venv-hyperpod-cli
 HYP_CLI := tests/articles/hyperpod_cli
 
@@ -142,7 +146,7 @@ lock-hyperpod-cli:
 	  --python-version 3.11 --custom-compile-command "make lock-hyperpod-cli" \
 	  $(HYP_CLI)/requirements.in -o $(HYP_CLI)/requirements.lock
 
-# torch, with which a test trains by docs/examples/fsdp/train.py on this machine's CPUs: 5 GB with CUDA's libraries.
+# torch, with which a test runs docs/examples/fsdp/train.py on CPUs: 5 GB including CUDA's libraries.
 TORCH  := .venv-torch
 FSDP   := tests/articles/fsdp
 
@@ -160,7 +164,7 @@ lock-torch:
 clean:
 	rm -rf $(VENV) $(SCANNERS) $(HYP) $(TORCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# The files that are made of others.
+# Writes all generated files.
 generate: install schemas
 	$(BIN)/python -m generate
 
@@ -171,13 +175,13 @@ bench: install
 	$(BIN)/python bench/organizations.py
 	$(BIN)/python bench/lines.py
 
-# The same for the whole program on the local cloud; takes a quarter of an hour.
+# The same for the whole program on the local cloud; takes 15 minutes.
 bench-program: install tools
 	$(BIN)/python bench/makespan.py
 	$(BIN)/python bench/makespan.py handson-dev --factor 0.05 --runs 1
 	$(BIN)/python bench/preview.py
 
-# Known vulnerabilities in the pinned packages, where the database can be reached; where it cannot, it says so.
+# Checks the pinned packages for known vulnerabilities, or reports that the database can't be reached.
 audit: install
 	@$(BIN)/pip-audit --require-hashes --disable-pip --progress-spinner off --timeout 5 \
 	  -r requirements.lock > .audit.log 2>&1 || { cat .audit.log; exit 1; }

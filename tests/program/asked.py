@@ -57,6 +57,6 @@ def write(stack: str, operations: set[str]) -> None:
         stacks = found.setdefault(name, set()) - {stack}
         found[name] = stacks | {stack} if name in operations else stacks
     shown = {name: "all" if stacks == every else " ".join(sorted(stacks)) for name, stacks in found.items() if stacks}
-    head = "# Which operations of AWS's APIs the example stacks ask for: see tests/program/asked.py.\n"
+    head = "# The AWS API operations that the example stacks call: see tests/program/asked.py.\n"
     text = head + "".join(f"{name} {stacks}\n" for name, stacks in sorted(shown.items()))
     (project_root() / FILE).write_text(text, encoding="utf-8")

@@ -1,7 +1,9 @@
-// Package promqltest, of Prometheus itself: this file is put beside its own and asks its engine over its own TSDB.
+// Package promqltest runs inside Prometheus: this file is copied next to its sources, and queries its engine with its
+// own TSDB.
 //
-// PROMQL_IN names a JSON list of cases: series (`load` in Prometheus' own notation of unit tests), and queries with the
-// second at which each is asked. PROMQL_OUT is where the answers go, in the same order: vectors, or what is wrong.
+// PROMQL_IN names a JSON list of cases: series (`load` in Prometheus's notation for unit tests), and queries with the
+// second at which each is evaluated. PROMQL_OUT names the file for the results, in the same order: vectors, or the
+// error.
 package promqltest
 
 import (

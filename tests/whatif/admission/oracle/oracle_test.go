@@ -1,7 +1,8 @@
-// Package scheduler, of Kueue itself: this file is put beside Kueue's own scheduler and asks it what it would do.
+// Package scheduler runs inside Kueue: this file is copied next to Kueue's scheduler, and returns its decisions.
 //
-// ORACLE_IN names a JSON list of cases (the neutral form of tests/whatif/admission/neutral.py), ORACLE_OUT where the answers go.
-// Every case is run ORACLE_TIMES times: `answers` are all that came, for where Kueue leaves something to chance.
+// ORACLE_IN names a JSON list of cases (the neutral format of tests/whatif/admission/neutral.py), ORACLE_OUT the file
+// for the results. Every case runs ORACLE_TIMES times: `answers` contains all different results, because some of
+// Kueue's decisions are random.
 package scheduler
 
 import (
@@ -47,7 +48,7 @@ import (
 
 const (
 	namespace = "default"
-	// A run that changes nothing for so many cycles is at rest; one of so many cycles never will be.
+	// A run without changes for this many cycles is at rest; a run with this many cycles never will be.
 	restCycles = 12
 	mostCycles = 400
 )
@@ -117,7 +118,7 @@ type oracleWorkload struct {
 	} `json:"pod_sets"`
 }
 
-// oracleTopology is that of all flavors; a node is of the flavor that its label "type" names.
+// oracleTopology is the topology of all flavors; a node's label "type" names its flavor.
 type oracleTopology struct {
 	Levels []string `json:"levels"`
 	Nodes  []struct {
@@ -128,7 +129,7 @@ type oracleTopology struct {
 	} `json:"nodes"`
 }
 
-// oracleGang is gang scheduling: what a workload does whose pods are not ready in time.
+// oracleGang configures gang scheduling: what happens to a workload whose pods aren't ready in time.
 type oracleGang struct {
 	Timestamp config.RequeuingTimestamp `json:"timestamp"`
 	Limit     *int32                    `json:"backoff_limit_count"`
@@ -138,7 +139,7 @@ type oracleGang struct {
 
 type oracleStep struct {
 	Submit []oracleWorkload `json:"submit"`
-	// With Requeue, all that back off are back; then so many of a queue have pods that are not ready in time.
+	// With Requeue, all workloads that back off return; then this many of a queue have pods that aren't ready in time.
 	TimeOut *struct {
 		Queue string `json:"queue"`
 		Count int    `json:"count"`
@@ -318,7 +319,7 @@ func (w oracleWorkload) object(zero time.Time) *kueue.Workload {
 	return made
 }
 
-// world is one Kueue: its caches, queues and scheduler, on a client that keeps objects in memory.
+// world is one Kueue: its caches, queues and scheduler, with a client that keeps objects in memory.
 type world struct {
 	t         *testing.T
 	ctx       context.Context
@@ -333,7 +334,7 @@ type world struct {
 	expected  *expectations.Store
 	given     sets.Set[string]
 	gang      *oracleGang
-	// Of each workload that was evicted for its pods, how many seconds it backs off.
+	// For each workload that was evicted because of its pods, its backoff in seconds.
 	backoffs map[string]int
 }
 
@@ -412,7 +413,7 @@ func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 		WithFairSharing(sharing), WithClock(t, w.clock), WithPreemptionExpectations(w.expected), WithPodsReadyRequeuingTimestamp(timestamp))
 	w.scheduler.setAdmissionRoutineWrapper(routine.NewWrapper(func() { w.routines.Add(1) }, func() { w.routines.Done() }))
 	go w.queues.CleanUpOnContext(ctx)
-	// New queues ask to be looked at again; unanswered, that would be done with the first that is evicted anywhere.
+	// New queues request another evaluation; otherwise, it would happen with the next eviction anywhere.
 	w.requeue(ctx)
 	return w
 }
@@ -526,7 +527,8 @@ func oneCycle(w *world) object {
 	return object{"admitted": sorted(admitted), "preempted": sorted(preempted), "pending": w.pending(all)}
 }
 
-// rest runs cycles until nothing changes; the evicted give their quota back after each. It says whether it came to rest.
+// rest runs cycles until nothing changes; evicted workloads return their quota after each. It returns whether it came
+// to rest.
 func (w *world) rest(preempted *[]object) bool {
 	_, log := utiltesting.ContextWithLog(w.t)
 	idle := 0
@@ -569,7 +571,7 @@ func (w *world) rest(preempted *[]object) bool {
 			qcache.NotifyRetryInadmissible(w.queues, woken)
 			w.requeue(w.ctx)
 		}
-		// What is set aside in a cycle is a change too: the next in line has its turn.
+		// A workload that is set aside in a cycle is a change too: the next in the queue is evaluated.
 		set := strings.Join(names(w.queues.Dump()), " ")
 		if progress || set != last {
 			idle = 0
@@ -593,7 +595,7 @@ func (w *world) finish(name string, all map[string]*kueue.Workload) {
 	w.requeue(w.ctx)
 }
 
-// timeOut does what Kueue's controllers do with a workload whose pods are not ready in time.
+// timeOut does what Kueue's controllers do with a workload whose pods aren't ready in time.
 func (w *world) timeOut(name string, all map[string]*kueue.Workload) {
 	_, log := utiltesting.ContextWithLog(w.t)
 	each := all[name]
@@ -617,7 +619,7 @@ func (w *world) timeOut(name string, all map[string]*kueue.Workload) {
 	w.requeue(w.ctx)
 }
 
-// endBackoffs lets all wait again that back off, in the order in which their time comes.
+// endBackoffs returns all workloads that back off to their queues, in the order of their times.
 func (w *world) endBackoffs() {
 	_, log := utiltesting.ContextWithLog(w.t)
 	var late []*kueue.Workload
@@ -743,7 +745,7 @@ func TestOracle(t *testing.T) {
 					answer = oneCycle(w)
 				}
 				if ctx.Err() != nil {
-					// Its scheduler stops within a cycle then, and what stands is no answer.
+					// Its scheduler then stops within a cycle, and the state isn't a result.
 					t.Fatalf("%s took more than %d seconds", given.ID, seconds)
 				}
 				cancel()
