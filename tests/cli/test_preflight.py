@@ -118,7 +118,7 @@ def test_a_plain_file_lacks_nothing_in_a_fresh_account_and_nothing_is_written_th
     assert role["status"] == "unknown"
     assert "iam:CreateServiceLinkedRole" in role["fix"]
     assert role["why"].startswith("The local cloud doesn't create it. On AWS: the service creates it")
-    assert "run the command with credentials for an AWS account" in rows["VPCs per Region"]["fix"], "it never answers here"
+    assert "with credentials for an AWS account" in rows["VPCs per Region"]["fix"], "it never answers here"
     assert rows["identity"]["found"].endswith("in account 123456789012")
     assert rows["permissions of the identity"]["found"] == "neither administrator nor member"
     assert rows["permissions of the identity"]["status"] == "ok", "who creates the EKS cluster administers it"
