@@ -52,7 +52,7 @@ def commands_page() -> str:
         parts.append(f"## {title}")
         for entry in entries:
             own = [option for option in entry.options if option not in common]
-            shared = ", ".join(f"`{_names(option[0])}`" for option in entry.options if option in common)
+            shared = ", ".join(f"`{_names(option[0]).split(', ')[-1]}`" for option in entry.options if option in common)
             parts += [f"### `{entry.typed}`", entry.text, _list(own) if own else ""]
             parts.append(f"[Common](#common-options): {shared}." if shared else "")
     template = Template((Path(__file__).parent / "commands.md").read_text(encoding="utf-8"))

@@ -79,7 +79,7 @@ VERB = re.compile(
     r"Use|Wait|Write)\b"
 )
 # Documents of commands that act or follow a log: they aren't written to a file.
-PRINTED = (("hpkit.cli.documents:Outcome",), ("hpkit_local.cli.local:LogLine",))
+PRINTED = (("hpkit.cli.documents:Outcome",), ("hpkit_local.cli.local:LogLine",), ("hpkit.cli.job_running:JobLogLine",))
 # Deleting requires a named stack, and a verdict covers all stacks.
 NO_VARIABLE = ("aws destroy", "review", "validate")
 

@@ -41,6 +41,9 @@ RUNS = {
     "cluster upgrade": ("--offline --quick --stack handson-dev", 0, "handson-dev: Kubernetes 1.35"),
     "validate": ("", 0, "0 errors"),
     "job why": ("late --stack handson-dev", 2, "no AWS credentials"),
+    "job logs": ("train --stack handson-dev", 2, "no AWS credentials"),
+    "job exec": ("train --stack handson-dev -- ls", 1, "kubectl isn't installed"),
+    "job stop": ("train --stack handson-dev", 2, "no AWS credentials"),
 }
 
 SCENARIO = "stacks/scenarios/handson.yaml"
@@ -51,10 +54,12 @@ WITHOUT = {
     "aws team-policy": "prints an IAM policy in JSON",
     "mcp": "speaks a protocol",
     "job new": "prints a manifest in YAML",
+    "job exec": "runs another command",
 }
 # Commands whose JSON is validated in tests that have an AWS endpoint, Pulumi, or a Kueue.
 ELSEWHERE = (
     *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
+    *("job logs", "job stop"),
     *("catalog fetch-chart", "cluster grafana apply", "cluster grafana export", "whatif record", "whatif rehearse"),
     *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
 )

@@ -104,12 +104,15 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         ),
         "node": Command("List, replace, reboot, delete or update nodes.", "nodes"),
         "job": Command(
-            "Write, check and list jobs, and explain why one is waiting.",
+            "Write, check and list jobs; explain why one waits; read, enter and stop one.",
             children={
                 "new": Command("Write a job manifest for a team.", "job:new"),
                 "lint": Command("Check job manifests.", "job:lint"),
                 "list": Command("List tasks in Kueue by team.", "jobs"),
                 "why": Command("Explain why a job is waiting, and what would let it run.", "why"),
+                "logs": Command("Print the logs of all ranks of a job.", "job_running:logs"),
+                "exec": Command("Run a command in a rank of a job.", "job_running:execute"),
+                "stop": Command("Delete a job and its pods.", "job_running:stop"),
             },
         ),
     },

@@ -247,6 +247,8 @@ def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, ta
         return [line for line in answer.stderr.splitlines() if not line.startswith("note: ")] or answer.returncode
 
     operations = {f"node {verb}" for verb in ("replace", "reboot", "delete", "update")}
+    # Members run these in tests/cluster/jobs/test_running_platform.py.
+    operations |= {f"job {verb}" for verb in ("logs", "exec", "stop")}
     assert WORDS.keys() | operations == COMMANDS.keys()
     for name, more in WORDS.items():
         words = (*name.split(), *more)
