@@ -1,39 +1,27 @@
 """The HyperPod CLI as members of a team run it: the real client, in a separate environment, against the platform."""
 
 import json
-import os
 import re
-import subprocess
-from pathlib import Path
+from functools import partial
 
-import boto3
 import pytest
 
-from tests.running import HANGS, eventually
+from tests.hyperpod_cli import aws_client, hyperpod_cli
+from tests.running import eventually
 
 pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
-BIN = Path(__file__).parents[2] / ".venv-hyperpod-cli" / "bin"
 NAMESPACE = "hyperpod-ns-john"
 JOBS = f"/apis/sagemaker.amazonaws.com/v1/namespaces/{NAMESPACE}/hyperpodpytorchjobs"
 QUEUED = ("--queue-name", f"{NAMESPACE}-localqueue")
 ON = ("--instance-type", "ml.g5.12xlarge")
 ADDONS = ("eks-pod-identity-agent", "cert-manager", "amazon-sagemaker-hyperpod-training-operator")
-REGION = "us-west-2"
-# The local endpoint accepts any credentials.
-KEY = "local"
 
 
 @pytest.fixture(scope="module")
 def aws(instance):
     """Clients of the local AWS endpoint, with HyperPod's training operator installed."""
-
-    def client(service):
-        url = f"http://127.0.0.1:{instance.ports()['aws']}"
-        return boto3.client(
-            service, region_name=REGION, endpoint_url=url, aws_access_key_id=KEY, aws_secret_access_key=KEY
-        )
-
+    client = partial(aws_client, instance)
     eks = client("eks")
     there = eks.list_addons(clusterName="handson-dev")["addons"]
     for addon in ADDONS:
@@ -50,38 +38,7 @@ def aws(instance):
 
 @pytest.fixture(scope="module")
 def hyp(aws, instance, tmp_path_factory):
-    """Run `hyp` as a user who has assumed a role and set the cluster's context; return its output."""
-    if not (BIN / "hyp").exists():
-        pytest.skip("the HyperPod CLI isn't installed: `make hyperpod-cli`")
-    environments = {}
-
-    def run(role, *arguments):
-        if role not in environments:
-            arn = f"arn:aws:iam::123456789012:role/{role}"
-            session = aws("sts").assume_role(RoleArn=arn, RoleSessionName="tester")["Credentials"]
-            home = tmp_path_factory.mktemp(role)
-            environments[role] = {
-                **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "KUBE"))},
-                "AWS_ACCESS_KEY_ID": session["AccessKeyId"],
-                "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
-                "AWS_SESSION_TOKEN": session["SessionToken"],
-                "AWS_REGION": REGION,
-                "AWS_DEFAULT_REGION": REGION,
-                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{instance.ports()['aws']}",
-                "HOME": str(home),
-                "KUBECONFIG": str(home / ".kube" / "config"),
-                "PATH": f"{BIN}:{os.environ['PATH']}",
-            }
-            namespace = () if role == "Admin" else ("--namespace", NAMESPACE)
-            run(role, "set-cluster-context", "--cluster-name", "handson", *namespace)
-        command = [str(BIN / "hyp"), *arguments]
-        # It sends usage data to its vendor, and reports on stderr that it couldn't.
-        done = subprocess.run(
-            command, env=environments[role], capture_output=True, text=True, timeout=HANGS, check=False
-        )
-        return done.stdout + "".join(re.findall(r"^Error: .*$", done.stderr, re.MULTILINE))
-
-    return run
+    return hyperpod_cli(instance, tmp_path_factory.mktemp("hyp"), namespace=NAMESPACE)
 
 
 @pytest.fixture
