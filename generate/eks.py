@@ -80,11 +80,11 @@ def refreshed(
 
 def _addons(offered: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
     """Return add-on → Kubernetes version → versions, newest first, and the default, of add-ons that hpkit knows."""
-    wanted = {addon.name for addon in addons()}
+    addon_names = {addon.name for addon in addons()}
     versions_by_addon: dict[str, dict[str, Any]] = {}
     for kubernetes in sorted(offered, key=_order):
         for addon in offered[kubernetes]:
-            if addon["addonName"] in wanted and addon.get("addonVersions"):
+            if addon["addonName"] in addon_names and addon.get("addonVersions"):
                 versions_by_addon.setdefault(addon["addonName"], {})[kubernetes] = _row(
                     addon["addonVersions"], kubernetes
                 )

@@ -253,12 +253,12 @@ def load(file: str | os.PathLike[str], environment: str | None = None, *, shown_
     return Loaded(shown_name, document, parse(document), environment)
 
 
-def _composed(file: str | os.PathLike[str], shown: str, content: bytes) -> Document:
+def _composed(file: str | os.PathLike[str], shown_name: str, content: bytes) -> Document:
     """Read an organization file with the files that it includes.
 
     Their paths are relative to its folder, or for a pipe, to the current folder.
     """
-    folder, own = os.path.split(shown)
+    folder, own = os.path.split(shown_name)
     if any(Path(folder).is_relative_to(each) for each in _PIPES):
         return composed(read_text(content), DiskFolder(Path()), "")
     prefix = f"{folder}{os.sep}" if folder and folder != os.sep else folder

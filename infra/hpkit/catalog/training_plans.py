@@ -21,14 +21,14 @@ def training_plan_problem(
     *,
     instance_types: Collection[str],
     count: int,
-    taken: Iterable[tuple[Collection[str], int]] = (),
+    other_groups: Iterable[tuple[Collection[str], int]] = (),
     zones: Collection[str] = (),
 ) -> str | None:
     """Return why a plan can't supply a group, None if it can.
 
     document: the response of DescribeTrainingPlan. instance_types: the group's types. count: instances that the group
-    needs in addition to existing ones. taken: the same two for other groups that use the plan. zones: availability
-    zones of the group; empty if they are unknown.
+    needs in addition to existing ones. other_groups: the same two for other groups that use the plan. zones:
+    availability zones of the group; empty if they are unknown.
     """
     status, dates = document["Status"], training_plan_dates(document)
     if status == "Expired":
@@ -40,7 +40,7 @@ def training_plan_problem(
     targets = document.get("TargetResources") or [_TARGET]
     if _TARGET not in targets:
         return f"is for {', '.join(targets)}, and a plan can't be used for another target resource"
-    taken = list(taken)
+    other_groups = list(other_groups)
     types = reserved_types(document)
     if types and not types.intersection(instance_types):
         return f"reserves {', '.join(sorted(types))}, not {' or '.join(instance_types)}"
@@ -52,7 +52,7 @@ def training_plan_problem(
     places = {each["AvailabilityZone"] for each in reserved if each.get("AvailabilityZone")}
     if places and zones and not places.intersection(zones):
         return f"reserves capacity in {', '.join(sorted(places))}, and the group is in {', '.join(sorted(zones))}"
-    needed = count + sum(number for _, number in taken)
+    needed = count + sum(number for _, number in other_groups)
     free = document.get("AvailableInstanceCount")
     if free is not None and status == "Active" and free < needed:
         return f"has {free} of {document.get('TotalInstanceCount', free)} instances available, and {needed} are needed"
@@ -61,7 +61,7 @@ def training_plan_problem(
         return f"reserves {total} instances, and {needed} are needed"
     # Blocks of one type may follow each other in time: their sum is the most that can exist at once.
     total = sum(each["TotalInstanceCount"] for each in reserved)
-    needed = count + sum(number for others, number in taken if set(others) <= set(instance_types))
+    needed = count + sum(number for others, number in other_groups if set(others) <= set(instance_types))
     if reserved and total < needed:
         return f"reserves {total} × {' or '.join(instance_types)}, and {needed} are needed"
     return None

@@ -149,8 +149,8 @@ class _Run:
         # While it's deleted, resources that can't exist without it are deleted too, even if the program keeps them.
         going = {urn}
         for dependent, resource in self._old.items():
-            held = sorted(name for name, used in resource.uses.items() if used & going)
-            stated = {name: UNKNOWN if name in held else value for name, value in resource.inputs.items()}
+            affected = sorted(name for name, used in resource.uses.items() if used & going)
+            stated = {name: UNKNOWN if name in affected else value for name, value in resource.inputs.items()}
             causes = [
                 Cause(
                     difference.path,
@@ -161,7 +161,7 @@ class _Run:
                     replaces=True,
                 )
                 for difference in differences(facts_of(resource), resource.inputs, stated)
-                if difference.replaces and difference.path in held
+                if difference.replaces and difference.path in affected
             ]
             if resource.provider in going and resource.custom:
                 causes.append(Cause("", "", None, None, (resource.provider,), replaces=True))

@@ -362,11 +362,16 @@ def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Itera
             other = (*where, "cluster", "instanceGroups", places[group.spec.name])
             yield Issue(*short, fix, other=other, other_name=f"{group.spec.name} of {name}")
     for instance_type, needed in stated.capacity.items():
-        found = own.capacity.get(instance_type)
-        if needed.pools and needed.maximum and found is not None and (found.maximum or needed.maximum) < needed.maximum:
+        existing = own.capacity.get(instance_type)
+        if (
+            needed.pools
+            and needed.maximum
+            and existing is not None
+            and (existing.maximum or needed.maximum) < needed.maximum
+        ):
             yield Issue(
                 (*path, "autoscaling" if own.spec.autoscaling else "cluster"),
-                f"Karpenter adds at most {found.maximum} × {instance_type}, but {name} states {needed.maximum}",
+                f"Karpenter adds at most {existing.maximum} × {instance_type}, but {name} states {needed.maximum}",
                 fix,
                 other=(*where, "autoscaling"),
                 other_name=f"`autoscaling` of {name}",

@@ -202,14 +202,14 @@ def _wheel() -> Path | None:
 
 def _show_differences(directory: Path, files: Mapping[str, str], name: str) -> None:
     """Print what this version would write otherwise; the organization's own files are left out."""
-    shown = False
+    differs = False
     for path in sorted(set(files) - {f"stacks/{name}.yaml", f"stacks/{name}.policy.json"}):
         lines = list(_difference(directory / path, path, files[path]))
         if lines:
             acted("write", path, done=False, detail="".join(lines))
         click.echo("".join(lines), nl=False)
-        shown = shown or bool(lines)
-    if not shown:
+        differs = differs or bool(lines)
+    if not differs:
         click.echo(f"hpkit {_version()} would write the same files.")
 
 

@@ -58,16 +58,16 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     except ValueError as error:
         raise ToolError(f"{error}. Nothing was changed. Delete those that you don't need, and run this again") from None
     click.echo(f"{stack} has {plural(len(pending), 'unfinished operation')}:", err=True)
-    for each in creations:
-        click.echo(f"  {each.name}: {ids.get(each.urn) or 'not found, so the next `up` creates it'}", err=True)
+    for creation in creations:
+        click.echo(f"  {creation.name}: {ids.get(creation.urn) or 'not found, so the next `up` creates it'}", err=True)
     if not yes:
         confirm("Add what exists to the state? No other run of this stack may be active.")
     pulumi.cancel()
     pulumi.write_state(with_found(state, ids))
     pulumi.refresh()
     there = {each["urn"] for each in pulumi.export()["deployment"]["resources"]}
-    for each in creations:
-        id_ = ids.get(each.urn)
-        acted("import", each.urn, done=each.urn in there and id_ is not None, detail=id_)
+    for creation in creations:
+        id_ = ids.get(creation.urn)
+        acted("import", creation.urn, done=creation.urn in there and id_ is not None, detail=id_)
     kept = sum(urn in there for urn in ids)
     click.echo(f"{plural(kept, 'resource')} added to the state of {stack}; run `pulumi up` to continue")

@@ -120,7 +120,7 @@ def _writer(form: str) -> Callable[[Review], str]:
     if form == "json":
         from hpkit.changes.review.as_json import ChangeReview, as_dict
 
-        return lambda found: json_document(ChangeReview, **as_dict(found))
+        return lambda result: json_document(ChangeReview, **as_dict(result))
     if form == "markdown":
         from hpkit.changes.review.as_markdown import as_markdown
 
@@ -131,7 +131,7 @@ def _writer(form: str) -> Callable[[Review], str]:
         return as_html
     from hpkit.changes.review.as_text import as_text
 
-    return lambda found: as_text(found, width=width())
+    return lambda result: as_text(result, width=width())
 
 
 def _policies(folder: Path, base: Base, file: str) -> Change[PolicySettings]:

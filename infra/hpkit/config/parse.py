@@ -126,13 +126,15 @@ def _in_untaken(document: Document) -> list[Problem]:
         return []
     reading = _Reading(document.with_untaken)
     reading.organization()
-    said = {problem.mark for problem in document.problems}
-    found = [(each, path) for each in reading.problems for path in document.untaken if each.path[: len(path)] == path]
-    # The items of its list are others than those of the one that is taken, so none is named.
+    reported_marks = {problem.mark for problem in document.problems}
+    problems = [
+        (each, path) for each in reading.problems for path in document.untaken if each.path[: len(path)] == path
+    ]
+    # Items of the list that is used have other indexes, so an item isn't named.
     return [
         replace(each, path=path if any(isinstance(step, int) for step in each.path[len(path) :]) else each.path)
-        for each, path in found
-        if each.mark not in said
+        for each, path in problems
+        if each.mark not in reported_marks
     ]
 
 

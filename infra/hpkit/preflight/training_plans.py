@@ -38,12 +38,12 @@ class Offering:
 
 def check_training_plans(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check the training plan of each group that uses one; groups that share a plan share its instances."""
-    taken: defaultdict[str, list[tuple[Collection[str], int]]] = defaultdict(list)
+    other_groups: defaultdict[str, list[tuple[Collection[str], int]]] = defaultdict(list)
     for group in without_running(plan, responses).own_groups:
         arn = group.spec.training_plan_arn
         if arn is not None:
-            yield _check(plan, responses, group, arn, taken=taken[arn])
-            taken[arn].append((group.spec.types, group.spec.instance_count))
+            yield _check(plan, responses, group, arn, other_groups=other_groups[arn])
+            other_groups[arn].append((group.spec.types, group.spec.instance_count))
 
 
 def offering_calls(plan: Plan) -> dict[str, ApiCall]:
@@ -105,7 +105,7 @@ def _check(
     group: GroupPlan | RestrictedGroupPlan,
     arn: str,
     *,
-    taken: Iterable[tuple[Collection[str], int]],
+    other_groups: Iterable[tuple[Collection[str], int]],
 ) -> CheckResult:
     """Check that a training plan has the instances of a group, in addition to those that other groups use."""
     name, types, count = arn.rpartition("/")[2], group.spec.types, group.spec.instance_count
@@ -119,7 +119,7 @@ def _check(
         return call_failed(_AREA, subject, document, needed=needed)
     status = f"{document['Status']}, {training_plan_dates(document)}"
     zones = [zone_name(responses, zone) for zone in group.zones]
-    problem = training_plan_problem(document, instance_types=types, count=count, taken=taken, zones=zones)
+    problem = training_plan_problem(document, instance_types=types, count=count, other_groups=other_groups, zones=zones)
     if problem is not None:
         fix = f"Plan {name} {problem}. Use another plan, or change the group"
         command = f"hpkit aws preflight --stack {plan.stack} --offerings"

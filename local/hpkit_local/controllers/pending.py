@@ -39,11 +39,11 @@ def with_pending(snapshot: Snapshot, pending: PendingChanges) -> Snapshot:
     )
 
 
-def _merged(found: Mapping[str, Any], pending: PendingChanges, what: str) -> dict[str, dict[str, Any]]:
-    result = {name: dict(document) for name, document in found.items()}
+def _merged(live: Mapping[str, Any], pending: PendingChanges, resource_type: str) -> dict[str, dict[str, Any]]:
+    result = {name: dict(document) for name, document in live.items()}
     for key, change in pending.items():
         changed, _, name = key.partition("/")
-        if changed != what:
+        if changed != resource_type:
             continue
         if change is None:
             result.pop(name, None)

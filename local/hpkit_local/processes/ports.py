@@ -40,25 +40,25 @@ def hold_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[
 def _held(before: int | None) -> socket.socket:
     """Reserve this port if it's free, otherwise another."""
     # Closed connections keep a port busy for a while, but a service can still listen on it.
-    held = None if before is None else _bound(before)
+    reserved = None if before is None else _bound(before)
     ports = _below_those_of_the_kernel()
     for port in random.SystemRandom().sample(ports, min(_TRIES, len(ports))):
-        if held is None and _is_untouched(port):
-            held = _bound(port)
-    if held is None:
+        if reserved is None and _is_untouched(port):
+            reserved = _bound(port)
+    if reserved is None:
         raise OSError("no loopback port is free")
-    return held
+    return reserved
 
 
 def _bound(port: int) -> socket.socket | None:
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        held.bind(("127.0.0.1", port))
+        listener.bind(("127.0.0.1", port))
     except OSError:
-        held.close()
+        listener.close()
         return None
-    return held
+    return listener
 
 
 def _is_untouched(port: int) -> bool:

@@ -93,12 +93,12 @@ def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
 def _in_cluster(binding: Resource, teams: "_TeamNames", roles: Mapping[Any, Resource], settings: Settings) -> Results:
     name = binding.get("roleRef.name")
     for team in teams.teams_among(binding.get("subjects", [])):
-        more = (
+        excess = (
             _more_than_reads(roles[name], settings) if name in roles else "permissions that this stack doesn't define"
         )
-        if more:
+        if excess:
             yield Violation(
-                f"{binding.name} grants the team {team} the role {name} in every namespace: {more}",
+                f"{binding.name} grants the team {team} the role {name} in every namespace: {excess}",
                 f"Bind it in {_NAMESPACE}{team}, or limit it to reading {listing(settings[_CLUSTER_RESOURCES.name])}.",
                 binding,
             )

@@ -93,11 +93,11 @@ def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
     offered = {name: offered_addon(name, kubernetes) for name in names}
     defaults = {name: each.default for name, each in offered.items() if each is not None and each.default is not None}
     pinned = ", ".join(f"{name}: {defaults.get(name, 'VERSION')}" for name in names)
-    shown = "" if len(defaults) == len(names) else "; `hpkit aws preflight` shows each VERSION"
+    hint = "" if len(defaults) == len(names) else "; `hpkit aws preflight` shows each VERSION"
     has = "has" if len(names) == 1 else "have"
     return Violation(
         f"{listing(names)} {has} no addonVersion, so two runs of the same program can install different versions",
-        f"In the environment, set `addons: {{{pinned}}}`{shown}.",
+        f"In the environment, set `addons: {{{pinned}}}`{hint}.",
         unpinned[0].resource,
     )
 

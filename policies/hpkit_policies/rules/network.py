@@ -145,14 +145,16 @@ def _entries(
             resource,
         )
     for prefix_list in lists:
-        held = prefix_list.get_or_unknown("entries", [])
+        entries = prefix_list.get_or_unknown("entries", [])
         single = [
             entry
             for entry in of_type(resources, _PREFIX_LIST_ENTRY)
             if prefix_list.urn in entry.property_dependencies.get("prefixListId", ())
             or entry.get_or_unknown("prefixListId") == prefix_list.get_or_unknown("id", "")
         ]
-        cidrs = [UNKNOWN] if held is UNKNOWN else [entry.get("cidr") for entry in held if isinstance(entry, Mapping)]
+        cidrs = (
+            [UNKNOWN] if entries is UNKNOWN else [entry.get("cidr") for entry in entries if isinstance(entry, Mapping)]
+        )
         cidrs += [entry.get_or_unknown("cidr") for entry in single]
         yield from (cidr for cidr in cidrs if isinstance(cidr, str))
         if UNKNOWN in cidrs:

@@ -242,11 +242,11 @@ class Cycle:
             left = node.nominal[pair] - node.usage[pair]
             limit = node.borrowing[pair]
             if entry.assignment.borrowing == 0:
-                held = min(amount, left)
+                reserved_amount = min(amount, left)
             else:
-                held = amount if limit is None else min(amount, left + limit)
+                reserved_amount = amount if limit is None else min(amount, left + limit)
             # If usage exceeds the limit, Kueue subtracts the rest only from the queue, which nothing reads.
-            reserved.append((pair, max(0, held)))
+            reserved.append((pair, max(0, reserved_amount)))
         return reserved
 
 

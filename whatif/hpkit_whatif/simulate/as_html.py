@@ -39,18 +39,18 @@ class _Chart:
 def as_html(report: Report) -> str:
     """Return the page of a report; it lists notable tasks and counts the rest."""
     charts = [_chart(report, team) for team in report.teams]
-    shown = notable(report.tasks, MOST_ROWS)
-    instance_types = {task.instance_type for task in shown}
+    listed_tasks = notable(report.tasks, MOST_ROWS)
+    instance_types = {task.instance_type for task in listed_tasks}
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             report=report,
             charts=charts,
-            tasks=shown,
+            tasks=listed_tasks,
             asks="Asks" if len(instance_types) != 1 else f"Asks, {min(instance_types)}",
             several=len(instance_types) > 1,
-            hidden=len(report.tasks) + report.omitted - len(shown),
+            hidden=len(report.tasks) + report.omitted - len(listed_tasks),
             longest=max([team.wait_p95 for team in report.teams] + [1.0]),
             width=_WIDTH,
             height=_HEIGHT,

@@ -182,16 +182,16 @@ def _findings(title: str, changes: FindingChanges) -> str:
 
 def _list(lines: Sequence[str], most: int) -> Iterator[str]:
     """Return the first lines, as many as fit into a section, and the number of the others."""
-    shown, size = 0, 0
+    count, size = 0, 0
     for line in lines[:most]:
         size += _size(line)
-        if shown and size > _ROOM:
+        if count and size > _ROOM:
             break
-        shown += 1
-    if shown:
-        yield "\n".join(lines[:shown])
-    if len(lines) > shown:
-        yield f"and {len(lines) - shown:,} more; {_ELSEWHERE}."
+        count += 1
+    if count:
+        yield "\n".join(lines[:count])
+    if len(lines) > count:
+        yield f"and {len(lines) - count:,} more; {_ELSEWHERE}."
 
 
 def _details(title: str, body: str, *, is_open: bool = False) -> str:

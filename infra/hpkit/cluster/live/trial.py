@@ -93,17 +93,17 @@ class Trial:
     def most_pods(self, *, idle: bool = False) -> int:
         """Return with how many of its pods a task would run now; idle: if nothing else ran."""
         largest = max(self._asked.pod_sets, key=lambda each: each.count)
-        rest = self._asked.pods - largest.count
+        other_pods = self._asked.pods - largest.count
         low, high = 0, largest.count
         while high - low > 1:
             middle = (low + high) // 2
             smaller = [replace(each, count=middle) if each is largest else each for each in self._asked.pod_sets]
-            task = replace(self._asked, pods=rest + middle, pod_sets=tuple(smaller))
+            task = replace(self._asked, pods=other_pods + middle, pod_sets=tuple(smaller))
             if self._is_admitted(task, (), ()) if idle else self.runs(task):
                 low = middle
             else:
                 high = middle
-        return low + rest if low else 0
+        return low + other_pods if low else 0
 
     def starts(self, now: float) -> float | None:
         """Return when a task starts if each one runs for its maximum time and no more are submitted.

@@ -207,13 +207,13 @@ def _listed(names: Sequence[str]) -> str:
 
 def _too_late(how: Drain, remaining: int, blocked: Mapping[str, str]) -> ToolError:
     reasons = "; ".join(f"{name}: {said}" for name, said in list(blocked.items())[:_NAMED])
-    held = f" ({reasons})" if reasons else ""
+    why = f" ({reasons})" if reasons else ""
     advice = (
         "find out why this doesn't end"
         if how.force
         else "wait for the pods that budgets protect, raise --timeout, or add --force to ignore the budgets"
     )
     return ToolError(
-        f"{plural(remaining, 'pod')} still running after {how.timeout:g} s{held}; the nodes accept pods again. What to "
+        f"{plural(remaining, 'pod')} still running after {how.timeout:g} s{why}; the nodes accept pods again. What to "
         f"do: {advice}"
     )

@@ -32,15 +32,15 @@ def given_provider(
     provider = parent.get_provider("aws:index:Provider")
     if provider is None:
         return None
-    asked = pulumi.InvokeOptions(provider=provider)
-    other = aws.get_caller_identity(opts=asked).arn
+    options = pulumi.InvokeOptions(provider=provider)
+    other = aws.get_caller_identity(opts=options).arn
     if principal_of(other) != principal_of(caller):
         raise pulumi.RunError(
             f"the aws provider in the options of hpkit.Platform is {other}, but the stack's configuration leads to "
             f"{caller}, which HyperPod and Kubernetes use. Give both the same credentials: set aws:profile "
             f"or aws:assumeRoles of {plan.stack}"
         )
-    if zones_of(asked) != list(zones):
+    if zones_of(options) != list(zones):
         raise pulumi.RunError(
             f"the aws provider in the options of hpkit.Platform is for another region than {plan.stack}, which belongs "
             f"to {plan.spec.region}. Set its region to {plan.spec.region}"

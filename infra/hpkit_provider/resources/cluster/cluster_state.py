@@ -135,13 +135,13 @@ def without_autoscaled_counts(inputs: Props, new: Props) -> Props:
     groups = inputs.get("instanceGroups")
     if not isinstance(autoscaled, list) or not isinstance(groups, list):
         return inputs
-    shown = [
+    zeroed_groups = [
         {**group, "instanceCount": 0}
         if isinstance(group, dict) and group.get("instanceGroupName") in autoscaled
         else group
         for group in groups
     ]
-    return {**inputs, "instanceGroups": shown}
+    return {**inputs, "instanceGroups": zeroed_groups}
 
 
 def without_added_subnets(inputs: Props, live: Props) -> Props:

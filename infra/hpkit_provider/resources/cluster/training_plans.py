@@ -20,7 +20,7 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
 
     Raises RefusedError with the group, the plan and its dates.
     """
-    taken: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
+    other_groups: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
     for name, arn, instance_types, count in _growing(old, new):
         try:
             document = api.find(task, "describe_training_plan", TrainingPlanName=arn)
@@ -36,10 +36,10 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
             document,
             instance_types=instance_types,
             count=count,
-            taken=taken[arn],
+            other_groups=other_groups[arn],
             zones=_zones(api, task, new, name),
         )
-        taken[arn].append((instance_types, count))
+        other_groups[arn].append((instance_types, count))
         if problem is not None:
             raise RefusedError(
                 f"Instance group {name} needs {count} × {' or '.join(instance_types)}, and training plan {arn} "

@@ -78,16 +78,16 @@ def _read_target(call: Calls, resource_id: str, recorded: Props) -> Props | None
     rule, _, target = (
         resource_id.rpartition("/") if "rule" not in recorded else (recorded["rule"], "", recorded["targetId"])
     )
-    found = call.find("ListTargetsByRule", Rule=rule)
-    held = next((each for each in (found or {}).get("Targets", ()) if each["Id"] == target), None)
-    if held is None:
+    response = call.find("ListTargetsByRule", Rule=rule)
+    live_target = next((each for each in (response or {}).get("Targets", ()) if each["Id"] == target), None)
+    if live_target is None:
         return None
     return {
         "id": f"{rule}-{target}",
         "rule": rule,
         "eventBusName": "default",
         "targetId": target,
-        "arn": held["Arn"],
+        "arn": live_target["Arn"],
     }
 
 

@@ -117,7 +117,7 @@ def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Ite
 
     before: the settings of existing groups by name; groups: those of the request.
     """
-    taken: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
+    other_groups: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
     for group in groups:
         plan = ctx.table("training_plans").get(group.get("TrainingPlanArn", "").rpartition("/")[2])
         former = before.get(group["InstanceGroupName"], {})
@@ -128,10 +128,12 @@ def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Ite
                 [group["InstanceType"]] if "InstanceType" in group else group["InstanceRequirements"]["InstanceTypes"]
             )
             document = _as_answered(_described(ctx, plan))
-            problem = training_plan_problem(document, instance_types=types, count=count, taken=taken[plan["arn"]])
+            problem = training_plan_problem(
+                document, instance_types=types, count=count, other_groups=other_groups[plan["arn"]]
+            )
             if problem:
                 raise refuse(f"Instance group '{group['InstanceGroupName']}': training plan {plan['arn']} {problem}")
-            taken[plan["arn"]].append((types, count))
+            other_groups[plan["arn"]].append((types, count))
 
 
 def _described(ctx: Context, plan: Record) -> Record:
