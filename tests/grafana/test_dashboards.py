@@ -65,6 +65,15 @@ def test_every_metric_and_every_label_is_in_the_catalog(plan):
     assert found > len(expressions(plan))
 
 
+def test_every_variable_lists_values_of_a_label_in_the_catalog():
+    for file in FILES:
+        board = json.loads(file.read_text(encoding="utf-8"))
+        for variable in board["templating"]["list"]:
+            if variable["type"] == "query":
+                metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]).groups()
+                assert label in metrics()[metric].labels, (file.stem, variable["name"])
+
+
 def test_a_counter_is_only_read_as_a_rate_or_an_increase(plan):
     for where, expression in expressions(plan):
         for metric, _ in selectors(expression):
