@@ -1,4 +1,4 @@
-"""The software bill of materials of a release, as CycloneDX JSON: what `requirements.lock` pins, and what it is for.
+"""The software bill of materials of a release, as CycloneDX JSON: the packages in `requirements.lock`.
 
 `python .ci/bill_of_materials.py dist/hpkit.cdx.json`. The same inputs give the same bytes: no clock, no random number.
 """
@@ -28,7 +28,7 @@ _PINNED = re.compile(
 
 
 def bill_of_materials(project: dict, lock: str) -> str:
-    """Return the bill of a project, by `[project]` of pyproject.toml, that is tested with what a lock file pins."""
+    """Return the bill for `[project]` of a pyproject.toml that is tested with the packages of a lock file."""
     needed, local = (
         needed_packages(map(Requirement, asked), lock)
         for asked in (project["dependencies"], project["optional-dependencies"]["local"])
@@ -47,7 +47,7 @@ def bill_of_materials(project: dict, lock: str) -> str:
     bom.metadata.component = whole
     bom.register_dependency(whole, [part for part in parts if part.scope is not ComponentScope.EXCLUDED])
     document = json.loads(JsonV1Dot6(bom).output_as_string())
-    # The only thing in it that differs from run to run.
+    # The only value that differs from run to run.
     del document["metadata"]["timestamp"]
     return json.dumps(document, indent=1) + "\n"
 
@@ -63,7 +63,7 @@ def _component(
         bom_ref=f"{name}=={version}",
         purl=PackageURL("pypi", name=canonicalize_name(name), version=version),
         scope=scopes.get(canonicalize_name(name), ComponentScope.EXCLUDED),
-        # One for each file that the index has of this version: which of them is installed depends on the machine.
+        # One for each file of this version on the index: the machine determines which of them is installed.
         external_references=[
             ExternalReference(
                 type=ExternalReferenceType.DISTRIBUTION,
@@ -77,7 +77,7 @@ def _component(
 
 
 def main() -> None:
-    """Write the bill to the file that is named."""
+    """Write the bill to the named file."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     text = bill_of_materials(project, (ROOT / "requirements.lock").read_text(encoding="utf-8"))
     Path(sys.argv[1]).write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 """The template for `pulumi new`: the files of `hpkit init`, and the wheel.
 
 `python .ci/pulumi_template.py dist/*.whl dist/hpkit-pulumi-template.zip`. The same inputs give the same bytes. Pulumi
-fills in the project's name, and renames no file: the organization file has a name of its own.
+fills in the project's name, and renames no file: the organization file has its own name.
 """
 
 import sys
@@ -17,12 +17,12 @@ _ABOUT = """template:
   metadata:
     cloud: aws
 """
-# A ZIP file has no earlier one.
+# The earliest date that a ZIP file supports.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def template_files(version: str) -> dict[str, str]:
-    """Return each file of the template, by its path, and its text."""
+    """Return path → text of each file of the template."""
     files = project_files(Choice(ORGANIZATION, "startup", "github", version))
     head, _, rest = files["Pulumi.yaml"].partition(f"name: {ORGANIZATION}\n")
     return files | {"Pulumi.yaml": f"{head}name: ${{PROJECT}}\n{rest}{_ABOUT}"}

@@ -1,4 +1,4 @@
-"""What installs a release with pinned packages: the wheel and all that it needs, with hashes.
+"""A file that installs a release with pinned packages: the wheel and everything that it needs, with hashes.
 
 `python .ci/release_lock.py dist/hpkit-0.1.0-py3-none-any.whl dist/hpkit-0.1.0.lock`
 """
@@ -11,7 +11,7 @@ from hpkit.scaffold.lock import locked_requirements
 
 
 def main() -> None:
-    """Write the lock file of a wheel in the same folder."""
+    """Write the lock file of a wheel to the same folder."""
     wheel, target = map(Path, sys.argv[1:])
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     own = f"./{wheel.name}[local] --hash=sha256:{digest}\n"

@@ -1,4 +1,4 @@
-"""A local cloud for measuring the program on: started with a latency, gone afterwards; and what a run told."""
+"""A local cloud for measurements of the program: started with a latency, deleted afterward; and the events of a run."""
 
 import contextlib
 import json
@@ -19,13 +19,13 @@ from tests.program.cloud import Program
 
 __all__ = ["NAT_SECONDS", "Told", "cloud", "noise", "registered_by", "started", "told_by"]
 
-# The endpoint makes a NAT gateway at once. On AWS it is pending for a minute or two.
+# The endpoint creates a NAT gateway at once. On AWS, it's pending for a minute or two.
 NAT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Told:
-    """One resource operation as the engine told it: seconds since the run began."""
+    """A resource operation from the engine's events: seconds since the run began."""
 
     urn: str
     began: float
@@ -34,8 +34,8 @@ class Told:
 
 @contextlib.contextmanager
 def cloud(factor: float):
-    """Give a fresh instance whose operations take `factor` times what they take on AWS."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # `timeout` ends a bench so: what it started has to go
+    """Yield a new instance whose operations take `factor` times as long as on AWS."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # for `timeout`
     with tempfile.TemporaryDirectory(prefix="hpkit-bench-") as folder:
         instance = Instance.named("bench", root=Path(folder))
         nat = ["--fault", f"latency={NAT_SECONDS * factor}@CreateNatGateway"] if factor else []
@@ -49,13 +49,13 @@ def cloud(factor: float):
 
 @contextlib.contextmanager
 def started(program: Program, verb: str, *options: str, log):
-    """Give Pulumi running; a bench that is ended itself leaves nothing behind."""
+    """Yield a running Pulumi; an interrupted bench leaves no process."""
     child = program.start(verb, *options, log=log)
     try:
         yield child
     finally:
         if child.poll() is None:
-            # Language host and plugins have process groups of their own.
+            # Language host and plugins have their own process groups.
             whole = [psutil.Process(child.pid), *psutil.Process(child.pid).children(recursive=True)]
             for process in whole:
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -64,7 +64,7 @@ def started(program: Program, verb: str, *options: str, log):
 
 
 def told_by(program: Program, verb: str, *options: str) -> tuple[list[Told], float]:
-    """Run Pulumi and return its operations by their ends, and the seconds of the whole process."""
+    """Run Pulumi and return its operations in the order of their ends, and the seconds of the whole process."""
     events, seconds = _events(program, verb, *options)
     began: dict[str, float] = {}
     done: dict[str, float] = {}
@@ -78,7 +78,7 @@ def told_by(program: Program, verb: str, *options: str) -> tuple[list[Told], flo
 
 
 def registered_by(program: Program) -> list[dict]:
-    """Return what a preview registers, the stack itself left out: urn, type, name, inputs, provider."""
+    """Return what a preview registers, without the stack itself: URN, type, name, inputs, provider."""
     registered = {}
     for _, event in _events(program, "preview")[0]:
         about = event.get("resourcePreEvent", {}).get("metadata", {})
@@ -97,14 +97,14 @@ def registered_by(program: Program) -> list[dict]:
 
 
 def noise() -> str:
-    """Say what else the machine does: figures of a busy machine are worth less."""
+    """Report what else the machine does, because figures from a busy machine are less reliable."""
     return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 
 def _events(program: Program, verb: str, *options: str) -> tuple[list[tuple[float, dict]], float]:
     """Run Pulumi and return its events with the seconds since its start, and the seconds of the whole process.
 
-    The engine's own times are whole seconds: it writes its events into a pipe, and they are timed as they come.
+    The engine's own times are whole seconds: it writes its events into a pipe, and they are timed as they arrive.
     """
     program.environment["PULUMI_DEBUG_COMMANDS"] = "true"
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def _events(program: Program, verb: str, *options: str) -> tuple[list[tuple[floa
                 code = child.wait()
             seconds = time.monotonic() - began
         finally:
-            with contextlib.suppress(OSError):  # it listens still if the engine never came to write
+            with contextlib.suppress(OSError):  # It still listens if the engine never started to write.
                 os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
             listener.join()
         if code:

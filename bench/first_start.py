@@ -1,7 +1,7 @@
-"""How long a machine with nothing in its cache takes to get the tools of `up` where every release is within reach.
+"""How long a machine with an empty cache takes to get the tools for `up` if every release can be downloaded.
 
-The releases and images are made of the tools that are here, and served on loopback at a rate of one's choice; what the
-kit takes from Go's and Python's registries comes from there. Go counts as missing.
+The releases and images are built from this machine's tools, and served on loopback at a chosen rate. Packages from Go's
+and Python's registries come from those registries. Go counts as missing.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _SYSTEM = f"{platform.system()} {platform.machine()}"
 
 
 class Host:
-    """Everybody who publishes, as one server that sends so many bytes a second, whoever asks."""
+    """All publishers as one server that sends a fixed number of bytes per second, whoever requests them."""
 
     def __init__(self, rate: float) -> None:
         self.files: dict[str, bytes] = {}
@@ -45,7 +45,7 @@ class Host:
                     self.wfile.write((content or b"")[start : start + _BLOCK])
 
             def log_message(self, *_: object) -> None:
-                """Print nothing."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
@@ -74,14 +74,14 @@ def _archive(files: dict[str, Path]) -> bytes:
 
 
 def _published(tool: Tool, host: Host) -> Tool:
-    """Serve what a tool's first source would, and return the tool that asks there."""
+    """Serve what a tool's first source would, and return the tool with that source."""
     source, path = tool.sources[0], locate(tool).path
     if isinstance(source, Release) and path is not None:
         there = source.platforms[_SYSTEM]
         address, sums = (each.format(platform=there) for each in (source.file, source.sums))
         members = [each.format(platform=there) for each in source.members]
         whole = _archive({each: path.parent / Path(each).name for each in members}) if members else path.read_bytes()
-        # Each of those that share an archive adds its own members to what is sent: no more than in the real one.
+        # Tools that share an archive each add their own members to it: at most those of the real archive.
         name = address.rpartition("/")[2]
         extra = f"{tool.name}-" if members else ""
         address = address.removesuffix(name) + extra + name

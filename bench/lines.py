@@ -1,7 +1,7 @@
-"""How many lines there are: code, tests, generated text and packages, and what a user writes in bench/minimal.yaml.
+"""The number of lines: code, tests, generated text and packages, and a user's file, bench/minimal.yaml.
 
-The file is read, checked and planned as any organization is; with a finding, or without all of a cluster policy, two
-teams and a NodePool, its lines do not count.
+The file is read, checked and planned like any organization. If it has a finding, or lacks a cluster policy, two teams
+or a NodePool, its lines don't count.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ from hpkit.project import load  # noqa: E402
 
 FILE = Path(__file__).with_name("minimal.yaml")
 CODE = ("infra", "local", "policies", "whatif", "generate", "bench")
-# Written by other programs, and not read.
+# Other programs write these, and nobody reads them.
 LOCKS = (".lock", ".sum", ".mod")
 
 

@@ -1,7 +1,7 @@
 """Status of 1,000 teams and 1,000 nodes, and topology of 1,000 nodes: read over HTTP from fakes, and computed.
 
-`python bench/live.py`. The fakes answer at once, with documents of the size that the services give; what is timed
-is hpkit's: requests, pages, parsing, the page. `--growth` says how it grows from a tenth of it.
+`python bench/live.py`. The fakes respond at once, with documents of the services' size. Only hpkit's work is timed:
+requests, pages, parsing, the page. `--growth` shows the growth from a tenth of the size.
 """
 
 import json
@@ -34,7 +34,7 @@ RESOURCES = (("cpu", "192"), ("memory", "2048Gi"), (GPU, "8"), ("vpc.amazonaws.c
 
 
 def node(number):
-    """Return a node as the API server gives it: labels, conditions, addresses, images."""
+    """Return a node as the API server returns it: labels, conditions, addresses, images."""
     labels = {f"{LAYERS}{layer}": f"nn-{layer}-{number // size}" for layer, size in ((1, 256), (2, 64), (3, 16))}
     labels |= {"node.kubernetes.io/instance-type": KIND, "topology.kubernetes.io/zone": "us-west-2a"}
     labels |= {"sagemaker.amazonaws.com/instance-group-name": "gpu"}
@@ -60,7 +60,7 @@ def pod(number):
 
 
 def queue(number):
-    """Return a team's ClusterQueue, every fifth of which borrows from the others."""
+    """Return a team's ClusterQueue; every fifth one borrows from the others."""
     quotas = [{"name": name, "nominalQuota": "8" if name == GPU else amount} for name, amount in RESOURCES]
     used = [{"name": GPU, "total": "16" if number % 5 == 0 else "4", "borrowed": "8" if number % 5 == 0 else "0"}]
     group = {"coveredResources": [name for name, _ in RESOURCES], "flavors": [{"name": KIND, "resources": quotas}]}
@@ -79,7 +79,7 @@ def local_queue(number):
 
 
 def workload(number):
-    """Return a task, every third of which waits."""
+    """Return a task; every third one waits."""
     waits = number % 3 == 0
     conditions = [{"type": "QuotaReserved", "status": str(not waits), "reason": "Pending" if waits else "QuotaReserved",
                    "message": "couldn't assign flavors to pod set main: insufficient unused quota for " + GPU,
@@ -115,7 +115,7 @@ KINDS = {
 
 
 class ApiServer(BaseHTTPRequestHandler):
-    """Lists of each kind in pages, made before anything is timed."""
+    """Lists of each kind in pages, created before the timing."""
 
     pages: ClassVar[dict[tuple[str, int], bytes]] = {}
     protocol_version = "HTTP/1.1"
@@ -132,11 +132,11 @@ class ApiServer(BaseHTTPRequestHandler):
         self.wfile.write(body or b"{}")
 
     def log_message(self, *_):
-        """Say nothing."""
+        """Log nothing."""
 
 
 def pages_of(count):
-    """Return the pages of every kind, of 500 objects as the reader asks for."""
+    """Return the pages of every kind, with the 500 objects that the reader requests."""
     pages = {}
     for path, make in KINDS.items():
         items = [make(number) for number in range(count)]
@@ -148,7 +148,7 @@ def pages_of(count):
 
 
 def aws(count):
-    """Return what SageMaker says of as many nodes."""
+    """Return SageMaker's responses for the same number of nodes."""
     alike = {"InstanceGroupName": "gpu", "InstanceType": KIND, "InstanceStatus": {"Status": "Running"}}
     summaries = [{"InstanceId": f"i-{number:017x}", **alike} for number in range(count)]
     group = {"InstanceGroupName": "gpu", "InstanceType": KIND, "TargetCount": count, "CurrentCount": count}
@@ -157,7 +157,7 @@ def aws(count):
 
 
 def measure(count):
-    """Return seconds of status and of topology, each read, computed and written as a page."""
+    """Return the seconds of status and of topology: reading, computing and writing the page."""
     from datetime import UTC, datetime
 
     ApiServer.pages = pages_of(count)
@@ -183,7 +183,7 @@ def measure(count):
 
 
 def main():
-    """Print the figures; exit 1 where one is over its limit."""
+    """Print the figures; exit with 1 if one exceeds its limit."""
     status, topology = measure(COUNT)
     print(f"status of {COUNT} teams and nodes: {status:.2f} s (limit {STATUS_SECONDS:g} s)")
     print(f"topology of {COUNT} nodes: {topology:.2f} s (limit {TOPOLOGY_SECONDS:g} s)")

@@ -1,8 +1,8 @@
 """Status and topology of 1,000 teams and 1,000 nodes on a real API server with a real Kueue: the local cloud's.
 
-`python bench/live_cluster.py [COUNT]`. The platform is handson-dev; as many nodes, ClusterQueues and LocalQueues as are
-asked for are made beside it. Timed are the commands as people run them, each three times, once Kueue has nothing
-left to do: the smallest counts. bench/live.py times the same without the services.
+`python bench/live_cluster.py [COUNT]`. The platform is handson-dev, with that number of additional nodes, ClusterQueues
+and LocalQueues. The commands run as users run them, three times each, after Kueue has nothing left to do; the shortest
+time counts. bench/live.py measures the same without the services.
 """
 
 import os
@@ -31,7 +31,7 @@ LIMITS = {"status": STATUS_SECONDS, "topology": TOPOLOGY_SECONDS}
 
 
 def fill(kubeconfig, count):
-    """Make nodes, and queues of one cohort with the quotas of a team of the stack."""
+    """Create nodes, and queues of one cohort with the quotas of a team of the stack."""
     clients = [Api.of_kubeconfig(kubeconfig, field_manager="bench") for _ in range(AT_ONCE)]
     like = clients[0].read(f"/apis/{KUEUE}/clusterqueues/{TEAM}-clusterqueue")["spec"]
 
@@ -49,7 +49,7 @@ def fill(kubeconfig, count):
 
 
 def rest(instance):
-    """Wait until the API server does next to nothing: Kueue has told every queue of all others."""
+    """Wait until the API server is nearly idle: Kueue has updated every queue for all others."""
     server = psutil.Process(instance.state().parts["kube-apiserver"].pid)
     deadline = time.monotonic() + QUIET_SECONDS
     while True:
@@ -61,7 +61,7 @@ def rest(instance):
 
 
 def seconds_of(command, variables):
-    """Return the fewest seconds of a command, and the lines that it prints."""
+    """Return the shortest time of a command in seconds, and the lines that it prints."""
     best = float("inf")
     for _ in range(RUNS):
         begun = time.perf_counter()
@@ -72,7 +72,7 @@ def seconds_of(command, variables):
 
 
 def main(arguments):
-    """Print the figures; exit 1 where one is over its limit."""
+    """Print the figures; exit with 1 if one exceeds its limit."""
     count = int(arguments[0]) if arguments else COUNT
     with cloud(0) as instance:
         Program(instance, STACK, root=ROOT).up()

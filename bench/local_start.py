@@ -1,4 +1,4 @@
-"""How long the local cloud takes: first start (new certificates and kinds), stop, and start again."""
+"""How long the local cloud takes: first start (new certificates and CRDs), stop, and second start."""
 
 import tempfile
 import time

@@ -1,8 +1,8 @@
-"""How long `up` takes, against the longest chain of operations that AWS itself forces to follow each other.
+"""How long `up` takes, compared with the longest chain of operations that AWS itself forces into sequence.
 
-The local cloud takes its time as AWS does, at a fraction (1:100 unless --factor says otherwise). Beside the ratio
-stands what the difference is made of, along the chain of resources that in fact waited for each other. With a factor
-of 0 AWS takes no time at all: what is left is the engine, the plugins and the endpoint on this machine.
+The local cloud has AWS's delays, scaled (1:100 by default, or --factor). In addition to the ratio, it prints what makes
+the difference, along the chain of resources that really waited for each other. With a factor of 0, AWS takes no time:
+what remains is the engine, the plugins and the endpoint on this machine.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from hpkit_local.aws.lateness import LATENESS  # noqa: E402
 from hpkit_local.aws.service import MACHINES, services  # noqa: E402
 from tests.program.cloud import Program  # noqa: E402
 
-services()  # fills MACHINES
+services()  # Fills MACHINES.
 STACKS = ("handson-dev", "autoscale-dev")
 NEED_NODES = {addon.name for addon in addons() if addon.needs_nodes}
 
@@ -62,7 +62,7 @@ STEP_OF = {
 
 
 def steps_of(resource) -> list[str]:
-    """Return the steps that a resource of the state stands for."""
+    """Return the steps that a resource of the state represents."""
     resource_type, inputs = resource["type"], resource.get("inputs", {})
     if resource_type == "aws:eks/addon:Addon":
         return ["add-ons on nodes" if inputs["addonName"] in NEED_NODES else "add-ons for nodes"]
@@ -87,7 +87,7 @@ def forced(resources) -> list[str]:
 
 
 def waited(resources, operations) -> list:
-    """Return the chain of resources that waited for each other, from the first to the one that was done last."""
+    """Return the chain of resources that waited for each other, from the first to the last one that finished."""
     operations_by_urn = {each.urn: each for each in operations}
     needs = {each["urn"]: [*each.get("dependencies", []), _provider(each)] for each in resources}
     chain = [operations[-1]]
@@ -101,12 +101,12 @@ def _provider(resource) -> str:
 
 
 def run(stack: str, factor: float):
-    """Return the operations of one `up`, its seconds, and what is in the state afterwards."""
+    """Return the operations of one `up`, its seconds, and the resulting state."""
     with cloud(factor) as instance:
         program = Program(instance, stack, root=ROOT)
         operations, seconds = told_by(program, "up", "--yes", "--skip-preview")
         state = json.loads(program.read("stack", "export"))["deployment"]["resources"]
-    # Components take no time of their own: they are done when their last child is registered.
+    # Components take no time of their own: they finish when their last child is registered.
     real = {each["urn"] for each in state if each["custom"]}
     return [each for each in operations if each.urn in real], seconds, state
 
@@ -116,7 +116,7 @@ def makespan(operations) -> float:
 
 
 def measure(stack: str, factor: float, runs: int) -> None:
-    """Print the ratio of the best of some runs, and where its time went."""
+    """Print the ratio of the best of several runs, and how its time was spent."""
     print(f"\n{stack}, AWS's latencies × {factor:g}, best of {runs} ({noise()})")
     measured = [run(stack, factor) for _ in range(runs)]
     operations, seconds, resources = min(measured, key=lambda each: makespan(each[0]))
@@ -132,14 +132,14 @@ def measure(stack: str, factor: float, runs: int) -> None:
 
 
 def report(resources, operations, factor: float) -> None:
-    """Print the chain that in fact was the longest: idle before a resource, its own time, and AWS's part of it."""
+    """Print the chain that really was the longest: idle time before a resource, its own time, and AWS's part of it."""
     about = {each["urn"]: each for each in resources}
     last = min(each.began for each in operations)
     total = {"AWS": 0.0, "seen late": 0.0, "idle between": 0.0, "other resources": 0.0}
     print(f"  {'idle':>6} {'took':>6} {'AWS':>6}  the chain that was the longest")
     for operation in waited(resources, operations):
         alone = [FORCED[step][1] for step in steps_of(about[operation.urn])]
-        # Of the cluster's own steps, Karpenter and the nodes come side by side.
+        # Of the cluster's own steps, Karpenter and the nodes run in parallel.
         own = sum(alone[:1]) + max(alone[1:], default=0.0)
         idle, took, own = operation.began - last, operation.done - operation.began, own * factor
         print(f"  {idle:6.2f} {took:6.2f} {own:6.2f}  {operation.urn.rpartition('$')[2].rpartition(':index:')[2]}")

@@ -1,6 +1,7 @@
-"""Time of `hpkit validate` and `hpkit review` of one change as whole processes: 50 organizations, 3 environments each.
+"""Time of `hpkit validate` and `hpkit review` of one change as processes: 50 organizations, 3 environments each.
 
-Each environment has 10 teams with a row of each of 8 instance types. Validation is to take 3 seconds, a review 5.
+Each environment has 10 teams with quota for 8 instance types. The limit is 3 seconds for validation, and 5 for a
+review.
 """
 
 import resource
@@ -22,7 +23,7 @@ def write(folder: Path) -> Path:
     for number in range(ORGANIZATIONS):
         name = f"org{number}"
         text = organization(10).replace("organization: bench", f"organization: {name}")
-        # An account each, since a cluster's name is unique in one.
+        # Separate accounts, because a cluster's name is unique in one.
         text = text.replace("123456789012", f"{100000000000 + number}")
         shared, _, environment = text.partition("  dev:\n")
         file = folder / "stacks" / f"{name}.yaml"
@@ -54,7 +55,7 @@ def main() -> None:
 
 
 def processor_time() -> float:
-    """Return the seconds that all ended processes of this one have used."""
+    """Return the processor seconds of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

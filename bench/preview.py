@@ -1,8 +1,8 @@
-"""`pulumi preview` of organizations with 10, 100 and 500 teams, against the engine alone.
+"""`pulumi preview` of organizations with 10, 100 and 500 teams, compared with the engine alone.
 
-The engine alone is a program of a few lines that registers the very same resources, read from a file: same types, same
-plugins, same inputs, but flat, constant, and with nothing decided, checked or imported. Wall time of the whole process
-and peak memory, program and engine apart; the best of some runs.
+For the engine alone, a program of a few lines registers the same resources, read from a file: same types, same plugins,
+same inputs, but flat and constant, without decisions, checks or imports. It measures the time of the whole process and
+peak memory, for program and engine separately; the best of several runs counts.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from tests.program.cloud import Program, Repository  # noqa: E402
 
 STACK = "bench-dev"
 SAMPLE_SECONDS = 0.05
-# The engine's word for a value that is known only after the update.
+# The engine's placeholder for a value that is known only after the update.
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 ALONE = f'''
 import asyncio, json, pathlib, pulumi
@@ -56,7 +56,7 @@ for each in json.loads(pathlib.Path("resources.json").read_text()):
 
 @dataclass(frozen=True)
 class Figure:
-    """One preview: seconds, and peak MiB of the program and of the engine."""
+    """A preview: seconds, and peak MiB of the program and of the engine."""
 
     seconds: float
     program: int
@@ -88,7 +88,7 @@ def organization(read, teams: int):
 
 
 def alone(folder: Path, resources) -> None:
-    """Write the program that registers these resources and does nothing else."""
+    """Write the program that only registers these resources."""
     (folder / "stacks").mkdir(parents=True)
     (folder / ".venv").symlink_to(sys.prefix)
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def alone(folder: Path, resources) -> None:
 
 
 def preview(program: Program) -> Figure:
-    """Preview once, and watch the memory of what runs."""
+    """Run a preview, and record the memory of its processes."""
     peaks: dict[str, int] = {}
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as log:
@@ -116,7 +116,7 @@ def preview(program: Program) -> Figure:
 
 
 def _watch(engine: psutil.Process, peaks: dict[str, int]) -> None:
-    """Keep the highest figures; the kernel's own peak of a process counts what falls between two looks."""
+    """Keep the highest figures; the kernel's own peak of a process includes what happens between two samples."""
     while engine.is_running() and engine.status() != psutil.STATUS_ZOMBIE:
         try:
             for process in [engine, *engine.children(recursive=True)]:
@@ -144,7 +144,7 @@ def best(program: Program, runs: int) -> Figure:
 
 
 def measure(instance, folder: Path, teams: int, runs: int) -> None:
-    """Print one line: the program, the engine alone, and how they compare."""
+    """Print one line: the program, the engine alone, and their ratio."""
     home = folder / f"program-{teams}"
     home.mkdir()
     repository = Repository(home)

@@ -1,4 +1,4 @@
-"""200 quotas on one cluster, 20 % of all calls throttled: do all converge, and what does it cost?"""
+"""200 quotas on one cluster, 20% of all calls throttled: do all converge, and at what cost?"""
 
 import os
 import sys
@@ -13,8 +13,8 @@ from tests.provider.harness import CREDENTIALS, FailedError, World, in_process, 
 
 QUOTAS = 200
 THROTTLE = 0.2
-LATENCY = 0.02  # seconds that every call is held back
-CHANGE = 1.0  # seconds that every creation and update takes
+LATENCY = 0.02  # Delay of every call in seconds.
+CHANGE = 1.0  # Duration of every creation and update in seconds.
 PARALLEL = 64
 
 

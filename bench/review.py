@@ -1,7 +1,7 @@
-"""Time of `hpkit review` of one change as a whole process, by number of teams, in recordings of one side.
+"""Time of `hpkit review` of one change as a process, by number of teams, in multiples of one side's recording.
 
-A review records the program twice; what it adds to that is its own. Without recording (--quick, or a change that plans
-alike on both sides) it is to take a second and a half at most, with it four, for the few teams of most organizations.
+A review records the program twice; the rest is its own time. For the few teams of most organizations, the limit is 1.5
+seconds without a recording (--quick, or a change with the same plan on both sides), and four seconds with one.
 """
 
 import subprocess

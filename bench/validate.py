@@ -1,7 +1,7 @@
 """Time and peak memory of `hpkit validate` as a whole process, by number of teams.
 
-Each organization has 8 instance types and a row of each for every team. Prints a line a size, and beside it the
-cost of importing the three libraries that it cannot do without.
+Each organization has 8 instance types, and every team has quota for each. Prints a line per size, and the cost of
+importing the three libraries that it requires.
 """
 
 import resource
@@ -61,7 +61,7 @@ def measure(command: list[str], *, cwd: Path | None = None) -> tuple[float, int]
 
 def main() -> None:
     python, hpkit = sys.executable, str(Path(sys.executable).parent / "hpkit")
-    # The name `pydantic` alone loads next to nothing: it loads what is asked of it.
+    # Importing the name `pydantic` alone loads little; it loads the rest on demand.
     base, memory = measure([python, "-c", "from pydantic import BaseModel, Field; import yaml, click"])
     print(f"import pydantic, yaml, click: {base:.2f} s, {memory} MiB")
     before = None

@@ -1,6 +1,6 @@
-"""The what-if simulator: 100,000 tasks of 100 teams on 8 instance types, one core; and how that grows.
+"""The what-if simulator: 100,000 tasks of 100 teams on 8 instance types, on one core; and how its time grows.
 
-`python bench/whatif.py [TASKS TEAMS]` times one size alone.
+`python bench/whatif.py [TASKS TEAMS]` measures one size.
 """
 
 import random
@@ -27,15 +27,15 @@ from hpkit_whatif.admission import (  # noqa: E402 - the path comes first
 TASKS, TEAMS, FLAVORS = 100_000, 100, 8
 LIMIT_SECONDS, LIMIT_MIB = 20.0, 1024
 GIB = 1024**3
-# What one instance has; a team has two of each type.
+# The resources of one instance; a team has two of each type.
 INSTANCE = {"cpu": 48_000, "memory": 192 * GIB, "nvidia.com/gpu": 4, "vpc.amazonaws.com/efa": 1}
 INSTANCES = 2
-LOAD = 0.9  # of all GPUs, on average
+LOAD = 0.9  # On average, of all GPUs.
 MEAN_RUN = 3600.0
 
 
 def organization(teams):
-    """Return a flat cohort of teams that lend and borrow, shared fairly, as HyperPod task governance makes it."""
+    """Return a flat cohort of teams that lend and borrow with fair sharing, as HyperPod task governance creates it."""
     flavors = tuple(
         FlavorQuotas(
             f"ml.type-{n}", {name: ResourceQuota(INSTANCES * had, INSTANCES * had) for name, had in INSTANCE.items()}
@@ -59,7 +59,7 @@ def organization(teams):
 
 
 def tasks(count, teams):
-    """Return tasks whose arrivals use most of the GPUs, each on one instance type, a third of them of many pods."""
+    """Return tasks that together use most of the GPUs, each on one instance type, a third of them with many pods."""
     chance = random.Random(1)  # noqa: S311 - the same in every run
     gpus = teams * FLAVORS * INSTANCES * INSTANCE["nvidia.com/gpu"]
     mean_gpus = 2.5
@@ -82,7 +82,7 @@ def tasks(count, teams):
 
 
 def measure(count, teams):
-    """Run one size to its end; return the seconds, and print what happened."""
+    """Run one size to its end; return the seconds, and print the results."""
     model, work = organization(teams), list(tasks(count, teams))
     seen = {"Admitted": 0, "Preempted": 0, "Finished": 0, "Submitted": 0}
 

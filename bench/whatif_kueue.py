@@ -1,8 +1,8 @@
-"""Admissions per second of the simulator beside those of the real Kueue's scheduler: the same tasks, in the same run.
+"""Admissions per second of the simulator and of the real Kueue's scheduler: the same tasks, in the same run.
 
-The real one is Kueue's own scheduler on its own cache, in a test of its module: no API server, no webhooks and no etcd,
-but a client that holds objects in memory, whose time is in it. The simulator's time is that of the whole scenario too.
-`python bench/whatif_kueue.py [TASKS TEAMS]` takes other sizes; Kueue has half an hour for one.
+The real one is Kueue's own scheduler on its own cache, in a test of its module: without an API server, webhooks and
+etcd, but including the time of a client that holds objects in memory. The simulator's time also covers the whole
+scenario. `python bench/whatif_kueue.py [TASKS TEAMS]` uses other sizes; the limit for Kueue is 30 minutes each.
 """
 
 import random
@@ -23,7 +23,7 @@ MOST_SECONDS = 1800
 
 
 def queue(number: int) -> dict[str, Any]:
-    """Return a team's queue as task governance makes it: it lends and borrows, and takes back what it lent."""
+    """Return a team's queue as task governance creates it: it lends, borrows, and reclaims what it lent."""
     quota = {"nominal": NOMINAL, "borrowing_limit": NOMINAL, "lending_limit": None}
     return {
         "name": f"team-{number}",
@@ -42,7 +42,7 @@ def queue(number: int) -> dict[str, Any]:
 
 
 def scenario(tasks: int, teams: int) -> dict[str, Any]:
-    """Return tasks of random teams, sizes and priorities, in steps; after each some of one team's are over."""
+    """Return tasks of random teams, sizes and priorities, in steps; after each, some tasks of one team end."""
     chance = random.Random(1)  # noqa: S311 - the same load each time
     steps = []
     for first in range(0, tasks, PER_STEP):
@@ -71,7 +71,7 @@ def scenario(tasks: int, teams: int) -> dict[str, Any]:
 
 
 def admissions(states: Sequence[dict[str, Any]]) -> int:
-    """Return how many tasks were admitted, from what stood after each step."""
+    """Return how many tasks were admitted, from the state after each step."""
     count, before = 0, set[str]()
     for state in states:
         count += len(set(state["admitted"]) - before)
@@ -80,7 +80,7 @@ def admissions(states: Sequence[dict[str, Any]]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Print both rates and their ratio; return 1 where that misses the target, or both did not do the same."""
+    """Print both rates and their ratio; return 1 if the ratio misses the target, or the results differ."""
     tasks, teams = (int(each) for each in arguments) if arguments else (TASKS, TEAMS)
     case = scenario(tasks, teams)
     nothing = {**case, "steps": case["steps"][:1]}

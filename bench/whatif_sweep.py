@@ -1,4 +1,4 @@
-"""A sweep: 64 policies over 10,000 tasks, on the cores that are there (two make the target)."""
+"""A sweep: 64 policies over 10,000 tasks, on the available cores (the target is for two)."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ VARIED = (
 def main(folder):
     month = (ROOT / "stacks" / "scenarios" / "month.yaml").read_text(encoding="utf-8")
     file = folder / "months.yaml"
-    # The month again and again, until there are as many tasks.
+    # The month is repeated until it has this many tasks.
     file.write_text(month.replace("last: 30d", "last: 150d").replace("until: 30d", "until: 150d"), encoding="utf-8")
     source = open_scenario(file)
     tasks = sum(1 for _ in source.tasks())

@@ -1,1 +1,1 @@
-"""Files that are written from their sources: pages, schema, SDK classes, catalog data, cases of rules."""
+"""Files that are generated from their sources: pages, schema, SDK classes, catalog data, cases of rules."""

@@ -1,4 +1,4 @@
-"""What deployments of the examples asked of AWS on the local cloud, and what the deployer's policies allow."""
+"""The AWS calls of the examples' deployments on the local cloud, and what the deployer's policies allow."""
 
 from functools import cache
 
@@ -15,13 +15,13 @@ FILE = "tests/program/asked.txt"
 
 
 def asked_by_stack() -> dict[str, set[str]]:
-    """Return the operations, as `service:Operation`, with the stacks that asked for them; `all` stands for all."""
+    """Return the operations, as `service:Operation`, with the stacks that called them; `all` means all stacks."""
     lines = (project_root() / FILE).read_text(encoding="utf-8").splitlines()
     return {name: set(stacks) for name, *stacks in (line.split() for line in lines if not line.startswith("#"))}
 
 
 def asked_actions(stack: str) -> set[str]:
-    """Return the IAM actions of every operation that up, a change, refresh and destroy of a stack asked for."""
+    """Return the IAM actions of every operation that up, a change, refresh and destroy of a stack called."""
     operations = {name for name, stacks in asked_by_stack().items() if stacks & {stack, "all"}}
     return {action for operation in operations for action in actions_of_call(operation)}
 
@@ -38,10 +38,10 @@ def given_actions(stack: str) -> frozenset[str]:
 
 
 def reasons(stack: str) -> dict[str, str]:
-    """Return why an action may be allowed that no step of a deployment asked for, by action.
+    """Return why an action may be allowed that no step of a deployment called, by action.
 
-    The order: what AWS asks in the caller's name, what the released plugin does beyond the local cloud's, and calls of
-    changes that the recorded deployment didn't make.
+    The order: AWS's calls in the caller's name, calls of the released plugin that the local cloud's doesn't make, and
+    calls of changes that the recorded deployment didn't make.
     """
     _, types = _plan_and_types(stack)
     reasons_by_action: dict[str, str] = {}

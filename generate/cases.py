@@ -1,17 +1,17 @@
-"""The cases of the rules: organizations that break one, and organizations that do not.
+"""The cases of the rules: organizations that break a rule, and organizations that pass it.
 
-How to add a case to tests/stacks/rules/RULE.yaml:
+To add a case to tests/stacks/rules/RULE.yaml:
 
 1. Name it under `fails` or `passes`. It is tests/stacks/base.yaml with these changes (`{}`: none):
-2. `change` maps paths, written as findings write them, to values: replaced, or added; `list[+]` takes items to add.
-3. `remove` lists paths. `replace` maps text that the base has once to other text, for what is no matter of values.
-4. `finds` lists all that is found: `severity`, `path`, `at` (the text at its line and column), `message`, `fix`; and
-   `rule` where it is another one.
-5. `today` is the day on which it is looked at, where it matters.
-6. `file` is the name of the file, and `stackFiles` are stack files beside it, name → text, where those matter; `beside`
-   are organization files beside it, name → what they have in place of which text of the base; `files` are those that it
-   names in `include` or `defaults`, name → text.
-7. `make generate` puts the case, with line and column, among the rule's examples.
+2. `change` maps paths, written as in findings, to values: replaced, or added; `list[+]` contains items to add.
+3. `remove` lists paths. `replace` maps text that occurs once in the base to other text, for changes of the text itself.
+4. `finds` lists all findings: `severity`, `path`, `at` (the text at its line and column), `message`, `fix`; and `rule`
+   if it is another one.
+5. `today` is the date of the validation, if it matters.
+6. `file` is the name of the file. `stackFiles` maps the names of stack files to their text. `beside` maps the names of
+   other organization files to replacements of the base's text. `files` maps the names of files in `include` or
+   `defaults` to their text.
+7. `make generate` adds the case, with line and column, to the rule's examples.
 """
 
 import datetime
@@ -31,7 +31,7 @@ from hpkit.project import Loaded, cluster_problems, environments_in, project_roo
 
 __all__ = ["Case", "Expected", "Patch", "case_file", "cases", "unchanged"]
 
-# What the base names is supported on that day, so that no case changes as time goes by.
+# The versions in the base are supported on that day, so that cases don't change over time.
 _TODAY = datetime.date(2026, 11, 22)
 
 
@@ -40,7 +40,7 @@ class _Strict(BaseModel):
 
 
 class Expected(_Strict):
-    """One finding that a case is to have; at is the text that its line and column point to."""
+    """An expected finding; at is the text at its line and column."""
 
     rule: str = ""
     severity: str
@@ -58,7 +58,7 @@ class Patch(_Strict):
     replace: dict[str, str] = {}
 
     def applied(self, base: Layout, table: Layout, *place: str) -> str:
-        """Return base's text with these changes, which a table has at a place; InputError where one doesn't fit."""
+        """Return base's text with these changes, which a table has at a place; InputError if one doesn't apply."""
         edits = [base.remove(path) for path in self.remove]
         edits += [base.replace(old, new) for old, new in self.replace.items()]
         for path in self.change:
@@ -113,7 +113,7 @@ class Case(_Strict):
 
 
 def case_file(rule: str) -> str:
-    """Return the file that holds a rule's cases, as people of this repository name it."""
+    """Return the file with a rule's cases, as contributors name it."""
     return f"tests/stacks/rules/{rule}.yaml"
 
 
@@ -123,9 +123,9 @@ def _base(root: Path) -> Layout:
 
 
 def cases(rule: str) -> list[Case]:
-    """Return the cases of a rule, those that fail first, at least one of each kind.
+    """Return the cases of a rule, failing ones first, at least one of each type.
 
-    Raises InputError for a file that is missing, or in which something cannot be understood.
+    Raises InputError if the file is missing or invalid.
     """
     content = read_file(project_root() / case_file(rule))
     try:
@@ -135,7 +135,7 @@ def cases(rule: str) -> list[Case]:
 
 
 def unchanged(rule: str) -> Case:
-    """Return the organization that all cases change, as a case of a rule."""
+    """Return the unchanged base organization, as a case of a rule."""
     return _case(rule, "unchanged", _Passing(), _base(project_root()))
 
 

@@ -1,18 +1,18 @@
-"""The limits of the SageMaker API, taken from botocore's own service model."""
+"""The limits of the SageMaker API, from botocore's service model."""
 
 import json
 from typing import Any
 
 __all__ = ["service_model_text"]
 
-# Everything reachable from these is kept, and what events are selected by: what hpkit lets people write.
+# Everything that these refer to is kept, and the fields that select events: what users of hpkit can set.
 _OPERATIONS = ("CreateCluster", "UpdateCluster", "CreateComputeQuota", "CreateClusterSchedulerConfig")
 _OF_EVENTS = ("ClusterEventLevel", "ClusterStatus")
 _KEPT = ("min", "max", "pattern", "enum")
 
 
 def service_model_text() -> str:
-    """Return the data file: a shape a line, with type, enum, range, length and pattern."""
+    """Return the data file: a shape per line, with type, enum, range, length and pattern."""
     import botocore
     from botocore.loaders import Loader
 

@@ -1,4 +1,4 @@
-"""docs/reference/commands.md, from the commands themselves."""
+"""Generates docs/reference/commands.md from the commands."""
 
 import inspect
 import re
@@ -16,18 +16,18 @@ from hpkit.cli import SECTIONS
 __all__ = ["FILE", "commands_page"]
 
 FILE: Final = "docs/reference/commands.md"
-# An option that this many commands share is described once.
+# An option that at least this many commands share is described once.
 _COMMON: Final = 3
-# The page says once that commands have it.
+# The page states once that commands have it.
 _FORMAT: Final = "--format [text|json]"
 _WIDTH: Final = 10_000
-# The page says once which variable sets the stack.
+# The page states once which variable sets the stack.
 _ENVIRONMENT: Final = re.compile(r" Default(?: without files)?: HPKIT_STACK\.")
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A command as its user types it, its help, and its options: names and meaning."""
+    """A command as users type it, its help, and its options: names and meaning."""
 
     typed: str
     text: str
@@ -60,7 +60,7 @@ def commands_page() -> str:
 
 
 def _entries(command: click.Command, parent: click.Context, line: str = "") -> Iterator[_Entry]:
-    """Yield a command, then those of a group; a group without options is no entry itself."""
+    """Yield a command, then those of a group; a group without options isn't an entry."""
     context = click.Context(command, parent, info_name=command.name, terminal_width=_WIDTH, max_content_width=_WIDTH)
     children = command.list_commands(context) if isinstance(command, click.Group) else []
     options = [
@@ -81,7 +81,7 @@ def _entries(command: click.Command, parent: click.Context, line: str = "") -> I
 
 
 def _names(option: str) -> str:
-    """Return an option's names without what it takes, which the list of common options shows."""
+    """Return an option's names without its value, which the list of common options shows."""
     return re.split(r"(?<![,/]) (?![-/])", option)[0]
 
 
@@ -90,7 +90,7 @@ def _list(options: list[tuple[str, str]]) -> str:
 
 
 def _text(text: str) -> str:
-    """Return help as Markdown: paragraphs that click doesn't wrap are code."""
+    """Return help as Markdown; paragraphs that click doesn't wrap are code."""
     parts = re.split(r"\n\s*\n", inspect.cleandoc(text))
     return "\n\n".join(
         f"```text\n{inspect.cleandoc(part[1:])}\n```" if part.startswith("\b") else " ".join(part.split())

@@ -1,4 +1,4 @@
-"""Properties of the API's CreateCluster for which the organization file has no key, by botocore's service model."""
+"""Members of the API's CreateCluster without a key in the organization file, from botocore's service model."""
 
 from collections.abc import Iterator, Mapping
 
@@ -31,7 +31,7 @@ from hpkit.config.cluster import (
 
 __all__ = ["ELSEWHERE", "without_key", "without_key_text"]
 
-# Names of the file where they differ from the API's.
+# Names in the file that differ from the API's.
 _NAMES = {
     "AutoPatchConfig": "autoPatch",
     "AutoRollbackConfiguration": "autoRollbackAlarms",
@@ -45,7 +45,7 @@ _NAMES = {
     "ScheduledUpdateConfig": "scheduledUpdate",
     "TieredStorageConfig": "tieredStorage",
 }
-# Where the file has the members of a structure; several members of the API may be one key, or values of one.
+# Structures whose members the file has; several members of the API may be one key, or values of one key.
 _MODELS: Mapping[str, tuple[type[BaseModel], Mapping[str, str]]] = {
     "CreateClusterRequest": (Cluster, _NAMES),
     "ClusterAutoPatchConfig": (AutoPatch, _NAMES),
@@ -82,8 +82,8 @@ _FLAT: Mapping[str, set[str]] = {
     "ClusterOnDemandOptions": set(),
     "ClusterSpotOptions": set(),
 }
-# Other sections of the file set these, or they are the same on every platform. Slurm clusters are not supported. The
-# service sets the date of the next patch; a file that states it would be out of date after each patch.
+# Other sections of the file set these, or they are the same on every platform. Slurm clusters aren't supported. The
+# service sets the date of the next patch, so a date in the file would be outdated after each patch.
 ELSEWHERE: Mapping[str, set[str]] = {
     "CreateClusterRequest": {
         "AutoScaling", "ClusterRole", "NodeProvisioningMode", "Orchestrator", "Tags", "VpcConfig",
@@ -94,7 +94,7 @@ ELSEWHERE: Mapping[str, set[str]] = {
 
 
 def without_key() -> dict[str, set[str]]:
-    """Return the properties of CreateCluster that no key of the file sets, by the shape that has them."""
+    """Return the members of CreateCluster that no key of the file sets, by their shape."""
     model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
     missing = {}
     for shape in _structures(model.shape_for("CreateClusterRequest")):
@@ -133,7 +133,7 @@ def without_key_text() -> str:
 
 
 def _structures(shape: Shape) -> Iterator[Shape]:
-    """Yield the structures of a request, without those that the file doesn't say."""
+    """Yield the structures of a request, without those that the file doesn't support."""
     if shape.type_name == "list":
         yield from _structures(shape.member)
     elif shape.type_name == "structure":

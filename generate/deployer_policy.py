@@ -1,4 +1,4 @@
-"""The page of the deployer's rights, with the policies of one example."""
+"""The page about the deployer's permissions, with the policies of one example."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _EXAMPLE: Final = "handson-dev"
 
 @cache
 def _reference() -> str:
-    """Return what `hpkit aws deployer-policy --stack` prints of the example."""
+    """Return the output of `hpkit aws deployer-policy --stack` for the example."""
     (plan,) = load_stack(_EXAMPLE).plans.values()
     account = plan.spec.account or NO_ACCOUNT
     types = calling_types(each.type for each in record(plan, Answers(account=account)).resources.values())

@@ -1,6 +1,7 @@
-"""The catalog's file of EKS, as an account's answers have it: versions with their days, and add-on versions.
+"""The catalog's file about EKS, from an account's responses: versions with their dates, and add-on versions.
 
-`python -m generate.eks` asks an account. What HyperPod takes stands in its developer guide alone, and is not asked for.
+`python -m generate.eks` calls an account. Only HyperPod's developer guide lists the versions that HyperPod supports, so
+they aren't updated.
 """
 
 import datetime
@@ -36,7 +37,7 @@ _SHOWN: Final = {
 
 
 def supported(versions: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the Kubernetes versions of an answer of DescribeClusterVersions that EKS supports, oldest first."""
+    """Return the supported Kubernetes versions in a response of DescribeClusterVersions, oldest first."""
     names = {each["clusterVersion"] for each in versions if each.get("versionStatus") != "UNSUPPORTED"}
     return tuple(sorted(names, key=_order))
 
@@ -49,13 +50,13 @@ def refreshed(
     region: str,
     today: datetime.date,
 ) -> str:
-    """Return the file with what an account answered.
+    """Return the file with an account's responses.
 
     text: the current file. versions: `clusterVersions` of DescribeClusterVersions. offered: Kubernetes version →
     `addons` of DescribeAddonVersions.
 
-    Facts that the file already has keep their source, so that the same answer gives the same text. Versions that EKS
-    doesn't list any more keep their dates, and lose their add-ons.
+    Facts that the file already has keep their source, so that the same response gives the same text. Versions that EKS
+    no longer lists keep their dates, and lose their add-ons.
     """
     data = json.loads(text)
     calendar = data["kubernetesVersions"]
@@ -79,7 +80,7 @@ def refreshed(
 
 
 def _addons(offered: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Return add-on → Kubernetes version → versions, newest first, and the default, of add-ons that hpkit knows."""
+    """Return add-on → Kubernetes version → versions, newest first, and the default, for add-ons that hpkit knows."""
     addon_names = {addon.name for addon in addons()}
     versions_by_addon: dict[str, dict[str, Any]] = {}
     for kubernetes in sorted(offered, key=_order):
@@ -105,7 +106,7 @@ def _row(listed: Sequence[Mapping[str, Any]], kubernetes: str) -> dict[str, Any]
 
 
 def differences(old: str, new: str) -> list[str]:
-    """Return what another text of the file says otherwise, a line each; sources alone are no difference."""
+    """Return the differences of another text of the file, a line each; sources alone aren't a difference."""
     before, after = json.loads(old), json.loads(new)
     lines = list(_version_differences(before["kubernetesVersions"], after["kubernetesVersions"]))
     for name in sorted(before["addonVersions"].keys() | after["addonVersions"].keys()):
@@ -149,7 +150,7 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def _text(data: Mapping[str, Any]) -> str:
-    """Write the file with a line per source and row, so that a change of it can be read."""
+    """Write the file with a line per source and row, so that changes are readable."""
     lines = [f'  "about": {_json(data["about"])}']
     lines.append(_block("sources", {name: _json(row) for name, row in data["sources"].items()}))
     lines.append(f'  "clusterHour": {_json(data["clusterHour"])}')
@@ -178,10 +179,10 @@ def _json(value: object) -> str:
 @click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when EKS says something else.")
 def command(region: str, profile: str | None, only_check: bool) -> None:
-    """Ask EKS for its Kubernetes and add-on versions, show what differs from the catalog, and write it.
+    """Read EKS's Kubernetes and add-on versions, show differences from the catalog, and write it.
 
-    Calls DescribeClusterVersions and DescribeAddonVersions, and changes nothing in the account. Which Kubernetes
-    versions HyperPod takes, no API says; that and the prices stay as they are.
+    Calls DescribeClusterVersions and DescribeAddonVersions, and changes nothing in the account. No API lists the
+    Kubernetes versions that HyperPod supports; that list and the prices stay as they are.
     """
     versions, offered = _ask(region, profile)
     path = project_root() / FILE
@@ -202,7 +203,7 @@ def command(region: str, profile: str | None, only_check: bool) -> None:
 
 
 def _ask(region: str, profile: str | None) -> tuple[Sequence[dict[str, Any]], dict[str, Sequence[dict[str, Any]]]]:
-    """Return the versions of EKS, and Kubernetes version → add-ons; raises ToolError for a call that fails."""
+    """Return the versions of EKS, and Kubernetes version → add-ons; raises ToolError if a call fails."""
     session = aws_session(profile, region)
 
     def answers(calls: Sequence[ApiCall]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The example organizations, by name: stacks/ also holds the organizations of those who use hpkit."""
+"""The example organizations, by name: stacks/ also contains users' organizations."""
 
 from pathlib import Path
 

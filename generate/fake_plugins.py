@@ -1,4 +1,4 @@
-"""The page that says what the fake plugin answers for, written from its table."""
+"""The page about the functions of the fake plugin, generated from its table."""
 
 from __future__ import annotations
 

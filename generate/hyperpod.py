@@ -1,4 +1,4 @@
-"""Facts of the `hyperpod` plugin's own types, from its declarations: the data that hpkit.changes reads."""
+"""Facts about the `hyperpod` plugin's own types, from its declarations: the data that hpkit.changes reads."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,11 @@ _SETS = ("immutable", "sets", "present", "undisclosed")
 
 
 def hyperpod_text() -> str:
-    """Return the data file: a type a line."""
+    """Return the data file: a type per line."""
     from hpkit_provider.schema.field_table import RESOURCES, table
 
     types = {each.token: _resource(table(name)) for name, each in RESOURCES.items()}
-    # Whatever lies in another region, or another account, is another resource.
+    # A different region or account always means a different resource.
     types["pulumi:providers:hyperpod"] = {"immutable": ["region"]}
     parts = {
         "source": json.dumps("hpkit_provider.schema.declarations"),

@@ -1,4 +1,4 @@
-"""The catalog's file of Karpenter: the schema of a NodePool's spec, out of the CRD of the pinned Go module."""
+"""The catalog's file about Karpenter: the schema of a NodePool's spec, from the CRD in the pinned Go module."""
 
 import json
 from typing import Any
@@ -16,9 +16,9 @@ _TOOL = "karpenter-crds"
 
 
 def karpenter_text() -> str:
-    """Return the data file: what the CRD demands, without its descriptions.
+    """Return the data file: the CRD's requirements, without descriptions.
 
-    Where the CRD of the pinned version is not on this machine, the file stays as it is, if it is of that version.
+    If the CRD of the pinned version isn't on this machine, the file stays as it is, provided that it has that version.
     """
     from hpkit_local.cloud import TOOLS, locate
 

@@ -1,4 +1,4 @@
-"""The page that says which operations the endpoint answers, written from the API models themselves."""
+"""The page that lists the endpoint's operations, generated from the API models."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _base_services() -> list[str]:
 
 
 def _moto_has(service: str, operation: str) -> bool:
-    """Return whether a response class of moto's has a method for an operation."""
+    """Return whether one of moto's response classes has a method for an operation."""
     module = importlib.import_module(f"moto.{service}.responses")
     classes = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, BaseResponse)]
     return any(hasattr(each, camelcase_to_underscores(operation)) for each in classes)

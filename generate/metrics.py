@@ -1,4 +1,4 @@
-"""The catalog's file of Kueue's metrics: names, types and labels, out of the source of the pinned Go module."""
+"""The catalog's file about Kueue's metrics: names, types and labels, from the source of the pinned Go module."""
 
 import json
 import re
@@ -26,7 +26,8 @@ _MADE = re.compile(
 def kueue_metrics_text() -> str:
     """Return the data file.
 
-    Where the source of the pinned version is not on this machine, the file stays as it is, if it is of that version.
+    If the source of the pinned version isn't on this machine, the file stays as it is, provided that it has that
+    version.
     """
     from hpkit_local.cloud import TOOLS, locate
 
@@ -43,7 +44,7 @@ def kueue_metrics_text() -> str:
 
 
 def kueue_metrics(source: str) -> dict[str, dict[str, Any]]:
-    """Return name → type and labels of the metrics that Go source declares; InputError for one without its labels."""
+    """Return name → type and labels of the metrics in Go source; InputError if a metric has no labels."""
     labels = {
         declaration["variable"]: sorted(_LABEL.findall(re.sub(r'"[^"]*"', '"', declaration["labels"])))
         for declaration in _DECLARED.finditer(source)

@@ -1,6 +1,6 @@
-"""Pictures of the pages, from what the commands print: `make pictures`. Pages of a browser need Chromium.
+"""Pictures for the pages, from the commands' output: `make pictures`. Pictures of web pages require Chromium.
 
-They are made by hand, after a change of what they show: a stack comes up on the local cloud and goes again.
+Run it manually after changes of what they show. It deploys a stack on the local cloud and deletes it.
 """
 
 import io
@@ -22,7 +22,7 @@ __all__ = ["main"]
 IMAGES: Final = project_root() / "docs" / "images"
 BIN: Final = Path(sys.executable).parent
 WIDTH: Final = 100
-# A change that a review has much to say of: a quota that moves, and one more instance.
+# A change with a long review: quota that moves, and one more instance.
 CHANGES: Final = (
     ("john: [{instanceType: ml.g5.12xlarge, count: 3}]", "john: [{instanceType: ml.g5.12xlarge, count: 2}]"),
     ("smith: [{instanceType: ml.g5.12xlarge, count: 1}]", "smith: [{instanceType: ml.g5.12xlarge, count: 3}]"),
@@ -58,7 +58,7 @@ _BROKEN: Final = "sed 's/instanceCount: 15/instanceCount: 14/' stacks/startup.ya
 
 
 def _run(line: str, folder: Path | None = None, *, terminal: bool = False, may_fail: bool = False) -> str:
-    """Return what a line for a shell prints, in colors where it is run in a terminal."""
+    """Return the output of a shell command line, in color if it runs in a terminal."""
     variables = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": str(WIDTH)}
     command = ["bash", "-c", line]
     if terminal:
@@ -78,7 +78,7 @@ def _run(line: str, folder: Path | None = None, *, terminal: bool = False, may_f
 
 
 def _end(said: str) -> str:
-    """Return the lines of progress and the last ones of an `up`, without warnings of this machine."""
+    """Return the progress lines and the last lines of an `up`, without warnings about this machine."""
     return "".join(f"{line}\n" for line in said.splitlines() if not line.startswith("warning:") and "; " not in line)
 
 
@@ -91,7 +91,7 @@ def _terminal(name: str, said: dict[str, str]) -> None:
 
 
 def _review(folder: Path) -> Path:
-    """Return the page of a review of CHANGES, in a separate repository."""
+    """Return the page with the review of CHANGES, in a separate repository."""
     stacks = folder / "stacks"
     stacks.mkdir()
     shutil.copy(project_root() / "Pulumi.yaml", folder)

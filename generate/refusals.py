@@ -1,7 +1,7 @@
-"""The page of what the local AWS endpoint refuses, with how well each refusal is known.
+"""The page of the local AWS endpoint's refusals, with the source of each.
 
-A comment on the line above a refusal, else above its function, names the source:
-`# Source: <URL>` for what AWS documents, `# Inferred from: <URL>` for what follows from it, or from similar operations.
+A comment on the line above a refusal, otherwise above its function, names the source: `# Source: <URL>` for what AWS
+documents, `# Inferred from: <URL>` for what follows from it, or from similar operations.
 """
 
 import ast
@@ -21,12 +21,12 @@ __all__ = ["FOLDER", "PAGE", "Refusal", "depended_rules", "refusals", "refusals_
 FOLDER: Final = "local/hpkit_local/aws"
 RULES_DATA: Final = "tests/aws_rules.yaml"
 PAGE: Final = "docs/reference/aws-refusals.md"
-# What is raised there and isn't an answer of AWS: mistakes in starting the endpoint, errors of its controllers and its
-# own checks, and operations that it doesn't implement.
+# Errors that aren't AWS responses: mistakes in starting the endpoint, errors of its controllers and its own checks, and
+# operations that it doesn't implement.
 _NOT_OF_AWS: Final = frozenset({"EndpointError", "RequeueAfter", "WrongTypeError", "ControllerError", "unsupported"})
-# Functions whose errors are faults that somebody asked for, or defects of the endpoint.
+# Functions whose errors are requested faults, or defects of the endpoint.
 _FAULTS: Final = frozenset({"_inject", "_guarded", "_check_answer"})
-# The functions that make an error for others to raise, and its code.
+# Functions that create an error for others to raise, and its code.
 _HELPERS: Final = {"refuse": "ValidationException", "_refuse": "ValidationException", "busy": "ConflictException"}
 _BY_CALLER: Final = "that of the operation"
 _CODE: Final = re.compile(r"[A-Z][A-Za-z.]+")
@@ -35,7 +35,7 @@ _SOURCE: Final = re.compile(r" *# (Source|Inferred from): (https://\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One statement that refuses: its file and first line, the code where it stands there, and how well it is known."""
+    """A statement that raises a refusal: its file and first line, the error code, and its source."""
 
     file: str
     line: int
@@ -46,7 +46,7 @@ class Refusal:
 def refusals() -> list[Refusal]:
     """Return every refusal of the local AWS endpoint, in the order of its code.
 
-    Raises ToolError for one without a source.
+    Raises ToolError if one has no source.
     """
     root = project_root() / FOLDER
     files = [file for file in sorted(root.rglob("*.py")) if "resources" not in str(file.relative_to(root))]
@@ -75,7 +75,7 @@ def _of_file(path: Path, name: str) -> Iterator[Refusal]:
 
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Yield what is in a function and not in one inside it."""
+    """Yield the nodes of a function, without those of nested functions."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop(0)
@@ -92,7 +92,7 @@ def _code(call: ast.Call, constants: dict[str, str]) -> str:
 
 
 def _strings(tree: ast.Module) -> dict[str, str]:
-    """Return names that a module assigns a text to."""
+    """Return names to which a module assigns a text."""
     assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     targets = [(node.target if isinstance(node, ast.AnnAssign) else node.targets[0], node.value) for node in assigned]
     return {ast.unparse(target): text for target, value in targets if (text := _constant(value))}
@@ -103,7 +103,7 @@ def _constant(node: ast.expr | None) -> str:
 
 
 def depended_rules() -> list[dict[str, Any]]:
-    """Return the rules of AWS that plan, program, plugin and preflight depend on, as they are written down."""
+    """Return the AWS rules that plan, program, plugin and preflight depend on, as the file lists them."""
     found: list[dict[str, Any]] = yaml.safe_load((project_root() / RULES_DATA).read_text(encoding="utf-8"))
     return found
 
@@ -111,7 +111,7 @@ def depended_rules() -> list[dict[str, Any]]:
 def refusals_page() -> str:
     """Return docs/reference/aws-refusals.md.
 
-    Raises ToolError for a refusal without a source.
+    Raises ToolError if a refusal has no source.
     """
     lines = [
         "# What AWS refuses",

@@ -1,4 +1,4 @@
-"""The page of the rules, and the examples that `hpkit catalog rules` shows: both from the rules and their cases."""
+"""The page about the rules, and the examples in `hpkit catalog rules`, from the rules and their cases."""
 
 import difflib
 import json
@@ -14,21 +14,20 @@ from hpkit.checks.rule import Rule
 
 __all__ = ["examples_text", "rules_page"]
 
-# Of an example that the page shows; a longer one is shown by the command.
+# The maximum lines of an example on the page; the command shows longer ones.
 _MOST_LINES = 5
 _MOST_LETTERS = 160
-# What hpkit itself demands has no other source.
+# Rules of hpkit itself have no other source.
 _OWN = "hpkit configuration reference"
-# The guides that most rules are from.
+# The guides that are the source of most rules.
 _GUIDE = "SageMaker HyperPod developer guide"
 _EKS_GUIDE = "Amazon EKS user guide"
 
 
 def _example(rule: str) -> dict[str, Any]:
-    """Return how a failing case of a rule differs from a passing one, and what the rule finds in it.
+    """Return how a failing case of a rule differs from a passing one, and its finding.
 
-    Of all pairs, the one with the plainest difference is taken. The organization that all cases change passes most
-    rules, so it is a candidate too.
+    The pair with the simplest difference is used. The base organization passes most rules, so it is a candidate too.
     """
     rule_cases, base = cases(rule), unchanged(rule)
     passing = [case for case in rule_cases if case.passes]
@@ -46,14 +45,14 @@ def _example(rule: str) -> dict[str, Any]:
 
 
 def _plainness(lines: list[str]) -> tuple[bool, bool, bool, int, int]:
-    """Return a sort key: a difference in one place, of few and short lines, comes first."""
+    """Return a sort key: a difference in one place, with few and short lines, comes first."""
     fails, passes = ([line for line in lines if line.startswith(sign)] for sign in "-+")
     places = sum(before[:1] != after[:1] for before, after in pairwise(lines))
     return not lines, not fails, places > 1, len(fails) + len(passes), sum(map(len, lines))
 
 
 def _whole(case: Case) -> list[str]:
-    """Return the lines of a case's organization file, and of the other files that matter."""
+    """Return the lines of a case's organization file, and of its other relevant files."""
     named = case.file != f"{case.rule}.{case.name}.yaml"
     lines = [*([f"# {case.file}"] if named else []), *case.text.splitlines()]
     for name, text in {**case.files, **case.stack_files, **case.beside}.items():
@@ -62,7 +61,7 @@ def _whole(case: Case) -> list[str]:
 
 
 def _difference(failing: list[str], passing: list[str]) -> list[str]:
-    """Return the lines that only one side has, after `- ` or `+ `, without the indentation that all of them share."""
+    """Return the lines that only one side has, after `- ` or `+ `, without their common indentation."""
     changes = [line for line in difflib.ndiff(failing, passing) if line[:2] in ("- ", "+ ")]
     texts = dedent("\n".join(line[2:] for line in changes)).split("\n")
     return [f"{change[:2]}{text}".rstrip() for change, text in zip(changes, texts, strict=False)]
@@ -126,6 +125,6 @@ def _row(rule: Rule, source: str, example: list[str]) -> str:
 
 
 def _code(lines: list[str]) -> str:
-    """Return lines as code in a cell of a table."""
+    """Return lines as code in a table cell."""
     fence = "``" if any("`" in line for line in lines) else "`"
     return "<br>".join(f"{fence}{line}{fence}" for line in lines).replace("|", "\\|") or "–"

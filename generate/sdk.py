@@ -1,4 +1,4 @@
-"""The typed Pulumi classes of the `hyperpod` package, written from the plugin's own schema."""
+"""The typed Pulumi classes of the `hyperpod` package, generated from the plugin's schema."""
 
 import keyword
 import re
@@ -11,7 +11,7 @@ __all__ = ["resource_files"]
 _HEADER = '"""{title}."""\n\n# Written by `make generate` from the schema of the plugin; do not edit.\n\n'
 _FOLDER = "infra/hpkit/program/sdk"
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-# A longer enumeration (209 instance types) is checked by the plugin and helps no reader.
+# The plugin checks longer enumerations (209 instance types), which don't help readers.
 _MOST_LITERALS = 12
 _LIMIT = 112
 
@@ -31,7 +31,7 @@ def resource_files() -> dict[str, str]:
 
 
 def _formatted(text: str) -> str:
-    """Return text as the linter requires it: ruff itself sorts the imports and breaks the lines."""
+    """Return formatted text: ruff sorts the imports and breaks the lines."""
     ruff = [sys.executable, "-m", "ruff"]
     for step in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
         command = [*ruff, *step, "--stdin-filename", f"{_FOLDER}/module.py", "-"]
@@ -45,7 +45,7 @@ def _snake(name: str) -> str:
 
 
 def _python(spec: dict[str, Any], types: dict[str, Any], *, values: bool = False) -> str:
-    """Return the Python type of a property; with values, what an output holds instead of what an input takes."""
+    """Return the Python type of a property; values: the type of an output instead of an input."""
 
     def annotated(inner: str) -> str:
         return inner if values else f"pulumi.Input[{inner}]"
@@ -78,7 +78,7 @@ def _comment(text: str, indent: str) -> list[str]:
 
 
 def _docstring(text: str, indent: str) -> list[str]:
-    """Return a docstring of at most one line; the rest of a long text is the API reference's."""
+    """Return a docstring of at most one line; the API reference has the rest of a long text."""
     text = text.replace("\\", "") or "See the SageMaker API reference."
     if len(text) + len(indent) + 6 > _LIMIT:
         text = text[: _LIMIT - len(indent) - 8].rpartition(" ")[0] + " …."
@@ -86,7 +86,7 @@ def _docstring(text: str, indent: str) -> list[str]:
 
 
 def _types(types: dict[str, Any]) -> str:
-    """Write a TypedDict for every object; keys are the API's own in camelCase."""
+    """Write a TypedDict for every object; keys are the API's names in camelCase."""
     objects = {token: body for token, body in types.items() if "enum" not in body}
     lines: list[str] = []
     for token, body in sorted(objects.items()):

@@ -14,13 +14,13 @@ _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 
 
 def on_nav(nav: Any, **_: Any) -> Any:
-    """Order the sections by what a reader needs first."""
+    """Order the sections by what readers need first."""
     nav.items.sort(key=lambda item: SECTIONS.index(item.title) if item.title in SECTIONS else -1)
     return nav
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
-    """Lead links to files outside docs/ to the repository, or leave their words where no repository is named.
+    """Change links to files outside docs/ into links to the repository, or plain text if no repository is configured.
 
     The page of JSON output gets its kinds.
     """

@@ -1,4 +1,4 @@
-"""The page of what a data scientist may do, from the rules themselves, and of what is refused, with its tests."""
+"""The page about a data scientist's permissions, from the rules, and about refusals, with their tests."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ _REASONS: Final = {
     _LEVEL: "these give root access to the node",
     _LIMIT_RANGE: "instead of rejecting them, it adds `teamLimits.defaultRequests`, so that Kueue counts them",
 }
-# By what refuses, and the field of a policy or else what is refused: its tests, whose names begin with PREFIX.
+# By policy and rejected field or action: the tests, whose names begin with PREFIX.
 ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_LEVEL, "privileged containers and capabilities, and the node's files, network, processes and ports"): (
         "root_on_a_node",
@@ -144,7 +144,7 @@ def _rights(rules: Iterable[PolicyRule]) -> str:
 
 
 def _verbs(rule: PolicyRule) -> str:
-    """Return the verbs of a rule, in a word where the page explains it."""
+    """Return the verbs of a rule, as a word if the page explains it."""
     if set(rule.verbs) == set(VERBS):
         return "all"
     read = [verb for verb in _READ if verb in rule.verbs]
@@ -165,7 +165,7 @@ def _refused() -> list[tuple[str, ...]]:
         for part, attack in ATTACKS
         if part != _RBAC
     ] + [(f"`{each.field}`", f"`{users.name}`", each.reason) for each in users.refusals]
-    # Fields that one policy refuses for the same reason share a row.
+    # Fields that one policy rejects for the same reason share a row.
     fields: dict[tuple[str, str], list[str]] = {}
     for what, part, reason in rows:
         fields.setdefault((part, reason), []).append(what)

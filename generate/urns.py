@@ -1,6 +1,6 @@
-"""What each example registers: a URN per line, with a digest of everything that a preview compares.
+"""The resources of each example: a URN per line, with a digest of everything that a preview compares.
 
-Another digest is a change of stacks that live, another URN is another resource.
+Another digest is a change of existing stacks; another URN is another resource.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from hpkit.project import load_stack, project_root
 __all__ = ["FOLDER", "parse_urns", "registered", "urn_files"]
 
 FOLDER = "tests/program/urns"
-# Fields that the engine doesn't compare: made-up ids and the plugin's version, or that the URN already has.
+# Fields that the engine doesn't compare: invented IDs, the plugin's version, or fields that are part of the URN.
 _NOT_COMPARED = {"urn", "type", "name", "made", "version"}
 
 
@@ -25,7 +25,7 @@ def registered(stack: str) -> dict[str, str]:
 
 
 def parse_urns(text: str) -> set[str]:
-    """Return the URNs that a file of this folder names."""
+    """Return the URNs in a file of this folder."""
     return {line.partition(" ")[0] for line in text.splitlines()}
 
 
@@ -35,9 +35,9 @@ def _digest(resource: RecordedResource) -> str:
 
 
 def _text(stack: str) -> str:
-    """Return the file of one stack: what it registers, and what it registered before.
+    """Return the file of one stack: the resources that it registers, and those that it registered before.
 
-    Lines are removed only by hand: live stacks may have such a resource in their state, and it would be deleted there.
+    Lines are only removed manually: existing stacks may have such a resource in their state, and it would be deleted.
     """
     file = project_root() / FOLDER / f"{stack}.txt"
     before = parse_urns(file.read_text(encoding="utf-8")) if file.is_file() else set()
