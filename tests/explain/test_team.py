@@ -169,7 +169,8 @@ def test_priorities_are_said_with_the_label_that_a_job_carries():
     policy = {"taskPrioritization": "Rank", "priorityClasses": classes}
     plan = plan_of({"a": 2, "b": 2}, {"a": {"preemptTeamTasks": "Never"}}, top={"clusterPolicy": policy})
     text = said(plan, "a")
-    assert "high (9), then low (1), with a label such as `kueue.x-k8s.io/priority-class: high-priority`;" in text
+    assert "highest first: high (9), low (1)" in text
+    assert "with a label such as `kueue.x-k8s.io/priority-class: high-priority`." in text
     assert "no job stops another (preemptTeamTasks Never)" in text
     assert "a job of a higher class stops a job of a lower class" in said(plan, "b")
     assert "Oldest first" in said(plan_of({"a": 1}), "a")

@@ -154,7 +154,7 @@ def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
     why = f"that is {limit}" if part.bound == "limit" else f"others lend no more, although {limit}, would allow it"
     return (
         f"Borrows up to {_instances(part.borrowable)} of {lent} that others lend when idle ({_sources(part)}): "
-        f"{why}. The lender can reclaim them in the same way at any time."
+        f"{why}. The lender can reclaim them at any time."
     )
 
 
@@ -210,7 +210,7 @@ def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
     if not explained.priority_classes:
         return ("The cluster has no priority classes: every job has weight 0, and the oldest is served first.",)
     classes = explained.priority_classes
-    order = ", then ".join(f"{priority.name} ({priority.weight})" for priority in classes)
+    order = ", ".join(f"{priority.name} ({priority.weight})" for priority in classes)
     label = f"kueue.x-k8s.io/priority-class: {classes[0].name}-priority"
     within = (
         "Within the team, a job of a higher class stops a job of a lower class if capacity is missing "
@@ -221,7 +221,8 @@ def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
         )
     )
     return (
-        f"Its jobs can request {order}, with a label such as `{label}`; a job without a label has weight 0.",
+        f"Priority classes, highest first: {order}. A job sets its class with a label such as `{label}`.",
+        "A job without this label has weight 0.",
         within,
     )
 
