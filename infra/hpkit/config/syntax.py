@@ -17,6 +17,8 @@ _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):
 _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
+_WORD, _LAST_WORD = re.compile(r"([\w-]+)"), re.compile(r"\s([\w-]+)\Z")
+_NO_VALUE = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:\s*(?:#.*)?\Z")
 _BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
 _Found = tuple[Mark, str, str]
 
@@ -34,7 +36,7 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
         _other_space(lines, beside),
         _open_quote(lines, mark),
         _no_space(lines, beside),
-        _open_bracket(error),
+        _open_bracket(error, lines, mark),
         _of_the_line(error.problem or "", lines, mark),
     )
     return next((found for found in explanations if found is not None), None) or (
@@ -123,12 +125,21 @@ def _no_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
     return None
 
 
-def _open_bracket(error: yaml.MarkedYAMLError) -> _Found | None:
+def _open_bracket(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> _Found | None:
     context = error.context or ""
     opens, closes = next((each for name, each in _BRACKETS.items() if name in context), ("", ""))
     if not opens or error.context_mark is None:
         return None
     begun = error.context_mark
+    # The parser stops at the colon of a key that it read as part of the value before it.
+    line, stop = _line(lines, mark.line), mark.column - 1
+    after = _LAST_WORD.search(line[:stop]) if line[stop : stop + 1] == ":" else _WORD.match(line, stop)
+    if after and mark.line == begun.line + 1:
+        return (
+            Mark(mark.line, after.start(1) + 1),
+            f"a comma is missing before `{after[1]}`",
+            f"Add a comma before `{after[1]}`.",
+        )
     return (
         Mark(begun.line + 1, begun.column + 1),
         f"the `{opens}` on line {begun.line + 1} isn't closed, or a comma is missing after one of its entries",
@@ -145,6 +156,9 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
             return mark, "the line has a second colon", "Quote the value, or start a map on the next line."
         if above.strip() and not _KEY.match(above):
             return Mark(mark.line - 1, _indent(above) + 1), "the line has no colon", "Write it as `key: value`."
+        before = _line(lines, mark.line - 2)
+        if _NO_VALUE.match(before) and _indent(before) == _indent(above):
+            return _of_the_line_above(mark, above, "less", "below it, but the line above it has no value")
         return (
             Mark(mark.line, _indent(line) + 1),
             "this line is indented further than the one above, which already has a value",
@@ -156,6 +170,12 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
     if "alphabetic or numeric character" in problem:
         return mark, f"a value can't start with `{line[mark.column - 2 : mark.column - 1]}`", "Quote the value."
     if problem.startswith("did not find expected") and begins and line.strip():
+        before = _line(lines, mark.line - 2)
+        alone = _NO_VALUE.match(before) and _indent(before) < _indent(line) < _indent(above)
+        # A list's entries are indented further than its key.
+        below = next((each for each in lines[mark.line :] if each.strip() and _indent(each) <= _indent(line)), "")
+        if alone and _indent(below) == _indent(line):
+            return _of_the_line_above(mark, above, "further", "below it")
         return (
             mark,
             "the indentation of this line matches none of the lines around it",
@@ -166,3 +186,11 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
     if problem.startswith("did not find expected key"):
         return mark, "there's text after the end of the value", "Quote the whole value, or remove the text after it."
     return None
+
+
+def _of_the_line_above(mark: Mark, above: str, how: str, of: str) -> _Found:
+    return (
+        Mark(mark.line - 1, _indent(above) + 1),
+        f"this line is indented {how} than the lines {of}",
+        f"Align it with line {mark.line}.",
+    )
