@@ -4,7 +4,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hpkit.catalog import limit
-from hpkit.config import parse, read_text
+from hpkit.config import format_path, parse, read_text
 from hpkit.config.contract import fields_at
 from hpkit.config.reference import json_schema
 from tests.builders import findings, organization, team
@@ -214,6 +214,49 @@ def test_what_belongs_at_the_top_level_is_no_environment(key):
     assert found.fix == "Move it to the top level of the file, next to `environments`."
     data["environments"] = {key: data["environments"]["dev"]} if key.islower() else {}
     assert not [each for each in findings(data) if "isn't an environment" in each.message], "a name like any other"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "    governance:\n      allocations:",
+            "  governance:\n    allocations:",
+            [("environments.governance", 7, "Move it: `governance` belongs under `environments.dev`.")],
+        ),
+        (
+            "    governance:\n      allocations:",
+            "governance:\n  allocations:",
+            [
+                ("environments.dev.governance.prod", 10, "Move it: `prod` belongs under `environments`."),
+                ("governance", 7, "Move it: `governance` belongs under `environments.dev`."),
+            ],
+        ),
+        (
+            "      allocations:",
+            "    allocations:",
+            [("environments.dev.allocations", 8, "Move it into `governance: {allocations: …}`.")],
+        ),
+    ],
+    ids=["among-environments", "at-the-top", "beside-its-section"],
+)
+def test_a_section_with_less_indentation_is_one_mistake_on_its_line(old, new, expected):
+    text = """organization: acme
+environments:
+  dev:
+    region: us-west-2
+    cluster: {name: acme, instanceGroups: [{name: gpu, instanceCount: 1, instanceType: ml.g5.12xlarge}]}
+    eks: {version: "1.35"}
+    governance:
+      allocations:
+        nlp: []
+  prod:
+    region: us-east-1
+    cluster: {name: acme, instanceGroups: [{name: gpu, instanceCount: 1, instanceType: ml.g5.12xlarge}]}
+    eks: {version: "1.35"}
+"""
+    found = parse(read_text(text.replace(old, new).encode())).problems
+    assert sorted((format_path(each.path, {}), each.mark.line, each.fix) for each in found) == expected
 
 
 def test_a_misspelt_key_in_an_environment_that_is_not_in_environments_is_found():

@@ -106,6 +106,17 @@ class Document:
         root = self.root and _renamed(self.root, path, key)
         return replace(self, data=root.value if root else None, root=root)
 
+    def moved(self, path: Path, home: Path) -> "Document":
+        """Return the document with the last key of path, and what is below it, in the map at home."""
+        around: Node | None = self.root
+        for step in path[:-1]:
+            around = around and around.children.get(step)
+        key = str(path[-1])
+        if self.root is None or around is None or key not in around.children:
+            return self
+        root = _with_child(_without_child(self.root, path), home, key, around.children[key], around.keys[key])
+        return replace(self, data=root.value, root=root)
+
     def raw(self, path: Path) -> str | None:
         """Return a plain scalar as it was typed (`1.30`, not 1.3), or None for anything else."""
         node = self.root
@@ -156,6 +167,29 @@ def _renamed(node: Node, path: Path, key: str) -> Node:
     else:
         children = {key if old == step else old: child for old, child in node.children.items()}
         keys = {key if old == step else old: mark for old, mark in node.keys.items()}
+    return _of_children(node, children, keys)
+
+
+def _without_child(node: Node, path: Path) -> Node:
+    step, rest = path[0], path[1:]
+    children = {**node.children, step: _without_child(node.children[step], rest)} if rest else dict(node.children)
+    keys = dict(node.keys)
+    if not rest:
+        del children[step], keys[str(step)]
+    return _of_children(node, children, keys)
+
+
+def _with_child(node: Node, home: Path, key: str, child: Node, mark: Mark) -> Node:
+    if not home:
+        base = node if isinstance(node.value, dict) else Node({}, node.mark)
+        return _of_children(base, {**node.children, key: child}, {**node.keys, key: mark})
+    step, rest = home[0], home[1:]
+    inner = _with_child(node.children.get(step) or Node({}, mark), rest, key, child, mark)
+    keys = {str(step): mark, **node.keys} if isinstance(step, str) else node.keys
+    return _of_children(node, {**node.children, step: inner}, keys)
+
+
+def _of_children(node: Node, children: dict[str | int, Node], keys: dict[str, Mark]) -> Node:
     values = [child.value for child in children.values()]
     value = dict(zip(children, values, strict=True)) if isinstance(node.value, dict) else tuple(values)
     return Node(value, node.mark, node.raw, keys, children)

@@ -162,9 +162,11 @@ def _nothing_behind(document: Document, path: Path = ()) -> Iterator[Problem]:
 
 
 def _unnamed_environment(data: dict[str, Any]) -> list[str]:
-    """Return the keys of an environment in place of environment names; none if there is only one."""
-    environments = data.get("environments")
-    here = [key for key in fields_at(("environments", "")) if isinstance(environments, dict) and key in environments]
+    """Return the keys of an environment in place of environment names; none if there is only one, or an environment."""
+    environments = _mapping_at(data, ("environments",))
+    if any(isinstance(each, dict) and "region" in each for each in environments.values()):
+        return []
+    here = [key for key in fields_at(("environments", "")) if key in environments]
     return here if len(here) > 1 else []
 
 
@@ -197,6 +199,14 @@ class _Reading:
                 details = error.errors(include_url=False, include_context=True, include_input=True)
             # Unknown keys come first, because other problems can be consequences of a misspelled key.
             unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+            sections = self._sections_as_environments()
+            for path, environment in sections:
+                message, mark = f"`{path[-1]}` isn't an environment", self.document.locate(path, key=True)
+                home = ("environments", environment)
+                fix = self._moved(path, home, format_path(home, self._data))
+                self.problems.append(Problem("CFG001", path, message, fix, mark))
+            if sections:
+                continue
             misplaced = self._misplaced()
             for path in misplaced:
                 message, mark = f"`{path[-1]}` isn't an environment", self.document.locate(path, key=True)
@@ -207,6 +217,21 @@ class _Reading:
                 self._unknown_key(path)
             if not unknown and not self._leave_out(root_errors(details)):
                 return None
+
+    def _sections_as_environments(self) -> list[tuple[Path, str]]:
+        """Return the keys under `environments` that belong in the environment above them, and its name."""
+        environments = _mapping_at(self._data, ("environments",))
+        own = fields_at(("environments", ""))
+        found: list[tuple[Path, str]] = []
+        above = ""
+        for name, value in environments.items():
+            keys = set(value) if isinstance(value, dict) else set()
+            inner = set(fields_at(("environments", "", name))) if name in own else set()
+            if above and keys & inner and not keys & set(own):
+                found.append((("environments", name), above))
+            elif "region" in keys:
+                above = name
+        return found
 
     def _misplaced(self) -> list[Path]:
         """Return the keys under `environments` that belong at the top level, such as a list of teams."""
@@ -247,6 +272,12 @@ class _Reading:
         beside = _at(self._data, path[:-1])
         here = format_path(path[:-1], self.document.data) or "the file"
         message, mark = f"unknown key `{key}` in {here}", self.document.locate(path, key=True)
+        environments = _at(self._data, ("environments",)) if "environments" in self._data else {}
+        if path[:-1] and isinstance(environments, dict) and self._is_environment(path, ("environments",)):
+            self.problems.append(
+                Problem("CFG001", path, message, self._moved(path, ("environments",), "environments"), mark)
+            )
+            return
         if found := self._value_of_one(path, key_names):
             name, inner = found
             fix = f"Set `{name}: {written(inner, resolve)}`."
@@ -391,11 +422,15 @@ class _Reading:
             is_more = value and isinstance(value, (dict, tuple)) and type(value) is type(section[key])
             return f"Move its entries to {place}." if is_more else f"Remove it: the file has {place}."
         is_next_to_it = home[:-1] == path[:-1]
+        if home and section is None and home[-1] in _mapping_at(self._data, home[:-1]):
+            # The key of the section has nothing behind it.
+            section, self._data = {}, _with(self._data, home, {})
         if isinstance(section, dict) and (section or is_next_to_it):
             self._data = self._with_key(self._data, home, key, value)
+            self.document = self.document.moved(path, home)
         if not text:
             return "Move it to the top level of the file, next to `environments`."
-        if is_next_to_it:
+        if is_next_to_it and text == home[-1]:
             return f"Move it into `{text}: {{{key}: …}}`."
         return f"Move it: `{key}` belongs under `{text}`."
 
@@ -482,6 +517,9 @@ class _Reading:
         )
         if hint and (not hint[2] or self._takes(path, hint[2])):
             return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
+        if path[-1] == "count" and _is_share(detail["input"]) and "share" in fields_at(path[:-1]):
+            message = f"`count` is `{detail['input']}`; it must be a whole number"
+            return Problem("CFG002", path, message, f"Set `share: {detail['input']}` instead.", document.locate(path))
         several = f"{path[-1]}s"
         if (
             error_type == "string_type"
@@ -628,6 +666,11 @@ class _Reading:
             locs = [each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False)]
             return not any(loc[: len(place)] == place for loc in locs)
         return True
+
+
+def _is_share(value: Any) -> bool:
+    """Return whether a value is a percentage, which `share` takes."""
+    return isinstance(value, str) and re.fullmatch(r"[1-9][0-9]?%|100%", value) is not None
 
 
 def _display_path(detail: ErrorDetails) -> Path:

@@ -156,36 +156,44 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
             return mark, "the line has a second colon", "Quote the value, or start a map on the next line."
         if above.strip() and not _KEY.match(above):
             return Mark(mark.line - 1, _indent(above) + 1), "the line has no colon", "Write it as `key: value`."
-        before = _line(lines, mark.line - 2)
-        if _NO_VALUE.match(before) and _indent(before) == _indent(above):
-            return _of_the_line_above(mark, above, "less", "below it, but the line above it has no value")
-        return (
-            Mark(mark.line, _indent(line) + 1),
-            "this line is indented further than the one above, which already has a value",
-            "Align it with the first letter of the line above.",
-        )
+        return _indented_further(lines, mark)
     if problem.startswith("found character that cannot start") and first:
         shown = "a backtick" if first == "`" else f"`{first}`"
         return mark, f"a value can't start with {shown}", "Quote the value."
     if "alphabetic or numeric character" in problem:
         return mark, f"a value can't start with `{line[mark.column - 2 : mark.column - 1]}`", "Quote the value."
     if problem.startswith("did not find expected") and begins and line.strip():
-        before = _line(lines, mark.line - 2)
-        alone = _NO_VALUE.match(before) and _indent(before) < _indent(line) < _indent(above)
-        # A list's entries are indented further than its key.
-        below = next((each for each in lines[mark.line :] if each.strip() and _indent(each) <= _indent(line)), "")
-        if alone and _indent(below) == _indent(line):
-            return _of_the_line_above(mark, above, "further", "below it")
-        return (
-            mark,
-            "the indentation of this line matches none of the lines around it",
-            "Align it with the line that it belongs to.",
-        )
+        return _indented(lines, mark)
     if problem.startswith("did not find expected node content") and first.strip():
         return mark, f"a value starts with `{first}`, or is missing here", "Quote the value, or add one."
     if problem.startswith("did not find expected key"):
         return mark, "there's text after the end of the value", "Quote the whole value, or remove the text after it."
     return None
+
+
+def _indented_further(lines: list[str], mark: Mark) -> _Found:
+    line, above, before = (_line(lines, mark.line - each) for each in range(3))
+    if _NO_VALUE.match(before) and _indent(before) == _indent(above):
+        return _of_the_line_above(mark, above, "less", "below it, but the line above it has no value")
+    return (
+        Mark(mark.line, _indent(line) + 1),
+        "this line is indented further than the one above, which already has a value",
+        "Align it with the first letter of the line above.",
+    )
+
+
+def _indented(lines: list[str], mark: Mark) -> _Found:
+    line, above, before = (_line(lines, mark.line - each) for each in range(3))
+    alone = _NO_VALUE.match(before) and _indent(before) < _indent(line) < _indent(above)
+    # A list's entries are indented further than its key.
+    below = next((each for each in lines[mark.line :] if each.strip() and _indent(each) <= _indent(line)), "")
+    if alone and _indent(below) == _indent(line):
+        return _of_the_line_above(mark, above, "further", "below it")
+    return (
+        mark,
+        "the indentation of this line matches none of the lines around it",
+        "Align it with the line that it belongs to.",
+    )
 
 
 def _of_the_line_above(mark: Mark, above: str, how: str, of: str) -> _Found:
