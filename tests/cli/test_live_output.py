@@ -126,15 +126,13 @@ def test_a_tree_on_a_narrow_terminal_has_the_node_on_a_line_and_the_rest_below(t
     layers = ("nn-1111111111", "nn-2222222222", "nn-3333333333")
     nodes = [node(f"hyperpod-i-0123456789abcdef{n}", *layers) for n in range(2)]
     tree = tree_of(observed(nodes=nodes))
-    written = terminal(60)
-    topology._tree(tree)
-    assert written.getvalue().splitlines()[-4:] == [
+    terminal(60)
+    assert "\n".join(topology._tree(tree)).splitlines()[-4:] == [
         "        ├── hyperpod-i-0123456789abcdef0",
         "        │   ml.g5.12xlarge us-west-2a  0 of 4 gpu",
         "        └── hyperpod-i-0123456789abcdef1",
         "            ml.g5.12xlarge us-west-2a  0 of 4 gpu",
     ]
     for columns in (40, 80, 100):
-        written = terminal(columns)
-        topology._tree(tree)
-        assert max(map(len, written.getvalue().splitlines())) <= columns
+        terminal(columns)
+        assert max(map(len, "\n".join(topology._tree(tree)).splitlines())) <= columns

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options
+from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.live_common import choose_stack, kubernetes_api, platform_options, rights
 from hpkit.cli.output import WholeLines
 from hpkit.cli.tables import columns
@@ -20,7 +19,8 @@ from hpkit.errors import InputError
 from hpkit.text.printable import csv_cell
 
 if TYPE_CHECKING:
-    from hpkit.cluster.access.model import Row
+    from hpkit.cluster.access.check import Answer
+    from hpkit.cluster.access.model import Entry, Row
     from hpkit.plan.model import Plan
 
 __all__ = ["AccessCheck", "PrincipalList", "command"]
@@ -64,17 +64,15 @@ class AccessCheck(TypedDict):
 @platform_options
 @output_options("text", "json", "html", "csv", documents=("hpkit.cli.access:PrincipalList",))
 @click.pass_context
-def command(context: click.Context, stack: str | None, profile: str | None, form: str) -> None:
+def command(context: click.Context, stack: str | None, profile: str | None) -> Output | None:
     """Show each principal's roles in the cluster and in each team's namespace.
 
     Reads EKS access entries and Kubernetes bindings, and marks what differs from the organization file.
     """
     context.obj = (stack, profile)
-    if context.invoked_subcommand is None:
-        _show(stack, profile, form)
-
-
-def _show(stack: str | None, profile: str | None, form: str) -> None:
+    if context.invoked_subcommand is not None:
+        return None
+    from hpkit.cluster.access.as_html import as_html
     from hpkit.cluster.access.model import differences, matrix
     from hpkit.cluster.access.read import read_access
 
@@ -84,16 +82,12 @@ def _show(stack: str | None, profile: str | None, form: str) -> None:
         click.echo(f"warning: not read: {each}", err=True)
     rows, differs = matrix(access, plan), () if access.unknown else differences(access, plan)
     places = _places(plan, rows)
-    if form == "json":
-        click.echo(json_document(PrincipalList, **_as_dict(plan, rows, differs)))
-    elif form == "csv":
-        click.echo(_as_csv(places, rows), nl=False)
-    elif form == "html":
-        from hpkit.cluster.access.as_html import as_html
-
-        click.echo(as_html(plan.stack, places, rows, differs))
-    else:
-        _print(places, rows, differs)
+    return Output(
+        text=lambda: _print(places, rows, differs),
+        json=lambda: json_document(PrincipalList, **_as_dict(plan, rows, differs)),
+        csv=lambda: _as_csv(places, rows),
+        html=lambda: as_html(plan.stack, places, rows, differs),
+    )
 
 
 def _places(plan: Plan, rows: Sequence[Row]) -> list[str]:
@@ -174,8 +168,7 @@ def check(
     stack: str | None,
     profile: str | None,
     namespace: str | None,
-    form: str,
-) -> None:
+) -> Output:
     """Check whether a principal may do one thing, and which binding allows it.
 
     PRINCIPAL is the ARN of a role, a user or a session, or the name at the end of an ARN. VERB is a Kubernetes verb,
@@ -200,8 +193,11 @@ def check(
         api_resource = find_resource(resources_of(api), resource)
         place = _namespace(plan, namespace) if api_resource.namespaced else None
         answer = check_access(api, entry, verb, api_resource, place)
-    if form == "json":
-        document = json_document(
+    where = f" in {place}" if place else (" in all namespaces" if api_resource.namespaced else "")
+    return Output(
+        not answer.allowed,
+        text=lambda: "\n".join(_answer_lines(entry, f"{verb} {api_resource.full_name}{where}", answer)),
+        json=lambda: json_document(
             AccessCheck,
             principal=entry.principal,
             verb=verb,
@@ -210,24 +206,21 @@ def check(
             allowed=answer.allowed,
             reasons=list(answer.reasons),
             unknownPolicies=list(answer.unknown),
-        )
-        click.echo(document)
-        sys.exit(0 if answer.allowed else 1)
-    where = f" in {place}" if place else (" in all namespaces" if api_resource.namespaced else "")
+        ),
+    )
+
+
+def _answer_lines(entry: Entry, action: str, answer: Answer) -> Iterator[str]:
     can = "can" if answer.allowed else "can't"
-    click.echo(folded(f"{entry.principal} {can} {verb} {api_resource.full_name}{where}.", "", ""))
+    yield folded(f"{entry.principal} {can} {action}.", "", "")
     for reason in answer.reasons:
-        click.echo(folded(f"by {reason}", "    ", "  "))
+        yield folded(f"by {reason}", "    ", "  ")
     for name in answer.unknown:
-        click.echo(folded(f"It also has the access policy {name}, whose permissions hpkit doesn't know.", "    ", "  "))
+        yield folded(f"It also has the access policy {name}, whose permissions hpkit doesn't know.", "    ", "  ")
     if not answer.allowed:
         groups = ", ".join(entry.groups) or "no group"
-        click.echo(
-            folded(
-                f"In Kubernetes, it's {entry.username} in {groups}; none of their bindings allows this.", "    ", "  "
-            )
-        )
-        sys.exit(1)
+        text = f"In Kubernetes, it's {entry.username} in {groups}; none of their bindings allows this."
+        yield folded(text, "    ", "  ")
 
 
 def _namespace(plan: Plan, namespace: str | None) -> str | None:

@@ -9,7 +9,7 @@ import click
 from hpkit.cli.adopt_common import plan_of, registered
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.config import read_file
 from hpkit.errors import ToolError
 
@@ -36,7 +36,7 @@ __all__ = ["handover"]
     help="Name of a CloudFormation stack, or a file with the output of `aws cloudformation describe-stack-resources`.",
 )
 @output_options("text", "json", documents=("hpkit.adopt.handover:HandoverPlan",))
-def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form: str) -> None:
+def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...]) -> Output:
     """Show what Terraform or CloudFormation must release, so that each resource has one owner.
 
     Nothing is changed. Run the printed commands in order; some come before `hpkit aws adopt run`.
@@ -50,7 +50,7 @@ def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form
     plan = plan_of(stack)
     live, _, imports = registered(plan)
     found = handed_over(_managed(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))
-    click.echo(json_document(HandoverPlan, **as_data(found)) if form == "json" else "\n".join(lines(found)))
+    return Output(text=lambda: "\n".join(lines(found)), json=lambda: json_document(HandoverPlan, **as_data(found)))
 
 
 def _managed(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[ManagedResource]":

@@ -5,7 +5,7 @@ from typing import TypedDict
 import click
 
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.config.chart import chart_hash
 
 __all__ = ["ChartHash", "command"]
@@ -21,7 +21,7 @@ class ChartHash(TypedDict):
 @click.command("hash-chart")
 @click.argument("path", metavar="PATH")
 @output_options("text", "json", documents=("hpkit.cli.chart_hash:ChartHash",))
-def command(path: str, form: str) -> None:
+def command(path: str) -> Output:
     """Print the sha256 of a chart: a .tgz file, or the paths and contents of a folder.
 
     For a folder, it's the output of this command in the folder:
@@ -31,4 +31,4 @@ def command(path: str, form: str) -> None:
       LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
     """  # noqa: D301 - click takes the character itself for "keep these lines", and would print a raw one
     sha256 = chart_hash(path)
-    click.echo(json_document(ChartHash, path=path, sha256=sha256) if form == "json" else sha256)
+    return Output(text=lambda: sha256, json=lambda: json_document(ChartHash, path=path, sha256=sha256))

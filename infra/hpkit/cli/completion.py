@@ -19,7 +19,7 @@ __all__ = [
     "stacks_option",
 ]
 
-Command = TypeVar("Command", bound=Callable[..., None])
+Command = TypeVar("Command", bound=Callable[..., object])
 # Names the stack of a shell; `hpkit local env` sets it.
 STACK_VARIABLE = "HPKIT_STACK"
 

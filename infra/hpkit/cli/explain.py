@@ -9,7 +9,7 @@ import click
 from hpkit.catalog.prices import near_price
 from hpkit.cli.completion import complete_groups, complete_stacks, complete_teams, stack_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import colored, folded, output_options
+from hpkit.cli.formats import Output, colored, folded, output_options
 from hpkit.cli.inputs import plans_of
 from hpkit.cli.output import WholeLines
 from hpkit.config import Mark, Path, format_path
@@ -170,7 +170,7 @@ _STACK = stack_option("Stack. Optional if only one stack has it")
 @click.argument("team", shell_complete=complete_teams)
 @_STACK
 @output_options("text", "json", documents=("hpkit.cli.explain:Team",))
-def _team(team: str, stack: str | None, form: str) -> None:
+def _team(team: str, stack: str | None) -> Output:
     """Describe what a TEAM has, what it can borrow from which teams, and why.
 
     For each instance type, shows the guaranteed instances and their groups, and which teams can borrow them while
@@ -181,31 +181,31 @@ def _team(team: str, stack: str | None, form: str) -> None:
     known = () if organization is None else tuple(each.name for each in organization.teams)
     explained = explain_team(plan, team, known)
     places = _places(loaded, places_of_team(loaded.document, plan.environment, team))
-    if form == "json":
-        click.echo(json_document(Team, **_team_as_dict(explained, places)))
-    else:
-        _show((*team_text(explained), _set_in(places)))
+    return Output(
+        text=lambda: _show((*team_text(explained), _set_in(places))),
+        json=lambda: json_document(Team, **_team_as_dict(explained, places)),
+    )
 
 
 @command.command("group")
 @click.argument("group", shell_complete=complete_groups)
 @_STACK
 @output_options("text", "json", documents=("hpkit.cli.explain:InstanceGroup",))
-def _group(group: str, stack: str | None, form: str) -> None:
+def _group(group: str, stack: str | None) -> Output:
     """Describe an instance GROUP: its nodes, what manages their number, and which teams' quota uses it."""
     plan, loaded = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
     explained = explain_group(plan, group)
     places = _places(loaded, places_of_group(loaded.document, plan.environment, group))
-    if form == "json":
-        click.echo(json_document(InstanceGroup, **_group_as_dict(explained, places)))
-    else:
-        _show((*group_text(explained), _set_in(places)))
+    return Output(
+        text=lambda: _show((*group_text(explained), _set_in(places))),
+        json=lambda: json_document(InstanceGroup, **_group_as_dict(explained, places)),
+    )
 
 
 @command.command("stack")
 @click.argument("stack", shell_complete=complete_stacks)
 @output_options("text", "json", documents=("hpkit.cli.explain:Stack",))
-def _stack(stack: str, form: str) -> None:
+def _stack(stack: str) -> Output:
     """Describe where each setting of a STACK comes from: file, line and column.
 
     Values from `defaults` or `environmentDefaults` are marked as inherited. Settings in no file aren't listed.
@@ -219,12 +219,12 @@ def _stack(stack: str, form: str) -> None:
             for each, place in zip(values, _places(loaded, ((each.path, each.mark) for each in values)), strict=True)
         ],
     }
-    if form == "json":
-        click.echo(json_document(Stack, **data))
-        return
-    for each in data["values"]:
-        place = f"{each['file']}:{each['line']}:{each['column']}"
-        click.echo(f"{each['path']}: {each['value']}  {place}{' (inherited)' if each['inherited'] else ''}")
+    return Output(text=lambda: "\n".join(map(_value_line, data["values"])), json=lambda: json_document(Stack, **data))
+
+
+def _value_line(value: _Value) -> str:
+    place = f"{value['file']}:{value['line']}:{value['column']}"
+    return f"{value['path']}: {value['value']}  {place}{' (inherited)' if value['inherited'] else ''}"
 
 
 def _plan_of(stack: str | None, matches: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from hpkit.checks import RULES, Finding, Summary, summarize
-from hpkit.cli.documents import FormatOption, json_document, outcome_document
+from hpkit.cli.documents import FormatOption, outcome_document
 from hpkit.cli.output import output_to, stdout_to_stderr
 from hpkit.config import format_path
 from hpkit.project import Loaded
@@ -21,10 +21,13 @@ from hpkit.text.plural import plural
 from hpkit.text.printable import printable, printable_lines
 
 __all__ = [
-    "WRITERS",
+    "Output",
     "Validation",
     "acts",
     "colored",
+    "findings_github",
+    "findings_sarif",
+    "findings_text",
     "folded",
     "format_option",
     "output_option",
@@ -32,9 +35,26 @@ __all__ = [
     "width",
 ]
 
-Writer = Callable[[list[Finding], list[Loaded]], str]
-Command = TypeVar("Command", bound=Callable[..., None])
+
 _COLORS = {"error": "red", "warning": "yellow"}
+
+
+class Output:
+    """What a command prints: for each format, a function that returns the text, or prints it; and the exit code."""
+
+    def __init__(self, code: int = 0, **formats: Callable[[], str | None]) -> None:
+        self.code, self.formats = code, formats
+
+    def show(self, form: str) -> None:
+        """Print one format, and exit unless the code is 0."""
+        text = self.formats[form]()
+        if text:
+            click.echo(text, nl=not text.endswith("\n"))
+        if self.code:
+            sys.exit(self.code)
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class Validation(TypedDict):
@@ -54,23 +74,25 @@ def output_options(
     *formats: str,
     documents: tuple[str, ...] = (),
     help: str | None = None,  # noqa: A002 - as click's
-) -> Callable[[Command], Command]:
-    """Return the options for a command's output: its format, as the parameter `form`, and a file.
+) -> Callable[[Callable[..., Output | None]], Callable[..., None]]:
+    """Return the options for a command's output: its format, and a file. The command returns its Output.
 
     formats: the first is the default; without formats, only the file. documents: the kinds of JSON documents that it
     prints, each as `module:TypedDict`. help: explanations of formats.
     """
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: Callable[..., Output | None]) -> Callable[..., None]:
         @functools.wraps(command)
-        def run(*args: Any, output: Path | None, **options: Any) -> None:
+        def run(*args: Any, output: Path | None, form: str = "", **options: Any) -> None:
             with output_to(output):
-                command(*args, **options)
+                result = command(*args, **options)
+                if result is not None:
+                    result.show(form)
 
         written = output_option("Write to this file instead of to standard output")(run)
         if not formats:
-            return written  # type: ignore[return-value]  # what wraps it takes one option more
-        return format_option(formats, documents, help)(written)  # type: ignore[return-value]  # as above
+            return written
+        return format_option(formats, documents, help)(written)
 
     return decorate
 
@@ -90,7 +112,7 @@ def format_option(
     )
 
 
-def acts(command: Command) -> Command:
+def acts(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that acts with `--format`: its JSON is an Outcome, and all that it prints is then progress."""
 
     @functools.wraps(command)
@@ -98,17 +120,16 @@ def acts(command: Command) -> Command:
         if form == "text" or click.get_current_context().invoked_subcommand:
             command(*args, **options)
             return
-        status: SystemExit | None = None
+        code: str | int | None = None
         with stdout_to_stderr():
             try:
                 command(*args, **options)
-            except SystemExit as exit_:
-                status = exit_
+            except SystemExit as ended:
+                code = ended.code
         click.echo(outcome_document())
-        if status is not None:
-            raise status
+        sys.exit(code)
 
-    return format_option(("text", "json"), ("hpkit.cli.documents:Outcome",))(run)  # type: ignore[return-value]
+    return format_option(("text", "json"), ("hpkit.cli.documents:Outcome",))(run)
 
 
 def width() -> int:
@@ -135,7 +156,8 @@ def folded(text: str, indent: str, first: str | None = None) -> str:
     )
 
 
-def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
+def findings_text(findings: list[Finding], loaded: list[Loaded]) -> str:
+    """Return findings for people, and their numbers."""
     lines: list[str] = []
     for finding in findings:
         place = f"{finding.file}:{finding.line}:{finding.column}"
@@ -159,12 +181,8 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
     return "\n".join(lines)
 
 
-def _json(findings: list[Finding], _loaded: list[Loaded]) -> str:
-    return json_document(Validation, findings=findings, summary=summarize(findings))
-
-
-def _github(findings: list[Finding], _loaded: list[Loaded]) -> str:
-    """Write workflow commands, each on its line; GitHub shows them on the lines of the pull request.
+def findings_github(findings: list[Finding]) -> str:
+    """Return workflow commands, each on its line; GitHub shows them on the lines of the pull request.
 
     A line that begins with a command can't contain another (actions/runner, ActionCommand.cs).
     """
@@ -183,7 +201,8 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
+def findings_sarif(findings: list[Finding]) -> str:
+    """Return findings in SARIF, for code scanning."""
     rules = [
         {
             "id": rule.id,
@@ -228,6 +247,3 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
         "runs": [run],
     }
     return json_text(log)
-
-
-WRITERS: dict[str, Writer] = {"text": _text, "json": _json, "github": _github, "sarif": _sarif}

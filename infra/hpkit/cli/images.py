@@ -1,7 +1,6 @@
 """`hpkit aws images`: what nodes of a stack pull, and where a mirror has it."""
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypedDict
 
@@ -9,8 +8,9 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.cli.output import stdout_to_stderr
 from hpkit.errors import ToolError
 from hpkit.extensions import extension
 from hpkit.plan.model import Plan
@@ -42,7 +42,7 @@ _ACCOUNT = "ACCOUNT"
     help="Copy the images with crane or skopeo; without either, print the commands.",
 )
 @output_options("text", "json", documents=("hpkit.cli.images:ImageList",))
-def command(stack: str, registry: str | None, account: str | None, form: str, *, copying: bool) -> None:
+def command(stack: str, registry: str | None, account: str | None, *, copying: bool) -> Output:
     """List the images that a stack's nodes pull, with their names in a mirror.
 
     The list comes from the rendered chart or, if the chart or helm isn't available, from the list that hpkit pins
@@ -57,14 +57,19 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
     place = stated or f"{account or _ACCOUNT}.dkr.ecr.{plan.spec.region}.amazonaws.com"
     sources, read_from = _sources(plan, loaded)
     rows = mirrored(sources, registry=place, region=plan.spec.region)
+    remaining: list[str] = []
     if copying:
         if stated is None and account is None:
             raise click.UsageError("set the mirror with --account, --registry, or dependencies.imageRegistry")
-        _copy(rows)
-        return
-    if form == "json":
-        click.echo(json_document(ImageList, stack=plan.stack, readFrom=read_from, images=list(rows)))
-        return
+        remaining = _copy(rows)
+    return Output(
+        bool(remaining),
+        text=lambda: "\n".join(remaining) if copying else _print(plan, rows, read_from),
+        json=lambda: json_document(ImageList, stack=plan.stack, readFrom=read_from, images=list(rows)),
+    )
+
+
+def _print(plan: Plan, rows: "Sequence[MirroredImage]", read_from: str) -> None:
     for row in rows:
         where = "regional AWS registry, reachable through endpoints" if row.regional else row.target
         click.echo(f"{row.source}\n  {row.needed_by}; {where}")
@@ -140,14 +145,15 @@ def _helm() -> Any:
     return None
 
 
-def _copy(rows: "list[MirroredImage]") -> None:
+def _copy(rows: "list[MirroredImage]") -> list[str]:
+    """Copy images; return the commands that copy them if no tool is installed."""
     from hpkit.program.charts import copy_commands, copying_tool, mirror
 
     copied = [row for row in rows if not row.regional]
     tool = copying_tool()
     if tool is None:
         click.echo("neither crane nor skopeo is on PATH; with crane, run:", err=True)
-        for line in copy_commands(copied, "crane"):
-            click.echo(line)
-        sys.exit(1)
-    mirror(copied, tool, say=click.echo)
+        return list(copy_commands(copied, "crane"))
+    with stdout_to_stderr():
+        mirror(copied, tool, say=click.echo)
+    return []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.checks import summarize
-from hpkit.cli.formats import WRITERS
+from hpkit.cli.formats import findings_text
 from hpkit.errors import FindingsError, InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, listed_findings, select
@@ -39,7 +39,7 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
     """
     findings = listed_findings(loaded)
     if any(each.parsed.organization is None for each in loaded):
-        raise FindingsError(WRITERS["text"](findings, list(loaded)), findings)
+        raise FindingsError(findings_text(findings, list(loaded)), findings)
     errors = summarize(findings).errors
     if errors:
         click.echo(f"shown although the file has {plural(errors, 'error')}; run `hpkit validate`", err=True)

@@ -7,7 +7,7 @@ import click
 
 from hpkit.catalog import InstanceType, MigProfile, Source, find_nearest, instance_types
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options
+from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.tables import console, grid
 from hpkit.errors import InputError
 
@@ -44,7 +44,7 @@ class InstanceTypeList(TypedDict):
 @click.argument("pattern", required=False)
 @output_options("text", "json", documents=("hpkit.cli.instances:InstanceTypeList",))
 @click.option("--sources", is_flag=True, help="Show the source and date of each figure.")
-def command(pattern: str | None, form: str, sources: bool) -> None:
+def command(pattern: str | None, sources: bool) -> Output:
     """List instance types and their specifications.
 
     PATTERN is a part of the name (p5), or a glob (ml.g5.*). Unknown figures are shown as `?` (null in JSON), and never
@@ -55,12 +55,10 @@ def command(pattern: str | None, form: str, sources: bool) -> None:
         near = ", ".join(find_nearest(pattern or ""))
         hint = f"did you mean {near}?" if near else "run `hpkit catalog instances` for a list"
         raise InputError(f"no instance type matches `{pattern}`; {hint}")
-    if form == "json":
-        click.echo(json_document(InstanceTypeList, items=[_as_dict(each, sources) for each in matching]))
-        return
-    _print(matching)
-    if sources:
-        _print_sources(matching)
+    return Output(
+        text=lambda: _print(matching, sources),
+        json=lambda: json_document(InstanceTypeList, items=[_as_dict(each, sources) for each in matching]),
+    )
 
 
 def _matches(name: str, pattern: str | None) -> bool:
@@ -96,7 +94,7 @@ def _cell(value: int | str | None) -> str:
     return "?" if value is None else str(value)
 
 
-def _print(types: list[InstanceType]) -> None:
+def _print(types: list[InstanceType], with_sources: bool) -> None:
     head = ("instance type", "vCPU", "GiB", "accel.", "EFA", "pods", "addr.", "MIG", "arch")
     table = grid(*head, names=(head[0], head[-1]), padding=(0, 1, 0, 0))
     for details in types:
@@ -115,6 +113,8 @@ def _print(types: list[InstanceType]) -> None:
     paper = console()
     paper.print(table)
     paper.print("? = unknown, never counted as zero. addr. = IPv4 addresses that a node can use. MIG = profiles.")
+    if with_sources:
+        _print_sources(types)
 
 
 def _print_sources(found: list[InstanceType]) -> None:

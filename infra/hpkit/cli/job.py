@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
@@ -12,7 +12,7 @@ import click
 
 from hpkit.cli.completion import complete_teams, stack_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import colored, folded, output_option, output_options
+from hpkit.cli.formats import Output, colored, folded, output_option, output_options
 from hpkit.cli.live_common import choose_stack
 from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.text.plural import plural
@@ -141,7 +141,7 @@ def _topology(text: str | None) -> tuple[str, str] | None:
 @stack_option("Stack to check against; required if the project has several")
 @click.option("--write", is_flag=True, help="Fix errors in the files where possible.")
 @output_options("text", "json", documents=("hpkit.cli.job:JobLint",))
-def lint(files: tuple[Path, ...], stack: str | None, write: bool, form: str) -> None:
+def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> Output:
     """Check job manifests: queue, priority, topology, requests that can never be admitted, and rejected pods.
 
     Exits 1 if an error remains. Documents that Kueue doesn't queue are skipped.
@@ -169,14 +169,12 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool, form: str) -> 
         if done:
             file.write_bytes(repaired_manifest.text.encode("utf-8"))
     errors = any(finding.severity == "error" for finding in findings)
-    if form == "json":
-        click.echo(json_document(JobLint, findings=[*map(_as_dict, findings)], fixed=[*map(_as_dict, fixed)]))
-    else:
-        _report(findings, fixed)
-        if not errors:
-            click.echo(f"{plural(len(files), 'file')}: no errors")
-    if errors:
-        sys.exit(1)
+    summary = [] if errors else [f"{plural(len(files), 'file')}: no errors"]
+    return Output(
+        errors,
+        text=lambda: "\n".join([*_lines(findings, fixed), *summary]),
+        json=lambda: json_document(JobLint, findings=[*map(_as_dict, findings)], fixed=[*map(_as_dict, fixed)]),
+    )
 
 
 def _as_dict(finding: JobFinding) -> _Finding:
@@ -195,11 +193,11 @@ def _where(finding: JobFinding) -> str:
     return f"{finding.file}:{finding.line}:{finding.column}"
 
 
-def _report(findings: Sequence[JobFinding], fixed: Sequence[JobFinding]) -> None:
+def _lines(findings: Sequence[JobFinding], fixed: Sequence[JobFinding]) -> Iterator[str]:
     for finding in fixed:
-        click.echo(f"{_where(finding)}: fixed: {finding.fix}")
+        yield f"{_where(finding)}: fixed: {finding.fix}"
     for finding in findings:
         label = colored(finding.severity, fg=_COLORS[finding.severity], bold=True)
-        click.echo(f"{_where(finding)}: {label} {finding.check}")
-        click.echo(folded(f"{finding.message}.", "    "))
-        click.echo(folded(f"{finding.fix}.", "    "))
+        yield f"{_where(finding)}: {label} {finding.check}"
+        yield folded(f"{finding.message}.", "    ")
+        yield folded(f"{finding.fix}.", "    ")

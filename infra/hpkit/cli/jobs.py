@@ -8,7 +8,7 @@ import click
 
 from hpkit.cli.completion import complete_teams
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns
 from hpkit.errors import ToolError
@@ -48,7 +48,7 @@ _ENDED = ("succeeded", "failed")
 @click.option("--team", metavar="T", shell_complete=complete_teams, help="Only list this team's tasks.")
 @click.option("--all", "everything", is_flag=True, help="List completed tasks too.")
 @output_options("text", "json", documents=("hpkit.cli.jobs:JobList",))
-def command(stack: str | None, profile: str | None, team: str | None, everything: bool, form: str) -> None:
+def command(stack: str | None, profile: str | None, team: str | None, everything: bool) -> Output:
     """List tasks with the capacity that they hold or request.
 
     To see why one is waiting, run `hpkit job why NAME`.
@@ -65,13 +65,12 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
         if (team is None or task.team == team) and (everything or task.state not in _ENDED)
     ]
     tasks.sort(key=lambda task: (task.namespace, task.state != "running", -task.priority, task.created))
-    if form == "json":
-        click.echo(json_document(JobList, items=[_as_dict(observed, task) for task in tasks]))
-    elif tasks:
-        _print(observed, tasks)
-    else:
-        where = "" if observed.namespaces is None or team is not None else f" in {', '.join(observed.namespaces)}"
-        click.echo(f"no task{'' if everything else ' is running or waiting'}{where}")
+    where = "" if observed.namespaces is None or team is not None else f" in {', '.join(observed.namespaces)}"
+    nothing = f"no task{'' if everything else ' is running or waiting'}{where}"
+    return Output(
+        text=lambda: _print(observed, tasks) if tasks else nothing,
+        json=lambda: json_document(JobList, items=[_as_dict(observed, task) for task in tasks]),
+    )
 
 
 def _require_read(plan: Plan, observed: Observed, team: str | None) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.model import Observed
     from hpkit.cluster.live.read import AwsPart
 
-Command = TypeVar("Command", bound=Callable[..., None])
+Command = TypeVar("Command", bound=Callable[..., object])
 __all__ = ["age", "choose_file", "choose_stack", "kubernetes_api", "observe", "platform_options", "rights"]
 
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import click
 
 from hpkit.cli.completion import complete_groups
 from hpkit.cli.documents import acted, json_document
-from hpkit.cli.formats import acts, folded, output_options
+from hpkit.cli.formats import Output, acts, folded, output_options
 from hpkit.cli.live_common import choose_file, choose_stack, kubernetes_api, observe, platform_options, rights
 from hpkit.cli.output import WholeLines
 from hpkit.cli.tables import columns
@@ -57,7 +57,6 @@ class NodeList(TypedDict):
     items: list[_Node]
 
 
-Command = TypeVar("Command", bound=Callable[..., None])
 _NAMED = 5
 _WARNINGS: Mapping[str, str] = {
     "replace": "Data on all volumes of a replaced instance is lost.",
@@ -85,7 +84,7 @@ def command() -> None:
 @platform_options
 @click.option("--group", metavar="G", shell_complete=complete_groups, help="Only list this instance group.")
 @output_options("text", "json", documents=("hpkit.cli.nodes:NodeList",))
-def list_nodes(stack: str | None, profile: str | None, group: str | None, form: str) -> None:
+def list_nodes(stack: str | None, profile: str | None, group: str | None) -> Output:
     """List the nodes with group, type, status in SageMaker and Kubernetes, AMI release, and pods."""
     from hpkit.cluster.nodes.model import nodes_of
 
@@ -93,11 +92,11 @@ def list_nodes(stack: str | None, profile: str | None, group: str | None, form: 
     observed = _observe(plan, profile)
     wanted = _groups(observed, () if group is None else (group,))
     nodes = [each for each in nodes_of(observed) if each.instance.group in wanted]
-    if form == "json":
-        click.echo(json_document(NodeList, items=[_as_dict(each) for each in nodes]))
-        return
     head = ("node", "group", "type", "status", "release", "tasks")
-    click.echo(columns([head, *(_row(each) for each in nodes)]))
+    return Output(
+        text=lambda: columns([head, *(_row(each) for each in nodes)]),
+        json=lambda: json_document(NodeList, items=[_as_dict(each) for each in nodes]),
+    )
 
 
 def _observe(plan: Plan, profile: str | None) -> Observed:
@@ -151,7 +150,7 @@ def _runs(node: Node) -> str:
     return ", ".join(runs if node.pods_read else [*runs, "?"])
 
 
-def _operation_options(command: Command) -> Command:
+def _operation_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that every operation has."""
     for option in (
         click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the service is done."),

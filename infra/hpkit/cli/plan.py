@@ -7,7 +7,7 @@ import click
 
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.tables import console
 from hpkit.plan.model import Plan
@@ -46,7 +46,7 @@ class PlanList(TypedDict):
 @stacks_option()
 @click.option("--all", "everything", is_flag=True, help="Show connecting resources too, such as routes and policies.")
 @output_options("text", "json", documents=("hpkit.cli.plan:PlanList",))
-def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, everything: bool) -> None:
+def command(files: tuple[str, ...], stacks: tuple[str, ...], *, everything: bool) -> Output:
     """Show the resources that a stack creates.
 
     Runs the program without Pulumi's engine. Without FILE or --stack, shows all of stacks/*.yaml.
@@ -57,11 +57,13 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
     recordings = [_recording(plan, loaded) for loaded in chosen for plan in loaded.plans.values()]
     from hpkit.program.recording import tree_of
 
-    if form == "json":
-        click.echo(json_document(PlanList, items=[_as_dict(tree_of(each)) for each in recordings]))
-        return
-    for each in recordings:
-        _print(tree_of(each), _assumed(each), everything=everything)
+    def text() -> None:
+        for each in recordings:
+            _print(tree_of(each), _assumed(each), everything=everything)
+
+    return Output(
+        text=text, json=lambda: json_document(PlanList, items=[_as_dict(tree_of(each)) for each in recordings])
+    )
 
 
 def _recording(plan: Plan, loaded: Loaded) -> "Recording":

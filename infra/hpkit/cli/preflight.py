@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import click
@@ -10,7 +10,7 @@ import click
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import colored, folded, output_options
+from hpkit.cli.formats import Output, colored, folded, output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.output import own
 from hpkit.cli.tables import columns, grid, lines_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hpkit.clients.calls import Responses
     from hpkit.config import Organization
+    from hpkit.preflight.training_plans import Offering
     from hpkit.program.recording import Recording
 
 __all__ = ["OfferingList", "Preflight", "command"]
@@ -56,7 +57,7 @@ _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yel
 @click.option(
     "--offerings", is_flag=True, help="List the training plans that AWS sells for the stack's groups instead."
 )
-def command(stack: str, form: str, profile: str | None, offerings: bool) -> None:
+def command(stack: str, profile: str | None, offerings: bool) -> Output:
     """Check whether an AWS account has what a stack needs.
 
     Checks quotas, zones, subnets, add-on versions, roles, clusters and training plans, and writes nothing to the
@@ -73,28 +74,27 @@ def command(stack: str, form: str, profile: str | None, offerings: bool) -> None
     organization = cast("Organization", loaded.parsed.organization)
     session = aws_session(profile, plan.spec.region)
     if offerings:
-        click.echo(_list_offerings(plan, session, form))
-        return
+        return _list_offerings(plan, session)
     recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
     responses = _fetch(session, recording)
     results = evaluate(organization, recording, responses, on_local_cloud=is_local(os.environ))
     counts = count_by_status(results)
-    if form == "json":
-        click.echo(json_document(Preflight, stack=plan.stack, checks=list(results), summary=counts))
-    else:
-        click.echo(_table(plan, results, counts))
     if counts["unknown"]:
         click.echo(f"warning: {counts['unknown']} of {len(results)} couldn't be checked", err=True)
     if counts["changed"]:
         click.echo(f"warning: {counts['changed']} of {len(results)} differ from what the program creates", err=True)
-    if counts["missing"]:
-        sys.exit(1)
-    if not is_reached(recording, responses):
+    code = int(counts["missing"] > 0)
+    if not code and not is_reached(recording, responses):
         click.echo("error: AWS answered none of the calls, so the account couldn't be checked", err=True)
-        sys.exit(_NOT_REACHED)
+        code = _NOT_REACHED
+    return Output(
+        code,
+        text=lambda: _table(plan, results, counts),
+        json=lambda: json_document(Preflight, stack=plan.stack, checks=list(results), summary=counts),
+    )
 
 
-def _list_offerings(plan: Plan, session: "Session", form: str) -> str:
+def _list_offerings(plan: Plan, session: "Session") -> Output:
     """Return the training plans that AWS sells for the instance groups of a stack."""
     from hpkit.clients.aws import call_all
     from hpkit.clients.calls import Responses
@@ -102,8 +102,13 @@ def _list_offerings(plan: Plan, session: "Session", form: str) -> str:
 
     calls = offering_calls(plan)
     offerings = offerings_of(calls, Responses(call_all(session, tuple(calls.values()), on_progress=_progress(plan))))
-    if form == "json":
-        return json_document(OfferingList, stack=plan.stack, offerings=list(offerings))
+    return Output(
+        text=lambda: _offerings_text(plan, offerings),
+        json=lambda: json_document(OfferingList, stack=plan.stack, offerings=list(offerings)),
+    )
+
+
+def _offerings_text(plan: Plan, offerings: "Sequence[Offering]") -> str:
     if not offerings:
         return f"{plan.stack} has no On-Demand group with accelerators, and training plans are for those"
     head = ("group", "instances", "zone", "dates", "upfront", "offering")

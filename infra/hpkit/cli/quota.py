@@ -8,7 +8,7 @@ import click
 from hpkit.catalog.prices import near_monthly_cost, price_note
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.policy_settings import budgets
 from hpkit.cli.tables import console, grid
@@ -77,7 +77,7 @@ class QuotaList(TypedDict):
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option()
 @output_options("text", "json", documents=("hpkit.cli.quota:QuotaList",))
-def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
+def command(files: tuple[str, ...], stacks: tuple[str, ...]) -> Output:
     """Show capacity and each team's share of it, in instances.
 
     For each instance type: guaranteed, maximum and unreserved capacity. For each team: reserved and elastic quota, and
@@ -86,20 +86,21 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     are listed separately, because no quota counts them.
     """
     tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
-    if form == "json":
-        items: list[_Quota] = [
-            {
-                "stack": plan.stack,
-                "types": [_as_dict(plan, quota) for quota in table],
-                "budgets": [_budget_as_dict(budget, cost) for budget, cost in _budgets(plan, table)],
-                "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
-            }
-            for plan, table in tables
-        ]
-        click.echo(json_document(QuotaList, items=items))
-        return
-    for plan, table in tables:
-        _print(plan, table)
+
+    def text() -> None:
+        for plan, table in tables:
+            _print(plan, table)
+
+    return Output(text=text, json=lambda: json_document(QuotaList, items=[_quota(*each) for each in tables]))
+
+
+def _quota(plan: Plan, table: tuple[TypeQuota, ...]) -> _Quota:
+    return {
+        "stack": plan.stack,
+        "types": [_as_dict(plan, quota) for quota in table],
+        "budgets": [_budget_as_dict(budget, cost) for budget, cost in _budgets(plan, table)],
+        "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
+    }
 
 
 def _as_dict(plan: Plan, quota: TypeQuota) -> _TypeQuota:

@@ -1,7 +1,6 @@
 """`hpkit review`: what a change does, stack by stack, before it lands."""
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.changes.plan_diff import Change
-from hpkit.changes.review import Review, StackInput, review
+from hpkit.changes.review import StackInput, review
 from hpkit.changes.review.build import plan_of
 from hpkit.changes.review.model import Preview, ScenarioChange
 from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options, width
+from hpkit.cli.formats import Output, output_options, width
 from hpkit.cli.policy_settings import budgets_in
 from hpkit.cli.review_git import Base, content_at, find_base
 from hpkit.cli.review_policies import violations_of
@@ -51,17 +50,20 @@ __all__ = ["command"]
 def command(
     ref: str | None,
     stacks: tuple[str, ...],
-    form: str,
     quick: bool,
     scenario: str | None,
     preview: bool,
-) -> None:
+) -> Output:
     """Show how the changes in the working tree affect stacks.
 
     Shows losses (worst first) with affected teams and cost, new and fixed findings, each team's quota before and after,
     and capacity. Exit codes: 0, can be deployed; 1, blocked by errors or a replacement that isn't allowed; 2, usage
     error.
     """
+    from hpkit.changes.review.as_html import as_html
+    from hpkit.changes.review.as_json import ChangeReview, as_dict
+    from hpkit.changes.review.as_markdown import as_markdown
+    from hpkit.changes.review.as_text import as_text
     from hpkit.project import today
 
     folder = project_root()
@@ -87,10 +89,15 @@ def command(
         violations=violations,
         today=today(),
     )
-    click.echo(_writer(form)(result).rstrip())
     if click.get_current_context().params["output"]:
         click.echo(f"verdict: {result.verdict}", err=True)
-    sys.exit(1 if result.verdict == "blocked" else 0)
+    return Output(
+        result.verdict == "blocked",
+        text=lambda: as_text(result, width=width()),
+        markdown=lambda: as_markdown(result),
+        html=lambda: as_html(result),
+        json=lambda: json_document(ChangeReview, **as_dict(result)),
+    )
 
 
 def _differs(stack: StackInput, policies: Change[PolicySettings]) -> bool:
@@ -113,25 +120,6 @@ class _Recordings:
         if found is None:
             made.append(found := record(plan, Answers(account=account) if account else None, stack=stack))
         return found
-
-
-def _writer(form: str) -> Callable[[Review], str]:
-    """Return the function that writes a format; only the requested one is imported."""
-    if form == "json":
-        from hpkit.changes.review.as_json import ChangeReview, as_dict
-
-        return lambda result: json_document(ChangeReview, **as_dict(result))
-    if form == "markdown":
-        from hpkit.changes.review.as_markdown import as_markdown
-
-        return as_markdown
-    if form == "html":
-        from hpkit.changes.review.as_html import as_html
-
-        return as_html
-    from hpkit.changes.review.as_text import as_text
-
-    return lambda result: as_text(result, width=width())
 
 
 def _policies(folder: Path, base: Base, file: str) -> Change[PolicySettings]:

@@ -11,7 +11,7 @@ from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.rule import Rule
 from hpkit.cli.completion import complete_rules
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options
+from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.tables import console, grid
 from hpkit.config.suggest import rule_id as written
 from hpkit.errors import InputError
@@ -60,35 +60,35 @@ def examples() -> dict[str, Any]:
 @click.command("rules")
 @click.argument("rule_id", required=False, metavar="[RULE]", shell_complete=complete_rules)
 @output_options("text", "json", documents=("hpkit.cli.rules:RuleList",))
-def command(rule_id: str | None, form: str) -> None:
+def command(rule_id: str | None) -> Output:
     """List the validator's rules, or explain one with an example that fails and one that passes.
 
     RULE is the ID of a rule, a prefix such as CAP, or the name of a policy.
     """
-    if rule_id is None:
-        _print_list(form, RULES)
-        return
-    family = [rule for rule in RULES if rule.id.rstrip("0123456789") == rule_id.upper()]
-    if family:
-        _print_list(form, family)
-        return
+    family = [rule for rule in RULES if rule_id is None or rule.id.rstrip("0123456789") == rule_id.upper()]
+    if rule_id is None or family:
+        return Output(
+            text=lambda: _print_list(family),
+            json=lambda: json_document(RuleList, items=[_as_dict(rule) for rule in family]),
+        )
     rule = rule_by_id(rule_id.upper())
     if rule is None:
         from hpkit_policies.pack import POLICIES
 
         policies = {policy.name: policy for policy in POLICIES}
         if policy := policies.get(rule_id):
-            click.echo(json_document(RuleList, items=[_policy(policy)]) if form == "json" else _policy_text(policy))
-            return
+            return Output(
+                text=lambda: _policy_text(policy), json=lambda: json_document(RuleList, items=[_policy(policy)])
+            )
         ids = [each.id for each in RULES]
         meant = written(rule_id)
         likely = meant if meant in ids else near(rule_id.upper(), ids) or near(rule_id, list(policies))
         hint = f"did you mean {likely}?" if likely else "run `hpkit catalog rules` for a list"
         raise InputError(f"no rule {rule_id}; {hint}")
-    if form == "json":
-        click.echo(json_document(RuleList, items=[{**_as_dict(rule), "example": examples()[rule.id]}]))
-        return
-    click.echo(_explained(rule))
+    return Output(
+        text=lambda: _explained(rule),
+        json=lambda: json_document(RuleList, items=[{**_as_dict(rule), "example": examples()[rule.id]}]),
+    )
 
 
 def _as_dict(rule: Rule) -> _Rule:
@@ -101,10 +101,7 @@ def _as_dict(rule: Rule) -> _Rule:
     }
 
 
-def _print_list(form: str, rules: Sequence[Rule]) -> None:
-    if form == "json":
-        click.echo(json_document(RuleList, items=[_as_dict(rule) for rule in rules]))
-        return
+def _print_list(rules: Sequence[Rule]) -> None:
     head = ("rule", "severity", "requirement")
     table = grid(*head, names=head)
     for rule in rules:

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options, width
+from hpkit.cli.formats import Output, folded, output_options, width
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
 from hpkit.plan.model import Plan
@@ -53,7 +53,7 @@ _MANY = 200
     metavar="SECONDS",
     help="Seconds between refreshes, with --watch.",
 )
-def command(stack: str | None, profile: str | None, form: str, every_stack: bool, watch: bool, every: float) -> None:
+def command(stack: str | None, profile: str | None, every_stack: bool, watch: bool, every: float) -> Output | None:
     """Show a running platform: instance groups, teams and quotas, waiting tasks, add-ons, recent events.
 
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the organization file are marked.
@@ -62,43 +62,39 @@ def command(stack: str | None, profile: str | None, form: str, every_stack: bool
     --all reads the stacks at the same time, each with the `aws:profile` of its settings; on the local cloud, each on
     its own instance. If none can be read, the exit code is 1.
     """
+    context = click.get_current_context()
     if every_stack:
-        typed = click.get_current_context().get_parameter_source("stack") is ParameterSource.COMMANDLINE
-        if typed or watch or form == "html":
+        typed = context.get_parameter_source("stack") is ParameterSource.COMMANDLINE
+        if typed or watch or context.params["form"] == "html":
             raise click.UsageError("--all can't be combined with --stack, --watch or --format html")
-        _show_all(profile, form)
-        return
+        return _all_stacks(profile)
+    from hpkit.cluster.live.as_html import status_html
+    from hpkit.cluster.live.as_json import ClusterStatus, status_document
     from hpkit.cluster.live.differences import differences
     from hpkit.cluster.live.status import status_of
 
     plan = choose_stack(stack)
     if watch:
-        _watch(plan, profile, form, every)
-        return
+        _watch(plan, profile, context.params["form"], every)
+        return None
     observed = observe(plan, profile, settings=True)
     status, differs = status_of(observed), differences(observed, plan)
-    if form == "json":
-        from hpkit.cluster.live.as_json import ClusterStatus, status_document
-
-        click.echo(json_document(ClusterStatus, **status_document(plan, status, differs)))
-    elif form == "html":
-        from hpkit.cluster.live.as_html import status_html
-
-        click.echo(status_html(f"{plan.stack} in {plan.spec.region}", status, differs))
-    else:
-        _print(plan, status, differs)
+    return Output(
+        text=lambda: _print(plan, status, differs),
+        json=lambda: json_document(ClusterStatus, **status_document(plan, status, differs)),
+        html=lambda: status_html(f"{plan.stack} in {plan.spec.region}", status, differs),
+    )
 
 
-def _show_all(profile: str | None, form: str) -> None:
+def _all_stacks(profile: str | None) -> Output:
     from hpkit.cli.status_all import ClusterStatusList, document_of, read_all, rows_table
 
     rows = read_all(profile)
-    if form == "json":
-        click.echo(json_document(ClusterStatusList, **document_of(rows)))
-    else:
-        click.echo(rows_table(rows), nl=False)
-    if not any(row.status for row in rows):
-        sys.exit(1)
+    return Output(
+        not any(row.status for row in rows),
+        text=lambda: rows_table(rows),
+        json=lambda: json_document(ClusterStatusList, **document_of(rows)),
+    )
 
 
 def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
@@ -195,10 +191,7 @@ def _waiting(team: TeamStatus, stack: str) -> None:
         return
     click.echo(f"{team.team}: {len(team.waiting)} waiting")
     for task in team.waiting[:_WAITING]:
-        click.echo(
-            folded(
-                f"{task.name} ({task.kind}, priority {task.priority}, {age(task.seconds)}): {task.reason}", "    ", "  "
-            )
-        )
+        about = f"{task.name} ({task.kind}, priority {task.priority}, {age(task.seconds)})"
+        click.echo(folded(f"{about}: {task.reason}", "    ", "  "))
     if len(team.waiting) > _WAITING:
         click.echo(f"  and {len(team.waiting) - _WAITING} more: hpkit job list --stack {stack} --team {team.team}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import click
 
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options, width
+from hpkit.cli.formats import Output, folded, output_options, width
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns
 from hpkit.errors import ToolError
@@ -61,12 +61,14 @@ class Topology(TypedDict):
 @click.command("topology", epilog=rights("cluster topology"))
 @platform_options
 @output_options("text", "table", "mermaid", "json", "svg", "html", documents=("hpkit.cli.topology:Topology",))
-def command(stack: str | None, profile: str | None, form: str) -> None:
+def command(stack: str | None, profile: str | None) -> Output:
     """Show the nodes by network layer (`topology.k8s.aws/network-node-layer-1` to `-3`).
 
     Each node is shown with its type, zone, use and tasks. Each task is shown with the nearest network node that all of
     its pods share.
     """
+    from hpkit.cluster.live.as_html import topology_html
+    from hpkit.cluster.live.as_svg import topology_svg
     from hpkit.cluster.live.topology import placements, tree_of
 
     plan = choose_stack(stack)
@@ -74,26 +76,19 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
     if "nodes" in observed.unread:
         raise ToolError("the nodes couldn't be read. Use a role that can list nodes, such as one in eks.viewers")
     tree, places = tree_of(observed), placements(observed)
-    if form == "json":
-        tasks = [_placement(each) for each in places]
-        click.echo(json_document(Topology, tree=[_branch(each) for each in tree], tasks=tasks))
-    elif form == "mermaid":
-        click.echo("\n".join(_mermaid(tree, places)))
-    elif form == "svg":
-        from hpkit.cluster.live.as_svg import topology_svg
+    return Output(
+        text=lambda: "\n".join([*_tree(tree), *_sentences(places)]),
+        table=lambda: "\n".join([_table(tree), *_sentences(places)]),
+        mermaid=lambda: "\n".join(_mermaid(tree, places)),
+        json=lambda: json_document(Topology, tree=[*map(_branch, tree)], tasks=[*map(_placement, places)]),
+        svg=lambda: topology_svg(tree),
+        html=lambda: topology_html(f"{plan.stack}: nodes by network layer", tree, places),
+    )
 
-        click.echo(topology_svg(tree))
-    elif form == "html":
-        from hpkit.cluster.live.as_html import topology_html
 
-        click.echo(topology_html(f"{plan.stack}: nodes by network layer", tree, places))
-    elif form == "table":
-        _table(tree)
-    else:
-        _tree(tree)
-    if form in ("text", "table"):
-        for place in places:
-            click.echo(folded(_sentence(place), "    ", "") if sys.stdout.isatty() else _sentence(place))
+def _sentences(places: Iterable[Placement]) -> Iterable[str]:
+    for place in places:
+        yield folded(_sentence(place), "    ", "") if sys.stdout.isatty() else _sentence(place)
 
 
 def _branch(branch: Branch) -> _Branch:
@@ -147,11 +142,10 @@ def _amounts(leaf: Leaf) -> str:
     return leaf.use_words + ("" if leaf.node.ready else ", not ready")
 
 
-def _tree(tree: Iterable[Branch]) -> None:
+def _tree(tree: Iterable[Branch]) -> Iterable[str]:
     for branch in tree:
-        click.echo(branch.name)
-        for line in _lines(branch, ""):
-            click.echo(line)
+        yield branch.name
+        yield from _lines(branch, "")
 
 
 def _lines(branch: Branch, indent: str) -> Iterable[str]:
@@ -169,13 +163,13 @@ def _lines(branch: Branch, indent: str) -> Iterable[str]:
             yield f"{name}  {details}"
 
 
-def _table(tree: Iterable[Branch]) -> None:
+def _table(tree: Iterable[Branch]) -> str:
     rows = [("node", "type", "zone", "layer 1", "layer 2", "layer 3", "use")]
     for branch in tree:
         for leaf in branch.all_leaves():
             first, second, third = (*leaf.node.layers, "", "", "")[:3]
             rows.append((leaf.node.name, leaf.node.instance_type, leaf.node.zone, first, second, third, _use(leaf)))
-    click.echo(columns(rows))
+    return columns(rows)
 
 
 def _mermaid(tree: Iterable[Branch], places: Iterable[Placement]) -> Iterable[str]:

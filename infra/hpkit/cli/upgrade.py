@@ -10,7 +10,7 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options
+from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.live_common import choose_file, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
 
@@ -63,8 +63,7 @@ def command(
     offline: bool,
     quick: bool,
     patches: Path | None,
-    form: str,
-) -> None:
+) -> Output:
     """Show which Kubernetes version, add-ons and AMIs are out of date, and the steps of an upgrade.
 
     For each step: the patch of the organization file, what it replaces, deletes and updates, what to read first, and
@@ -81,13 +80,12 @@ def command(
     text = read_file(loaded.file).decode("utf-8")
     record = None if quick else _record
     steps = list(patched(text, plan, upgrade.steps, file=loaded.file, record=record, read=loaded.with_text))
-    written = _write(patches, steps) if patches is not None else []
-    if form == "json":
-        click.echo(json_document(Upgrade, **_as_dict(plan, running, upgrade, steps)))
-        return
-    _print(plan, running, upgrade, steps)
-    for file in written:
-        click.echo(f"wrote {file}", err=True)
+    if patches is not None:
+        _write(patches, steps)
+    return Output(
+        text=lambda: _print(plan, running, upgrade, steps),
+        json=lambda: json_document(Upgrade, **_as_dict(plan, running, upgrade, steps)),
+    )
 
 
 def _record(plan: Plan) -> Recorded:
@@ -116,18 +114,16 @@ def _running(plan: Plan, profile: str | None, target: str | None, *, offline: bo
     return running_of(observed, offered)
 
 
-def _write(folder: Path, steps: Sequence[PatchedStep]) -> list[Path]:
-    written = []
+def _write(folder: Path, steps: Sequence[PatchedStep]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for number, step in enumerate(steps, 1):
             if step.patch:
                 file = folder / f"{number:02}.patch"
                 file.write_text(step.patch, encoding="utf-8")
-                written.append(file)
+                click.echo(f"wrote {file}", err=True)
     except OSError as error:
         raise InputError(f"{folder} can't be written: {error.strerror}; name another folder with --patches") from None
-    return written
 
 
 def _effects(patched_step: PatchedStep) -> Iterator[str]:

@@ -6,7 +6,8 @@ import click
 
 from hpkit.checks import summarize
 from hpkit.cli.completion import stacks_option
-from hpkit.cli.formats import WRITERS, output_options
+from hpkit.cli.documents import json_document
+from hpkit.cli.formats import Output, Validation, findings_github, findings_sarif, findings_text, output_options
 from hpkit.cli.inputs import resolve
 from hpkit.cli.output import own
 from hpkit.project import cluster_problems, listed_findings, project_findings
@@ -30,7 +31,7 @@ __all__ = ["command"]
     is_flag=True,
     help="Apply the policy pack to the program's resources too; takes about a second.",
 )
-def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, policies: bool) -> None:
+def command(files: tuple[str, ...], stacks: tuple[str, ...], *, policies: bool) -> Output:
     """Check organization files, and report all findings in one run.
 
     Without FILE or --stack, checks all of stacks/*.yaml. Exit codes: 0, no errors; 1, errors; 2, usage error.
@@ -47,6 +48,11 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
         from hpkit.cli.validate_policies import policy_findings
 
         findings += [finding for each in loaded for finding in policy_findings(each)]
-    out = own(sys.stdout) if form == "github" else sys.stdout
-    click.echo(WRITERS[form](findings, loaded), file=out, nl=form != "github" or bool(findings))
-    sys.exit(1 if summarize(findings).errors else 0)
+    summary = summarize(findings)
+    return Output(
+        summary.errors > 0,
+        text=lambda: findings_text(findings, loaded),
+        json=lambda: json_document(Validation, findings=findings, summary=summary),
+        sarif=lambda: findings_sarif(findings),
+        github=lambda: click.echo(findings_github(findings), file=own(sys.stdout), nl=bool(findings)),
+    )

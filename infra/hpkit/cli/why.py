@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
 from hpkit.cli.completion import complete_teams
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options
+from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
+
+if TYPE_CHECKING:
+    from hpkit.cluster.live.why import Explanation
 
 __all__ = ["WaitingJob", "command"]
 
@@ -39,7 +42,7 @@ class WaitingJob(TypedDict):
     help="Team of the job, if several teams have a job with this name.",
 )
 @output_options("text", "json", documents=("hpkit.cli.why:WaitingJob",))
-def command(task: str, stack: str | None, profile: str | None, team: str | None, form: str) -> None:
+def command(task: str, stack: str | None, profile: str | None, team: str | None) -> Output:
     """Explain why a job is waiting, which tasks hold its capacity, and what would let it run now.
 
     The reason comes from Kueue. The simulator then looks for changes that would let the job run now: ending another
@@ -53,8 +56,10 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     observed = observe(plan, profile, aws=())
     explanation = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
     waiting_task = explanation.task
-    if form == "json":
-        document = json_document(
+    since = age(int((observed.time - waiting_task.created).total_seconds()))
+    return Output(
+        text=lambda: _print(explanation, since),
+        json=lambda: json_document(
             WaitingJob,
             name=waiting_task.owner_name,
             team=waiting_task.team,
@@ -66,19 +71,14 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
             outlook=explanation.outlook or None,
             couldRunAt=None if explanation.runs_at is None else explanation.runs_at.isoformat(),
             when=explanation.when or None,
-        )
-        click.echo(document)
-        return
-    since = age(int((observed.time - waiting_task.created).total_seconds()))
-    click.echo(
-        folded(
-            f"{waiting_task.owner_name} ({waiting_task.owner_kind} of {waiting_task.team}, priority "
-            f"{waiting_task.priority}, created {since} "
-            f"ago): {waiting_task.state}",
-            "    ",
-            "",
-        )
+        ),
     )
+
+
+def _print(explanation: Explanation, since: str) -> None:
+    task = explanation.task
+    about = f"{task.owner_kind} of {task.team}, priority {task.priority}, created {since} ago"
+    click.echo(folded(f"{task.owner_name} ({about}): {task.state}", "    ", ""))
     click.echo(folded(explanation.reason[:1].upper() + explanation.reason[1:] + ".", "  ", "  "))
     if explanation.preempted_by:
         click.echo(folded(f"It was preempted for {explanation.preempted_by}.", "  ", "  "))

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import click
 
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import folded, output_options
+from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.tables import grid, lines_of
 
 __all__ = ["ToolList", "command"]
@@ -33,7 +33,7 @@ _REMEDY = "hpkit local doctor --fix"
 @click.argument("names", metavar="[TOOL]...", nargs=-1)
 @click.option("--fix", is_flag=True, help="Install missing tools. Builds take minutes, once per machine.")
 @output_options("text", "json", documents=("hpkit_local.cli.doctor:ToolList",))
-def command(names: tuple[str, ...], fix: bool, form: str) -> None:
+def command(names: tuple[str, ...], fix: bool) -> Output:
     """Check which tools for the local cloud and `pulumi up` are installed.
 
     Exits 1 if a required tool is missing. --fix installs missing tools, including those that only some charts and tests
@@ -59,9 +59,11 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     # While something has to be built, Go is not optional.
     needed |= {"go"} if missing else set()
     optional = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] not in needed]
-    click.echo(json_document(ToolList, items=rows) if form == "json" else _table(rows, missing, optional))
-    if missing or not _python_fits():
-        sys.exit(1)
+    return Output(
+        bool(missing) or not _python_fits(),
+        text=lambda: _table(rows, missing, optional),
+        json=lambda: json_document(ToolList, items=rows),
+    )
 
 
 def _said() -> Any:

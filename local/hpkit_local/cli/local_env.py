@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 import click
 
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
@@ -27,7 +27,7 @@ class Environment(TypedDict):
 @click.option("--shell", type=click.Choice(SHELLS), help="Shell to print for. Default: the shell in SHELL.")
 @output_options("text", "json", documents=("hpkit_local.cli.local_env:Environment",))
 @click.option("--unset", is_flag=True, help="Print commands that restore the previous environment.")
-def env(name: str | None, root: Path | None, shell: str | None, form: str, unset: bool) -> None:
+def env(name: str | None, root: Path | None, shell: str | None, unset: bool) -> Output:
     """Print shell commands that point AWS, Kubernetes and Pulumi at an instance.
 
     bash, zsh: eval "$(hpkit local env)". fish: hpkit local env | source. PowerShell: hpkit local env --shell powershell
@@ -38,15 +38,15 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
     shell = shell or own_shell()
     if unset:
         names = [*VARIABLES, *control.service_endpoints(os.environ)]
-        click.echo(
-            json_document(Environment, variables=dict.fromkeys(names)) if form == "json" else undone(shell, names)
-        )
-        return
+        unset_all: dict[str, str | None] = dict.fromkeys(names)
+        return Output(text=lambda: undone(shell, names), json=lambda: json_document(Environment, variables=unset_all))
     instance = instance_of(name, root, command="env")
     variables = control.shell_environment(instance)
     if control.running(instance) is None:
         to_stderr(f"{instance.name} isn't running. To start it: {called()} local start --name {instance.name}")
-    click.echo(json_document(Environment, variables={**variables}) if form == "json" else exports(shell, variables))
+    return Output(
+        text=lambda: exports(shell, variables), json=lambda: json_document(Environment, variables={**variables})
+    )
 
 
 def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) -> dict[str, str]:

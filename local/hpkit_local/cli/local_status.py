@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import click
 
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.shells import called
 from hpkit.text.formatting import aligned
 from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
@@ -72,7 +72,7 @@ _MEBIBYTE = 1 << 20
 @click.command("status")
 @where
 @output_options("text", "json", documents=("hpkit_local.cli.local_status:InstanceStatus",))
-def status(name: str | None, root: Path | None, form: str) -> None:
+def status(name: str | None, root: Path | None) -> Output:
     """Show the stack on an instance, and the state and resource use of its parts.
 
     Exits 1 if a part isn't healthy.
@@ -102,8 +102,10 @@ def status(name: str | None, root: Path | None, form: str) -> None:
     stacks: list[_Stack] = [
         {"name": each.name, "resources": each.resources, "region": each.region} for each in stacks_up(instance)
     ]
-    if form == "json":
-        document = json_document(
+    return Output(
+        state is None or not state.ready,
+        text=lambda: "\n".join(_page(instance.name, stacks, rows, supervisor, total)),
+        json=lambda: json_document(
             InstanceStatus,
             name=instance.name,
             running=state is not None,
@@ -111,12 +113,8 @@ def status(name: str | None, root: Path | None, form: str) -> None:
             parts=rows,
             supervisor=supervisor,
             total=_taken(total),
-        )
-        click.echo(document)
-    else:
-        click.echo("\n".join(_page(instance.name, stacks, rows, supervisor, total)))
-    if state is None or not state.ready:
-        raise SystemExit(1)
+        ),
+    )
 
 
 def _page(
@@ -155,7 +153,7 @@ def _port_of(part: str) -> str:
 @click.command("list")
 @in_repository
 @output_options("text", "json", documents=("hpkit_local.cli.local_status:InstanceList",))
-def list_all(root: Path | None, form: str) -> None:
+def list_all(root: Path | None) -> Output:
     """List all instances of the repository, with their stacks."""
     from hpkit_local.cloud import Usage, overviews, usage_of
 
@@ -164,15 +162,15 @@ def list_all(root: Path | None, form: str) -> None:
         total = usage_of(overview.state.supervisor) if overview.state else Usage()
         stacks = [stack.name for stack in overview.stacks]
         rows.append({"name": overview.instance.name, "state": _state(overview), "stacks": stacks, **_taken(total)})
-    if form == "json":
-        click.echo(json_document(InstanceList, items=rows))
-        return
+    return Output(text=lambda: _table(rows), json=lambda: json_document(InstanceList, items=rows))
+
+
+def _table(rows: list[_Instance]) -> str:
     if not rows:
-        click.echo(f"no instances. To start one: {called()} local start")
-        return
+        return f"no instances. To start one: {called()} local start"
     table = [("instance", "state", "memory", "cpu", "stack")]
     table += [(row["name"], row["state"], *_numbers(row), ", ".join(row["stacks"]) or "-") for row in rows]
-    click.echo("\n".join(aligned(table, numbers=(2, 3))))
+    return "\n".join(aligned(table, numbers=(2, 3)))
 
 
 def _state(overview: Overview) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,7 +11,7 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import InputError
 from hpkit.text.plural import plural
@@ -67,10 +66,9 @@ def command(
     seed: int,
     workers: int | None,
     on: str | None,
-    form: str,
     capacity: bool,
     write: bool,
-) -> None:
+) -> Output:
     """Find quotas, weights and borrow limits that meet goals for a scenario.
 
     Each candidate policy passes the validator and is simulated. The result is a patch of the organization file, with
@@ -81,6 +79,7 @@ def command(
     from hpkit.cli.tables import plan_of
     from hpkit.project import load_stack
     from hpkit_whatif.recommend import parse_goal, recommend
+    from hpkit_whatif.recommend.model import RecommendedPolicy
     from hpkit_whatif.scenario import open_scenario
     from hpkit_whatif.simulate.workers import cluster
 
@@ -92,19 +91,16 @@ def command(
         loaded, open_scenario(scenario), parsed_goals, trials=trials, seeds=seeds, seed=seed, workers=workers, on=where
     )
     patch, met = _chosen(recommendation, capacity=capacity)
-    if form == "json":
-        from hpkit_whatif.recommend.model import RecommendedPolicy
-
-        click.echo(json_document(RecommendedPolicy, **recommendation.as_dict()))
-    elif form == "patch":
-        click.echo(patch, nl=False)
-        if not met:
-            click.echo(f"no simulated policy meets the goals; this is the nearest of {recommendation.tried}", err=True)
-    else:
-        click.echo(_table(recommendation, capacity=capacity), nl=False)
+    if not met:
+        click.echo(f"no simulated policy meets the goals; this is the nearest of {recommendation.tried}", err=True)
     if write:
         _write(recommendation, met=met, capacity=capacity)
-    sys.exit(0 if met else 1)
+    return Output(
+        not met,
+        text=lambda: _table(recommendation, capacity=capacity),
+        json=lambda: json_document(RecommendedPolicy, **recommendation.as_dict()),
+        patch=lambda: patch,
+    )
 
 
 def _chosen(recommendation: Recommendation, *, capacity: bool) -> tuple[str, bool]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.completion import stack_option
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.tables import plan_of
 from hpkit.errors import InputError, ToolError
 from hpkit_local.cli.local_common import in_repository, root_of, to_stderr
-from hpkit_whatif.cli.simulate import rendered
+from hpkit_whatif.cli.simulate import output_of
 
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
@@ -54,10 +54,9 @@ def command(
     root: Path | None,
     speed: float | None,
     check: bool,
-    form: str,
     seed: int | None,
     skip_impossible: bool,
-) -> None:
+) -> Output:
     """Run a scenario on a real Kueue in a local cloud.
 
     Creates the stack's queues as the service does. Tasks become Jobs at their start time and end at their end time;
@@ -70,13 +69,15 @@ def command(
     )
     with _instance(name, root) as instance:
         report, differences = rehearsal.on(instance, speed=speed)
-    click.echo(rendered(report, form), nl=False)
     if check:
         for line in differences:
-            click.echo(f"difference: {line}", err=True)
-        if differences:
-            raise ToolError("Kueue and the simulator differ, as listed above")
-        to_stderr("no difference from the simulator, in the objects or in any task")
+            to_stderr(f"difference: {line}")
+        to_stderr(
+            "error: Kueue and the simulator differ, as listed above"
+            if differences
+            else "no difference from the simulator, in the objects or in any task"
+        )
+    return output_of(report, check and bool(differences))
 
 
 @contextmanager

@@ -7,15 +7,14 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import output_options
+from hpkit.cli.formats import Output, output_options
 from hpkit.cli.tables import grid, paper, plan_of, text_of
-from hpkit.errors import InputError
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from hpkit_whatif.simulate import Report
 
-__all__ = ["command", "rendered"]
+__all__ = ["command", "output_of"]
 
 _MOST_ROWS = 40
 _MOST_REASONS = 10
@@ -58,7 +57,6 @@ _MOST_ITEMS = 3
 def command(
     scenario: str,
     stack: str | None,
-    form: str,
     seed: int | None,
     skip_impossible: bool,
     compare: tuple[str, str] | None,
@@ -66,7 +64,7 @@ def command(
     seeds: int | None,
     workers: int | None,
     on: str | None,
-) -> None:
+) -> Output:
     """Simulate a scenario's tasks on a stack.
 
     SCENARIO is a YAML file of tasks and generators, or a CSV of tasks in order of submission. Tasks are admitted,
@@ -75,13 +73,12 @@ def command(
     from hpkit_whatif.scenario import open_scenario
     from hpkit_whatif.simulate import simulate
 
-    _refuse_misuse(form, compare=bool(compare), vary=bool(variations), skip=skip_impossible)
+    _refuse_misuse(compare=bool(compare), vary=bool(variations), skip=skip_impossible)
     _refuse_without_vary({"--seeds": seeds, "--workers": workers, "--on": on}, vary=bool(variations))
     if compare:
         from hpkit_whatif.cli.simulate_compare import compared
 
-        click.echo(compared(open_scenario(scenario), compare, stack, form, seed=seed), nl=False)
-        return
+        return compared(open_scenario(scenario), compare, stack, seed=seed)
     if stack is None:
         raise click.UsageError("Missing option '--stack'")
     if variations:
@@ -91,17 +88,12 @@ def command(
         where = cluster(on) if on else None
         draws = range(seed or 0, (seed or 0) + seeds) if seeds and seeds > 1 else [seed]
         source = open_scenario(scenario)
-        text, any_ran = varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where)
-        click.echo(text, nl=False)
-        if not any_ran:
-            raise InputError("nothing was simulated: the validator rejects every policy, as listed above")
-        return
-    report = simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
-    click.echo(rendered(report, form), nl=False)
+        return varied(source, stack, variations, seeds=list(draws), workers=workers, on=where)
+    return output_of(simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible))
 
 
-def _refuse_misuse(form: str, *, compare: bool, vary: bool, skip: bool) -> None:
-    if (compare or vary) and form in ("html", "csv"):
+def _refuse_misuse(*, compare: bool, vary: bool, skip: bool) -> None:
+    if (compare or vary) and click.get_current_context().params["form"] in ("html", "csv"):
         raise click.UsageError("--compare and --vary support only text and json")
     if compare and vary:
         raise click.UsageError("use either --compare or --vary, not both")
@@ -118,29 +110,36 @@ def _refuse_without_vary(given: dict[str, object], *, vary: bool) -> None:
             raise click.UsageError(f"{option} requires --vary")
 
 
-def rendered(report: "Report", form: str) -> str:
-    """Return a report in a format; only what writes it is imported."""
-    if form == "json":
-        from hpkit_whatif.simulate.report import Simulation
+def output_of(report: "Report", code: int = 0) -> Output:
+    """Return a report in each format."""
+    from hpkit_whatif.simulate.report import Simulation
 
-        return json_document(Simulation, **report.as_dict()) + "\n"
-    if form == "csv":
-        from hpkit_whatif.simulate.as_csv import as_csv
-
-        for line in report.warnings:
-            click.echo(f"warning: {line}", err=True)
-        if report.omitted:
-            click.echo(
-                f"warning: {len(report.tasks):,} tasks are listed (unfinished, most preempted, or longest waiting); "
-                f"{report.omitted:,} more are only counted",
-                err=True,
-            )
-        return as_csv(report)
-    if form == "html":
+    def html() -> str:
         from hpkit_whatif.simulate.as_html import as_html
 
         return as_html(report)
-    return _table(report)
+
+    return Output(
+        code,
+        text=lambda: _table(report),
+        json=lambda: json_document(Simulation, **report.as_dict()),
+        html=html,
+        csv=lambda: _csv(report),
+    )
+
+
+def _csv(report: "Report") -> str:
+    from hpkit_whatif.simulate.as_csv import as_csv
+
+    for line in report.warnings:
+        click.echo(f"warning: {line}", err=True)
+    if report.omitted:
+        click.echo(
+            f"warning: {len(report.tasks):,} tasks are listed (unfinished, most preempted, or longest waiting); "
+            f"{report.omitted:,} more are only counted",
+            err=True,
+        )
+    return as_csv(report)
 
 
 def _table(report: "Report") -> str:

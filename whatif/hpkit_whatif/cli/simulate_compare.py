@@ -10,6 +10,7 @@ from typing import Annotated, TypedDict
 import click
 
 from hpkit.cli.documents import json_document
+from hpkit.cli.formats import Output
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.config import parse, read_text
 from hpkit.config.compose import composed
@@ -43,8 +44,8 @@ class SimulationComparison(TypedDict):
 _SECONDS = 60
 
 
-def compared(source: Source, sides: tuple[str, str], stack: str | None, form: str, *, seed: int | None) -> str:
-    """Return both reports side by side, as a table or JSON."""
+def compared(source: Source, sides: tuple[str, str], stack: str | None, *, seed: int | None) -> Output:
+    """Return both reports side by side."""
     plans = [_plan(side, stack) for side in sides]
     team_names = [{team.name for team in plan.teams} for plan in plans]
     others: list[Counter[str]] = [Counter(), Counter()]
@@ -53,13 +54,13 @@ def compared(source: Source, sides: tuple[str, str], stack: str | None, form: st
         for plan, teams, other_tasks in zip(plans, team_names, others, strict=True)
     )
     _refuse_teams_of_nobody(source, others, team_names[0] | team_names[1])
-    if form == "json":
-        a, b = (
-            _Side(source=side, tasksOfOtherTeams=dict(other_tasks), simulation=report.as_dict())
-            for side, other_tasks, report in zip(sides, others, (before, after), strict=True)
-        )
-        return json_document(SimulationComparison, a=a, b=b) + "\n"
-    return _table(sides, before, after, others)
+    a, b = (
+        _Side(source=side, tasksOfOtherTeams=dict(other_tasks), simulation=report.as_dict())
+        for side, other_tasks, report in zip(sides, others, (before, after), strict=True)
+    )
+    return Output(
+        text=lambda: _table(sides, before, after, others), json=lambda: json_document(SimulationComparison, a=a, b=b)
+    )
 
 
 def _refuse_teams_of_nobody(source: Source, others: Sequence[Counter[str]], teams: Collection[str]) -> None:

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
+import click
+
 from hpkit.cli.documents import json_document
+from hpkit.cli.formats import Output
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.project import load_stack
 from hpkit.text.formatting import figure, percent, span
@@ -47,21 +50,24 @@ def varied(
     source: Source,
     stack: str,
     variations: Sequence[str],
-    form: str,
     *,
     seeds: Sequence[int | None],
     workers: int | None,
     on: Cluster | None = None,
-) -> tuple[str, bool]:
-    """Return the result of every combination, as a table or JSON, and whether any could be simulated."""
+) -> Output:
+    """Return the result of every combination; exit code 1 unless any could be simulated."""
     loaded = load_stack(stack)
     policies = combinations([variation(text) for text in variations])
     results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers, on=on))
     any_ran = any(result.refused is None for result in results)
-    if form == "json":
-        return json_document(SimulationList, items=[_as_dict(result) for result in results]) + "\n", any_ran
+    if not any_ran:
+        click.echo("error: nothing was simulated: the validator rejects every policy, as listed", err=True)
     names = [team.name for result in results for team in (result.reports[0].teams if result.reports else ())]
-    return _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names))), any_ran
+    return Output(
+        not any_ran,
+        text=lambda: _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names))),
+        json=lambda: json_document(SimulationList, items=[_as_dict(result) for result in results]),
+    )
 
 
 def _as_dict(result: Result) -> _Variation:
