@@ -157,6 +157,14 @@ def test_there_are_at_most_fourteen_names_to_begin_with():
     assert sum(map(len, SECTIONS.values())) <= 14
 
 
+def test_quota_says_how_to_get_a_price_that_is_unknown(tmp_path):
+    copy_project(tmp_path)
+    file = tmp_path / "stacks" / "startup.yaml"
+    file.write_text(file.read_text().replace("us-west-2", "eu-central-1"))
+    said = hpkit("quota", "--stack", "startup-dev", cwd=tmp_path).stdout
+    assert "unknown: hpkit has no price nearby; `hpkit catalog refresh` reads" in said
+
+
 def test_quota_shows_capacity_and_every_teams_part():
     (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)["items"]
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")

@@ -173,8 +173,14 @@ def near_note(regions: Iterable[str]) -> str:
     return f"about: prices of {dated_regions(regions)}; the stack's region has none"
 
 
-def price_note(region: str, used: Iterable[str]) -> str:
-    """Return the lines that state the regions and dates of the prices in a sum; "" without prices."""
+def price_note(region: str, used: Iterable[str], *, is_unknown: bool = False) -> str:
+    """Return the lines that state the regions and dates of the prices in a sum; "" without prices.
+
+    is_unknown: whether a price is missing.
+    """
     own, others = {region} & set(used), set(used) - {region}
     lines = [f"at prices of {dated_regions(own)}"] if own else []
-    return "\n".join([*lines, *([near_note(others)] if others else [])])
+    lines += [near_note(others)] if others else []
+    if is_unknown and region not in region_prices():
+        lines.append("unknown: hpkit has no price nearby; `hpkit catalog refresh` reads the region's prices from AWS")
+    return "\n".join(lines)

@@ -205,8 +205,9 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             used.update(cost.used)
             rows.add_row(budget.label, *budget_cells(budget, cost))
         paper.print(rows)
-    if used:
-        paper.print(price_note(plan.spec.region, used))
+    is_unknown = any(_cost(plan, quota, share) is None for quota in table for share in quota.teams)
+    if note := price_note(plan.spec.region, used, is_unknown=is_unknown):
+        paper.print(note)
     for group in plan.restricted_groups:
         spec = group.spec
         paper.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, not counted by any quota")
