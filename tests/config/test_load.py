@@ -29,6 +29,8 @@ def problem(content: bytes):
         (b"a:\n  b: 1\n c: 2\n", 3, "the indentation of this line matches none"),
         (b"a:\n   b: 1\n  c:\n    - 2\n  d: 3\n", 2, "indented further than the lines below it"),
         (b"a:\n  b:\n  c: 1\n    d: 2\n", 3, "indented less than the lines below it"),
+        (b"a:\n  - {x: 1}\n  {x: 2}\n  - {x: 3}\n", 3, "`- ` is missing before this entry"),
+        (b"a:\n  - {x: 1}\n  {x: 2}\nb: 1\n", 3, "`- ` is missing before this entry"),
         (b"a:\n  b: {x: p q: 1}\n", 2, "a comma is missing before `q`"),
         (b'a:\n  b: ["x" y]\n', 2, "a comma is missing before `y`"),
         (b"a: {x: [1, y: 2}\n", 1, "the `[` on line 1 isn't closed"),

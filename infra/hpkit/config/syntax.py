@@ -37,6 +37,7 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
         _open_quote(lines, mark),
         _no_space(lines, beside),
         _open_bracket(error, lines, mark),
+        _no_dash(lines, beside),
         _of_the_line(error.problem or "", lines, mark),
     )
     return next((found for found in explanations if found is not None), None) or (
@@ -122,6 +123,14 @@ def _no_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
             key, value = found["key"], found["value"].strip()
             mark = Mark(number, len(found["before"]) + 1)
             return mark, f"a space is missing after the colon of `{key}`", f"Set `{key}: {value}`."
+    return None
+
+
+def _no_dash(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
+    for number in numbers:
+        line, above = _line(lines, number), _line(lines, number - 1)
+        if line.lstrip().startswith("{") and above[: _indent(line) + 2] == f"{' ' * _indent(line)}- ":
+            return Mark(number, _indent(line) + 1), "`- ` is missing before this entry of a list", "Add `- ` before it."
     return None
 
 
