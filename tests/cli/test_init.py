@@ -51,6 +51,7 @@ def test_the_region_is_written_everywhere(tmp_path):
         (("acme", "--region", "mars-1"), "doesn't validate with these options"),
         (("acme", "--public-cidr", "here"), "doesn't validate with these options"),
         ((), "name the organization"),
+        (("--diff",), "Run this in the project's folder, or name it with --directory"),
     ],
 )
 def test_a_wrong_value_writes_nothing(arguments, said, tmp_path):

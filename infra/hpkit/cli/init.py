@@ -64,6 +64,8 @@ def command(
     the command asks for values that no option sets.
     """
     if differences:
+        if not name and not (directory / "Pulumi.yaml").is_file():
+            raise SelectionError("no project is here. Run this in the project's folder, or name it with --directory")
         name = name or pulumi_project(directory)[0]
         pipeline = pipeline or _pipeline_in(directory)
         owner = owner or _owner_in(directory)
