@@ -97,13 +97,17 @@ class Progress:
         if failed:
             said = events.said() or [log.read_text(encoding="utf-8", errors="replace").strip()]
             lines = [*(f"error: {each}" for each in said), f"{lines[0]}; {self._verb} failed. Pulumi's output: {log}"]
-        return [*self._rows(events.changes), *lines] if self._verb in _LISTS and not failed else lines
+        return lines
 
     def record(self) -> None:
         """Add each change to the outcome of the command."""
         for each in self._events.changes if self._events else ():
             resource, properties = f"{each.type} {each.name}", ", ".join(each.properties)
             acted(_ACTIONS[each.change], resource, done=self._verb != "preview", detail=properties or None)
+
+    def rows(self) -> list[str]:
+        """Return the changes of a preview or refresh as lines, also of a failed one."""
+        return self._rows(self._events.changes) if self._events and self._verb in _LISTS else []
 
     def _rows(self, changes: Sequence[ResourceChange]) -> list[str]:
         """Return one line per change, deletions first; similar changes share one."""

@@ -186,6 +186,8 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
     with progress:
         code = ready.run(verb, *extra, show=progress.show)
     lines = progress.result(failed=code != 0, log=ready.log)
+    for line in progress.rows():
+        click.echo(line)
     if code:
         raise ToolError("\n".join(lines).removeprefix("error: ") or f"`pulumi {verb}` failed")
     progress.record()
