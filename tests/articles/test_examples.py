@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hpkit.catalog import instance_type
-from hpkit.cluster.jobs.lint import lint, read_manifests
+from hpkit.cluster.jobs.check import lint, read_manifests
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive_all
 from hpkit.project import load_stack
@@ -109,7 +109,7 @@ def test_the_hands_on_samples_differ_from_what_was_published_by_what_their_first
         assert "# The article's manifest, with four differences:" in text
 
 
-def test_lint_says_of_the_published_manifest_what_would_not_be_let_in():
+def test_check_says_of_the_published_manifest_what_would_not_be_let_in():
     plan = plan_of("handson-dev")
     found = list(lint(read_manifests("fsdp.yaml", PUBLISHED.read_text(encoding="utf-8")), plan))
     assert [(each.check, each.severity) for each in found] == [

@@ -150,7 +150,7 @@ def test_the_wheel_holds_every_file_of_its_packages(wheel):
 
 
 def test_every_command_is_tried():
-    assert set(RUNS) | {"job lint", "local doctor"} == set(command_lines()) | {"local doctor"}
+    assert set(RUNS) | {"job check", "local doctor"} == set(command_lines()) | {"local doctor"}
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ VARIANTS = {
     "cluster status --all": ["cluster", "status", "--all"],
     "cluster access check": ["cluster", "access", "check", "ada", "get", "pods", *ONE_STACK],
     "node list": ["node", "list", *ONE_STACK],
-    "job lint": ["job", "lint", "docs/examples/job.yaml", *ONE_STACK],
+    "job check": ["job", "check", "docs/examples/job.yaml", *ONE_STACK],
+    "job check --live": ["job", "check", "docs/examples/fsdp-john.yaml", *ONE_STACK, "--live"],
     "whatif simulate": ["whatif", "simulate", SCENARIO, *ONE_STACK],
     "whatif simulate --vary": [
         "whatif",

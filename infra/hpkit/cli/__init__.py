@@ -107,7 +107,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
             "Write, check and list jobs; explain why one waits; read, enter and stop one.",
             children={
                 "new": Command("Write a job manifest for a team.", "job:new"),
-                "lint": Command("Check job manifests.", "job:lint"),
+                "check": Command("Check job manifests, or also when they would start now.", "job:check"),
                 "list": Command("List tasks in Kueue by team.", "jobs"),
                 "why": Command("Explain why a job is waiting, and what would let it run.", "why"),
                 "logs": Command("Print the logs of all ranks of a job.", "job_running:logs"),

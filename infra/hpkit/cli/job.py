@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import click
 
 from hpkit.cli.completion import complete_teams, stack_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, colored, folded, output_option, output_options
-from hpkit.cli.live_common import choose_stack
+from hpkit.cli.live_common import choose_stack, observe, profile_option, rights
 from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
-    from hpkit.cluster.jobs.lint import JobFinding
+    from hpkit.cluster.jobs.check import JobFinding
+    from hpkit.cluster.jobs.forecast import Forecast
+    from hpkit.plan.model import Plan
 
-__all__ = ["JobLint", "lint", "new"]
+__all__ = ["JobCheck", "check", "new"]
 
+_FATES = {"now": "starts at once", "borrowing": "starts by borrowing", "waits": "waits", "never": "never runs"}
 _COLORS = {"error": "red", "warning": "yellow"}
 
 
@@ -35,11 +39,28 @@ class _Finding(TypedDict):
     fix: str
 
 
-class JobLint(TypedDict):
-    """The problems of job manifests."""
+class _Forecast(TypedDict):
+    name: str
+    team: str
+    fate: Annotated[
+        Literal["now", "borrowing", "waits", "never"], "now: on its team's quota; borrowing: now, on lent quota."
+    ]
+    reason: str
+    borrowsFrom: Annotated[list[str], "Teams that have what it borrows idle."]
+    preempts: Annotated[list[str], "Tasks that it preempts to start."]
+    mayBePreemptedBy: list[str]
+    holders: Annotated[list[str], "Teams that hold the quota for which it waits."]
+    wouldRunIf: list[str]
+    couldRunAt: str | None
+    when: str | None
+
+
+class JobCheck(TypedDict):
+    """The problems of job manifests, and with --live, what Kueue would do with each job now."""
 
     findings: list[_Finding]
     fixed: Annotated[list[_Finding], "What --write fixed in the files."]
+    forecasts: Annotated[list[_Forecast], "One per job; one per pod of a Deployment. Empty without --live."]
 
 
 @click.command("new")
@@ -136,18 +157,22 @@ def _topology(text: str | None) -> tuple[str, str] | None:
     return mode, layers[layer]
 
 
-@click.command("lint")
+@click.command("check", epilog=rights("job check"))
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @stack_option("Stack to check against; required if the project has several")
 @click.option("--write", is_flag=True, help="Fix errors in the files where possible.")
-@output_options("text", "json", documents=("hpkit.cli.job:JobLint",))
-def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> Output:
+@click.option("--live", is_flag=True, help="Show what Kueue would do with the jobs now.")
+@profile_option
+@output_options("text", "json", documents=("hpkit.cli.job:JobCheck",))
+def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, profile: str | None) -> Output:
     """Check job manifests: queue, priority, topology, requests that can never be admitted, and rejected pods.
 
-    Exits 1 if an error remains. Documents that Kueue doesn't queue are skipped.
+    With --live, the simulator predicts from the running tasks whether each job starts at once, starts by borrowing,
+    waits, or never runs. Exits 1 if an error remains or a job never runs. Documents that Kueue doesn't queue are
+    skipped.
     """
-    from hpkit.cluster.jobs.lint import lint as findings_of
-    from hpkit.cluster.jobs.lint import read_manifests, repaired
+    from hpkit.cluster.jobs.check import check as findings_of
+    from hpkit.cluster.jobs.check import read_manifests, repaired
     from hpkit.errors import InputError
 
     plan = choose_stack(stack)
@@ -162,19 +187,73 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> Output:
             raise InputError(f"{file}: isn't valid UTF-8") from None
     findings: list[JobFinding] = []
     fixed: list[JobFinding] = []
+    documents: list[Any] = []
     for file, manifest in manifests:
         repaired_manifest, done = repaired(manifest, plan) if write else (manifest, [])
         fixed += done
         findings += findings_of(repaired_manifest, plan)
+        documents += repaired_manifest.documents
         if done:
             file.write_bytes(repaired_manifest.text.encode("utf-8"))
     errors = any(finding.severity == "error" for finding in findings)
+    forecasts = _forecasts(documents, plan, profile) if live else []
     summary = [] if errors else [f"{plural(len(files), 'file')}: no errors"]
+    predicted = Counter(map(_forecast_text, forecasts))
+    summary += [
+        each if count == 1 else f"{each}\n  This is so for {count} of its pods." for each, count in predicted.items()
+    ]
     return Output(
-        errors,
+        errors or any(each.fate == "never" for each in forecasts),
         text=lambda: "\n".join([*_lines(findings, fixed), *summary]),
-        json=lambda: json_document(JobLint, findings=[*map(_as_dict, findings)], fixed=[*map(_as_dict, fixed)]),
+        json=lambda: json_document(
+            JobCheck,
+            findings=[*map(_as_dict, findings)],
+            fixed=[*map(_as_dict, fixed)],
+            forecasts=[*map(_forecast_as_dict, forecasts)],
+        ),
     )
+
+
+def _forecasts(documents: list[Any], plan: Plan, profile: str | None) -> list[Forecast]:
+    from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+    from hpkit.kueue.organization import fair_sharing_of
+
+    observed = observe(plan, profile, aws=())
+    tasks = tasks_of(documents, plan, observed)
+    return list(foresee_all(observed, tasks, fair_sharing=fair_sharing_of(plan)))
+
+
+def _forecast_as_dict(forecast: Forecast) -> _Forecast:
+    return {
+        "name": forecast.task.owner_name,
+        "team": forecast.task.team,
+        "fate": forecast.fate,
+        "reason": forecast.reason,
+        "borrowsFrom": list(forecast.borrows_from),
+        "preempts": list(forecast.preempts),
+        "mayBePreemptedBy": list(forecast.may_be_preempted_by),
+        "holders": list(forecast.holders),
+        "wouldRunIf": list(forecast.remedies),
+        "couldRunAt": None if forecast.runs_at is None else forecast.runs_at.isoformat(),
+        "when": forecast.when or None,
+    }
+
+
+def _forecast_text(forecast: Forecast) -> str:
+    task = forecast.task
+    lines = [f"{task.owner_name} ({task.owner_kind} of {task.team}) {_FATES[forecast.fate]}: {forecast.reason}."]
+    for title, parts in (
+        ("Lent by", forecast.borrows_from),
+        ("It preempts", forecast.preempts),
+        ("It may be preempted by", forecast.may_be_preempted_by),
+        ("Quota is held", forecast.holders),
+        ("It could run if", forecast.remedies),
+    ):
+        if parts:
+            lines.append(f"{title}: {'; '.join(parts)}.")
+    if forecast.when:
+        lines.append(f"When it can run: {forecast.when}.")
+    return "\n".join(folded(line, "    ", "  " if number else "") for number, line in enumerate(lines))
 
 
 def _as_dict(finding: JobFinding) -> _Finding:

@@ -24,15 +24,28 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., object])
-__all__ = ["age", "choose_file", "choose_stack", "kubernetes_api", "observe", "platform_options", "rights"]
+__all__ = [
+    "age",
+    "choose_file",
+    "choose_stack",
+    "kubernetes_api",
+    "observe",
+    "platform_options",
+    "profile_option",
+    "rights",
+]
+
+
+def profile_option(command: Command) -> Command:
+    """Add the option for the AWS configuration profile."""
+    return click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")(
+        command
+    )
 
 
 def platform_options(command: Command) -> Command:
     """Add the options that say which platform is looked at."""
-    command = click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")(
-        command
-    )
-    return stack_option("Running stack; required if the project has several")(command)
+    return stack_option("Running stack; required if the project has several")(profile_option(command))
 
 
 def rights(name: str) -> str:

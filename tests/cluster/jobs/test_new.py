@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
+from hpkit.cluster.jobs.check import Manifest, check, read_manifests
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
-from hpkit.cluster.jobs.lint import Manifest, lint, read_manifests
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
 from hpkit.errors import SelectionError
 from hpkit.plan.capacity import quantity
@@ -108,7 +108,7 @@ def test_every_kind_carries_queue_priority_and_whole_instances_and_has_no_findin
     (container,) = workers.template["spec"]["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 4
     assert isinstance(read_manifests("f", text_of(document)), Manifest)
-    assert list(lint(read_manifests("f", text_of(document)), plan)) == []
+    assert list(check(read_manifests("f", text_of(document)), plan)) == []
 
 
 def test_kinds_that_the_teams_workloads_do_not_include_are_refused():

@@ -227,6 +227,7 @@ WORDS = {
     "cluster status": (),
     "job list": (),
     "job why": ("huge",),
+    "job check": ("job.yaml", "--live"),
     "cluster topology": (),
     "whatif record": ("--since", "2h", "--force", "--output", "hours.csv"),
     "node list": (),
@@ -240,6 +241,8 @@ def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, ta
     """A user whose IAM policy has only the listed actions, and a Kubernetes role with only the listed permissions."""
     del tasks
     copy_project(tmp_path)
+    new = ("--team", "john", "--instance-type", "ml.g5.12xlarge", "--output", "job.yaml")
+    assert ask("job", "new", *new, cwd=tmp_path).returncode == 0
 
     def refused(*words, **variables):
         # Every message except the notes of `record` is a missing permission.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import cast
 
@@ -31,7 +31,16 @@ from hpkit.kueue.model import (
 from hpkit.kueue.simulator import simulator
 from hpkit.plan.pods import may_go_to
 
-__all__ = ["Trial"]
+__all__ = ["Start", "Trial"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a task starts: what it borrows, by flavor and resource; the queues that have it idle; whom it preempts."""
+
+    borrowed: Mapping[tuple[str, str], Decimal]
+    lenders: tuple[str, ...]
+    preempted: tuple[str, ...]
 
 
 class Trial:
@@ -89,6 +98,40 @@ class Trial:
         if task.uid not in trial.running() or not all(each in names for each in victims):
             return None
         return [names[each] for each in victims]
+
+    def start(self) -> Start | None:
+        """Return how the task would start now, after all tasks that wait before it; None if it would wait."""
+        workloads = [*self._running.values(), *self._waiting, self._pending(self._asked)]
+        trial = simulator(self._model, workloads)
+        preempted = [each.name for each in trial.run_until_quiet().preempted if each.by == self._asked.uid]
+        running = trial.running()
+        if self._asked.uid not in running:
+            return None
+        used: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        mine: defaultdict[tuple[str, str], int] = defaultdict(int)
+        for workload in workloads:
+            for assignment in running.get(workload.name, ()):
+                for resource, amount in assignment.usage.items():
+                    if resource in assignment.flavors:
+                        flavor = assignment.flavors[resource]
+                        used[workload.queue, flavor, resource] += amount
+                        mine[flavor, resource] += amount if workload.name == self._asked.uid else 0
+        borrowed: dict[tuple[str, str], Decimal] = {}
+        lenders: dict[str, None] = {}
+        for (flavor, resource), amount in mine.items():
+            quota = self._queue.quotas[flavor, resource]
+            over = used[self._queue.name, flavor, resource] - _units(resource, quota.nominal)
+            if min(amount, over) > 0:
+                borrowed[flavor, resource] = Decimal(min(amount, over)) / per_unit(resource)
+                lenders |= dict.fromkeys(
+                    name
+                    for name, other in self._queues.items()
+                    if name != self._queue.name
+                    and (flavor, resource) in other.quotas
+                    and other.quotas[flavor, resource].lendable > 0
+                    and _units(resource, other.quotas[flavor, resource].nominal) > used[name, flavor, resource]
+                )
+        return Start(borrowed, tuple(lenders), tuple(dict.fromkeys(preempted)))
 
     def most_pods(self, *, idle: bool = False) -> int:
         """Return with how many of its pods a task would run now; idle: if nothing else ran."""

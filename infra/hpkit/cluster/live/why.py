@@ -24,7 +24,7 @@ from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
 
-__all__ = ["Explanation", "explain", "find_task", "holders"]
+__all__ = ["Explanation", "Strategies", "explain", "fewer_pods", "find_task", "holders", "start_time"]
 
 # As many running tasks are tried one by one; more would take longer than anybody waits.
 _MOST_TRIED: Final = 50
@@ -81,7 +81,7 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
             + where
             + ". It queues only jobs with the label kueue.x-k8s.io/queue-name"
             + (f", and a kueue.x-k8s.io/priority-class must be one of {classes}" if classes else "")
-            + "; `hpkit job lint` checks a manifest"
+            + "; `hpkit job check` checks a manifest"
         )
     teams = sorted({task.team for task in tasks})
     if len(teams) > 1:
@@ -118,7 +118,7 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
         return Explanation(task, reason, preemptors, holding, outlook=_NO_SIMULATOR)
     never = trial.never()
     if never is not None:
-        fewer = tuple(_fewer_pods(trial, task, never=True))
+        fewer = tuple(fewer_pods(trial, task, never=True))
         return Explanation(
             task, reason, preemptors, holding, fewer, "" if fewer else f"it can never run as it is: {never}"
         )
@@ -127,8 +127,8 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
     if observed.namespaces is not None:
         more = "tasks that wait before it in other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
-    runs_at, when = _when(observed, trial)
-    return Explanation(task, reason, preemptors, holding, remedies, outlook, runs_at, when)
+    runs_at, words = start_time(observed, trial)
+    return Explanation(task, reason, preemptors, holding, remedies, outlook, runs_at, words)
 
 
 def _preempted_by(observed: Observed, task: Task) -> str | None:
@@ -214,10 +214,11 @@ def _remedies(observed: Observed, task: Task, queue: Queue, trial: Trial) -> Ite
                 shown = ", ".join(sorted(victims))
                 yield f"it gets the priority class {name}" + (f"; then it preempts {shown}" if shown else "")
                 break
-    yield from _fewer_pods(trial, task)
+    yield from fewer_pods(trial, task)
 
 
-def _fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[str]:
+def fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[str]:
+    """Return with how many pods a task would run now; never: or else if nothing else ran."""
     if task.pods < 2:
         return
     fits = trial.most_pods()
@@ -229,7 +230,7 @@ def _fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[st
         yield f"it is submitted with at most {ever} instead of {task.pods} pods, and other tasks end"
 
 
-def _when(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
+def start_time(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
     """Return when a task could run if no more are submitted, and a text; or why that isn't known."""
     starts = trial.starts(observed.time.timestamp())
     if starts is not None:

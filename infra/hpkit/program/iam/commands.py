@@ -74,6 +74,7 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
     "job list": CommandRights(_FIND, _PLACES),
     "job why": CommandRights(_FIND, _LIST),
+    "job check": CommandRights(_FIND, _LIST),
     "job logs": CommandRights(
         _FIND, (*_JOB, ("get", "pods/log"), ("list", "events"), ("list", "workloads.kueue.x-k8s.io"))
     ),

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpkit.catalog import NETWORK_LAYERS
+from hpkit.cluster.jobs.check import check, read_manifests, repaired
 from hpkit.cluster.jobs.kinds import templates, units
-from hpkit.cluster.jobs.lint import lint, read_manifests, repaired
 from hpkit.cluster.jobs.new import TOPOLOGY
 from hpkit.errors import InputError
 from hpkit.project import load_stack
@@ -49,7 +49,7 @@ def changed(change):
 
 
 def findings(*documents, plan=PLAN):
-    return list(lint(read_manifests("job.yaml", text_of(*documents)), plan))
+    return list(check(read_manifests("job.yaml", text_of(*documents)), plan))
 
 
 def test_a_good_one_has_no_finding():
@@ -211,7 +211,7 @@ def of_pods(**more):
 )
 def test_what_the_namespaces_level_refuses_is_said_where_it_stands(document, message):
     text = text_of(document)
-    (found,) = lint(read_manifests("job.yaml", text), PLAN)
+    (found,) = check(read_manifests("job.yaml", text), PLAN)
     assert found.check == "pod-security"
     assert message in found.message
     assert found.message.endswith("which Pod Security rejects in a team's namespace (level baseline)")
@@ -233,7 +233,7 @@ def test_the_nodes_shared_memory_becomes_the_pods_own():
 
 def test_each_finding_says_where_it_is():
     text = text_of(GOOD, changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"})))
-    (found,) = lint(read_manifests("job.yaml", text), PLAN)
+    (found,) = check(read_manifests("job.yaml", text), PLAN)
     assert text.splitlines()[found.line - 1][found.column - 1 :].startswith("kueue.x-k8s.io/priority-class: training")
 
 
@@ -245,7 +245,7 @@ def test_what_can_be_put_right_is_and_comments_stay():
     wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"}))
     text = text_of(wrong).replace("kind: Job", "kind: Job  # mine").replace("hyperpod-ns-john-localqueue", "other")
     after = mended(text)
-    assert list(lint(read_manifests("job.yaml", after), PLAN)) == []
+    assert list(check(read_manifests("job.yaml", after), PLAN)) == []
     assert "kind: Job  # mine" in after
     assert "kueue.x-k8s.io/priority-class: training-priority" in after
 
@@ -296,7 +296,7 @@ def test_topology_that_is_misplaced_or_misspelt_is_put_right():
     document["spec"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": kind}
     document["metadata"]["annotations"] = document["spec"]["template"]["metadata"].pop("annotations")
     after = mended(text_of(document), WITH_TOPOLOGY)
-    assert [each for each in lint(read_manifests("f", after), WITH_TOPOLOGY) if each.check == "topology"] == []
+    assert [each for each in check(read_manifests("f", after), WITH_TOPOLOGY) if each.check == "topology"] == []
     (pods,) = templates(next(units(read_manifests("f", after).documents[0])))
     ((name, value),) = pods.template["metadata"]["annotations"].items()
     assert (name, value) in {(TOPOLOGY["required"], layer) for layer in NETWORK_LAYERS}
@@ -308,7 +308,7 @@ def test_a_missing_namespace_does_not_hide_what_else_is_wrong():
     assert {each.check for each in findings(document)} == {"namespace", "priority"}
     fixed = repaired(read_manifests("job.yaml", text_of(document)), PLAN)
     assert [each.check for each in fixed[1]] == ["namespace"]
-    assert [each.check for each in lint(fixed[0], PLAN)] == ["priority"]
+    assert [each.check for each in check(fixed[0], PLAN)] == ["priority"]
 
 
 def test_pods_that_name_no_queue_are_said_though_the_job_does():
@@ -321,7 +321,7 @@ def test_pods_that_name_no_queue_are_said_though_the_job_does():
 
 
 def findings_in(text, plan=PLAN):
-    return list(lint(read_manifests("job.yaml", text), plan))
+    return list(check(read_manifests("job.yaml", text), plan))
 
 
 def test_the_jobs_of_a_job_set_name_the_queue_too():
@@ -487,7 +487,7 @@ def test_a_kind_that_the_teams_workloads_do_not_include_is_said():
 
 def test_documents_that_kueue_does_not_queue_are_passed_over():
     assert findings({"kind": "ConfigMap"}, {"kind": "Service", "metadata": {}}) == []
-    assert list(lint(read_manifests("job.yaml", ""), PLAN)) == []
+    assert list(check(read_manifests("job.yaml", ""), PLAN)) == []
 
 
 def test_a_file_that_is_no_yaml_says_where():
@@ -530,7 +530,7 @@ def test_no_shape_of_a_document_is_a_traceback(path, value, kind):
         here = here[step]
     here[path[-1]] = value
     manifest = read_manifests("job.yaml", text_of(document))
-    for finding in list(lint(manifest, PLAN)):
+    for finding in list(check(manifest, PLAN)):
         assert finding.message
         assert finding.line >= 1
     repaired(manifest, PLAN)
@@ -540,7 +540,7 @@ def test_no_shape_of_a_document_is_a_traceback(path, value, kind):
 @pytest.mark.parametrize("kind", ["Pod", "PyTorchJob", "RayJob"])
 def test_what_the_admission_policies_refuse_of_any_kind_is_said(kind, spec, field):
     text = text_of(in_namespace(MAKERS[kind]("bad", **spec))).replace("/acme-dev/", "/handson-dev/")
-    said = {each.check for each in lint(read_manifests("job.yaml", text), PLAN) if each.severity == "error"}
+    said = {each.check for each in check(read_manifests("job.yaml", text), PLAN) if each.severity == "error"}
     assert said & {"team-limits", "pod-security"}, field
 
 
@@ -570,10 +570,10 @@ def test_what_the_admission_policies_refuse_of_a_job_is_said(change):
 def test_a_limit_without_a_request_is_said_of_templates_that_the_api_server_does_not_complete(kind, checks):
     resources = {"limits": {"nvidia.com/gpu": "1", "cpu": "4"}, "requests": {"memory": "1Gi"}}
     text = text_of(in_namespace(MAKERS[kind]("large", containers=[container(resources=resources)])))
-    assert [each.check for each in lint(read_manifests("job.yaml", text), PLAN) if each.severity == "error"] == checks
+    assert [each.check for each in check(read_manifests("job.yaml", text), PLAN) if each.severity == "error"] == checks
 
 
 @pytest.mark.parametrize("spec", GOOD_PODS.values(), ids=GOOD_PODS)
 def test_what_the_admission_policies_let_in_is_not_said(spec):
     text = text_of(in_namespace(MAKERS["PyTorchJob"]("good", **spec))).replace("/acme-dev/", "/handson-dev/")
-    assert list(lint(read_manifests("job.yaml", text), PLAN)) == []
+    assert list(check(read_manifests("job.yaml", text), PLAN)) == []

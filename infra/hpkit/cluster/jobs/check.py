@@ -22,7 +22,7 @@ from hpkit.plan.team_limits import pod_limits
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
-__all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "repaired"]
+__all__ = ["JobFinding", "Manifest", "check", "read_manifests", "repaired"]
 
 Path = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
@@ -91,7 +91,7 @@ def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]
     done: list[JobFinding] = []
     while True:
         before = manifest.text
-        for finding in lint(manifest, plan):
+        for finding in check(manifest, plan):
             after = None if finding.edit is None else _edited(manifest, finding.edit)
             if after is not None:
                 manifest = after
@@ -123,7 +123,7 @@ def _without(data: Any, path: Path) -> Any:
     return {key: _without(each, rest) if key == step else each for key, each in data.items() if rest or key != step}
 
 
-def lint(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
+def check(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
     """Return the problems of the jobs in a file for a stack; other kinds are skipped."""
     for number, document in enumerate(manifest.documents):
         if isinstance(document, Mapping):

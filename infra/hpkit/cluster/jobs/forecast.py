@@ -1,0 +1,180 @@
+"""Predicts what Kueue does with a job that is submitted now: it starts, borrows, waits, or never runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from hpkit.catalog import EFA
+from hpkit.cluster.jobs.kinds import Unit, mapping, templates, units
+from hpkit.cluster.jobs.new import PRIORITY, TOPOLOGY
+from hpkit.cluster.live.model import Observed, Queue, Task
+from hpkit.cluster.live.parse import task_of
+from hpkit.cluster.live.trial import Start, Trial
+from hpkit.cluster.live.waiting import counted
+from hpkit.cluster.live.why import Strategies, fewer_pods, holders, start_time
+from hpkit.errors import ToolError
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.text.formatting import listing
+
+__all__ = ["Forecast", "foresee", "foresee_all", "tasks_of"]
+
+Fate = Literal["now", "borrowing", "waits", "never"]
+_UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
+_BASIC: Final = ("cpu", "memory", EFA)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What Kueue does with a job, and why, as text.
+
+    - borrows_from: teams with idle quota that it borrows.
+    - preempts: tasks that it preempts to start.
+    - may_be_preempted_by: whose tasks can preempt it later.
+    - holders: teams that hold the quota for which it waits.
+    - remedies: changes that would let it run.
+    - runs_at: when it could start, if known; when: that as text with its basis, or why it isn't known.
+    """
+
+    task: Task
+    fate: Fate
+    reason: str
+    borrows_from: tuple[str, ...] = ()
+    preempts: tuple[str, ...] = ()
+    may_be_preempted_by: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    runs_at: datetime | None = None
+    when: str = ""
+
+
+def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterator[Task]:
+    """Return the tasks that Kueue would create for the jobs in documents; jobs without a team are skipped.
+
+    Kueue admits pods of a Deployment one by one, so each of them is a task.
+    """
+    teams = {team.namespace: team for team in plan.teams}
+    jobs = [(each, unit) for each in documents if isinstance(each, Mapping) for unit in units(each)]
+    for number, (document, unit) in enumerate(jobs):
+        owner: Any = document
+        for step in unit.namespaced:
+            owner = owner[step]
+        metadata = mapping(owner.get("metadata"))
+        team = teams.get(str(metadata.get("namespace")))
+        if team is not None:
+            yield from _tasks(unit, str(metadata.get("name", "")), number, team, observed)
+
+
+def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observed) -> Iterator[Task]:
+    labels = mapping(mapping(unit.content.get("metadata")).get("labels"))
+    pods = [template for template in templates(unit) if template.count]
+    sets = [
+        {
+            "name": f"pods-{index}",
+            "count": 1 if template.alone else template.count,
+            "template": {**template.template, "spec": mapping(template.template.get("spec"))},
+            "topologyRequest": _topology(template.template),
+        }
+        for index, template in enumerate(pods)
+    ]
+    for copy in range(max((template.count if template.alone else 1 for template in pods), default=0)):
+        uid = f"checked-{number}-{copy}"
+        document = {
+            "metadata": {
+                "name": uid,
+                "uid": uid,
+                "namespace": team.namespace,
+                "creationTimestamp": observed.time.isoformat(),
+                "ownerReferences": [{"kind": unit.kind, "name": name, "controller": True}],
+            },
+            "spec": {
+                "queueName": team.local_queue,
+                "priority": observed.priority_classes.get(str(labels.get(PRIORITY)), 0),
+                "podSets": sets,
+            },
+        }
+        yield task_of(document, {(team.namespace, team.local_queue): team.cluster_queue})
+
+
+def _topology(template: Mapping[str, Any]) -> dict[str, Any]:
+    annotations = mapping(mapping(template.get("metadata")).get("annotations"))
+    asked = {mode: annotations[name] for mode, name in TOPOLOGY.items() if name in annotations}
+    return asked or ({"unconstrained": True} if annotations.get(_UNCONSTRAINED) == "true" else {})
+
+
+def foresee(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Forecast:
+    """Return what Kueue does with a task that doesn't exist yet.
+
+    Raises ToolError if queues couldn't be read, or the simulator isn't installed.
+    """
+    queue = next((each for each in observed.queues if each.name == task.queue), None)
+    if queue is None and "clusterqueues" in observed.unread:
+        raise ToolError("the queues couldn't be read. Use a role that can list clusterqueues.kueue.x-k8s.io")
+    if queue is None:
+        return Forecast(task, "never", f"its queue {task.queue} doesn't exist; deploy the team's quota first")
+    if not queue.active:
+        return Forecast(task, "waits", f"its queue admits nothing: {queue.message or 'not active'}")
+    trial = Trial(observed, task, queue, fair_sharing)
+    never = trial.never()
+    if never is not None:
+        return Forecast(task, "never", never, remedies=tuple(fewer_pods(trial, task, never=True)))
+    start = trial.start()
+    if start is None:
+        runs_at, words = start_time(observed, trial)
+        return Forecast(
+            task,
+            "waits",
+            "too little of its quota, and of what other teams lend, is free",
+            holders=tuple(holders(trial, observed, task, queue)),
+            remedies=tuple(fewer_pods(trial, task)),
+            runs_at=runs_at,
+            when=words,
+        )
+    names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
+    return Forecast(
+        task,
+        "borrowing" if start.borrowed else "now",
+        _reason(start, task),
+        borrows_from=_teams(observed, start.lenders),
+        preempts=tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in start.preempted),
+        may_be_preempted_by=tuple(_preemptors(observed, queue, start, fair=bool(fair_sharing))),
+    )
+
+
+def _reason(start: Start, task: Task) -> str:
+    if not start.borrowed:
+        return f"it fits the own quota of {task.team}"
+    scarce = {key for key in start.borrowed if key[1] not in _BASIC} or set(start.borrowed)
+    amounts = (f"{counted(start.borrowed[key], key[1])} of {key[0]}" for key in sorted(scarce))
+    return f"it borrows {', '.join(amounts)}"
+
+
+def _teams(observed: Observed, queues: Iterable[str]) -> tuple[str, ...]:
+    teams = {each.name: each.team or "idle capacity" for each in observed.queues}
+    return tuple(teams[each] for each in queues)
+
+
+def _preemptors(observed: Observed, queue: Queue, start: Start, *, fair: bool) -> Iterator[str]:
+    """Yield whose tasks can preempt the task later, by the queues' policies."""
+    if queue.within != "Never":
+        equal = " or, if they're older, equal" if queue.within == "LowerOrNewerEqualPriority" else ""
+        yield f"tasks of its own team with a higher{equal} priority"
+    if not start.borrowed:
+        return
+    peers = [each for each in observed.queues if each.cohort == queue.cohort and each.name != queue.name]
+    peers = [each for each in peers if any(each.quotas[key].nominal for key in start.borrowed if key in each.quotas)]
+    for policy, words in (("Any", ""), ("LowerPriority", ", by tasks with a higher priority")):
+        teams = _teams(observed, (each.name for each in peers if each.reclaim == policy))
+        if teams:
+            yield f"{listing(teams)}, to reclaim quota{words}"
+    if fair:
+        yield "teams with less than their fair share of lent capacity"
+
+
+def foresee_all(observed: Observed, tasks: Iterable[Task], *, fair_sharing: Strategies) -> Iterator[Forecast]:
+    """Yield what Kueue does with tasks that are submitted one after the other."""
+    for task in tasks:
+        yield foresee(observed, task, fair_sharing=fair_sharing)
+        observed = replace(observed, tasks=(*observed.tasks, task))

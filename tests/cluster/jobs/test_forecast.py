@@ -1,0 +1,81 @@
+"""What Kueue would do with a job now: it starts, borrows, waits, or never runs; each with its reason."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+from hpkit.project import load_stack
+from tests.cluster.live.builders import GPU, KIND, NOW, observed, queue, task
+
+PLAN = load_stack("handson-dev").plans["dev"]
+TEAMS = (queue("john", 12, limit=6), queue("smith", 4, limit=4))
+FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+
+
+def job(team, name, pods, *, kind="Job", gpus=4, priority=None):
+    labels = {"kueue.x-k8s.io/priority-class": priority} if priority else {}
+    metadata = {"name": name, "namespace": f"hyperpod-ns-{team}", "labels": labels}
+    template = {"spec": {"containers": [{"resources": {"limits": {GPU: gpus}}}]}}
+    counts = {"replicas": pods} if kind == "Deployment" else {"parallelism": pods}
+    return {"kind": kind, "metadata": metadata, "spec": {**counts, "template": template}}
+
+
+def foreseen(*jobs, running=(), queues=TEAMS, fair=FAIR, **more):
+    seen = observed(queues=queues, tasks=running, **more)
+    return list(foresee_all(seen, tasks_of(jobs, PLAN, seen), fair_sharing=fair))
+
+
+def test_a_job_within_its_quota_starts_at_once_and_preempts_who_borrowed_it():
+    (alone,) = foreseen(job("john", "train", 3))
+    assert (alone.fate, alone.reason, alone.preempts) == ("now", "it fits the own quota of john", ())
+    borrowing = task("smith", "lent", 2, runs=True, minutes=1)
+    (reclaims,) = foreseen(job("john", "train", 3), running=(borrowing,))
+    assert (reclaims.fate, reclaims.preempts) == ("now", ("lent of smith",))
+    assert reclaims.may_be_preempted_by == ("tasks of its own team with a higher priority",)
+
+
+def test_a_borrower_is_told_the_lender_and_who_may_take_it_back():
+    (found,) = foreseen(job("smith", "train", 2))
+    assert (found.fate, found.reason, found.borrows_from) == ("borrowing", f"it borrows 4 {GPU} of {KIND}", ("john",))
+    assert found.may_be_preempted_by == (
+        "tasks of its own team with a higher priority",
+        "john, to reclaim quota",
+        "teams with less than their fair share of lent capacity",
+    )
+    (first_come,) = foreseen(job("smith", "train", 2), fair=None)
+    assert len(first_come.may_be_preempted_by) == 2
+
+
+def test_a_job_that_waits_is_told_for_what_and_until_when():
+    own, other = task("john", "own", 3, runs=True), task("smith", "first", 1, runs=True)
+    (endless,) = foreseen(job("smith", "train", 1), running=(own, other))
+    assert (endless.fate, endless.runs_at) == ("waits", None)
+    assert endless.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
+    assert endless.when == "unknown: no limit is set on how long own, first can run"
+    limited = replace(other, longest=600.0)
+    (found,) = foreseen(job("smith", "train", 1), running=(own, limited))
+    # It began five minutes ago.
+    assert found.runs_at == NOW + timedelta(minutes=5)
+    assert "in 5 min, if tasks run as long as they're allowed to and no more are submitted" in found.when
+    (smaller,) = foreseen(job("smith", "train", 2), running=(other, replace(own, usage={(KIND, GPU): 11})))
+    assert smaller.fate == "waits"
+
+
+def test_a_job_that_never_runs_is_told_what_would_let_it_run():
+    (found,) = foreseen(job("smith", "huge", 6))
+    assert (found.fate, found.reason) == ("never", "the quota and borrow limit of its queue are too small for it")
+    assert found.remedies == ("it is submitted with 2 instead of 6 pods",)
+    (missing,) = foreseen(job("smith", "train", 1), queues=())
+    assert (missing.fate, "doesn't exist" in missing.reason) == ("never", True)
+
+
+def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():
+    fates = [each.fate for each in foreseen(job("smith", "serve", 3, kind="Deployment"))]
+    assert fates == ["now", "borrowing", "waits"]
+    ranked = foreseen(
+        job("smith", "low", 1),
+        job("smith", "high", 2, priority="high"),
+        priority_classes={"high": 10},
+        queues=(queue("smith", 8, limit=0),),
+    )
+    assert [each.fate for each in ranked] == ["now", "now"]
