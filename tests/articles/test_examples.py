@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hpkit.catalog import instance_type
-from hpkit.cluster.jobs.check import lint, read_manifests
+from hpkit.cluster.jobs.check import check, read_manifests
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive_all
 from hpkit.project import load_stack
@@ -111,7 +111,7 @@ def test_the_hands_on_samples_differ_from_what_was_published_by_what_their_first
 
 def test_check_says_of_the_published_manifest_what_would_not_be_let_in():
     plan = plan_of("handson-dev")
-    found = list(lint(read_manifests("fsdp.yaml", PUBLISHED.read_text(encoding="utf-8")), plan))
+    found = list(check(read_manifests("fsdp.yaml", PUBLISHED.read_text(encoding="utf-8")), plan))
     assert [(each.check, each.severity) for each in found] == [
         ("queue", "error"),
         ("pod-security", "error"),
@@ -119,7 +119,7 @@ def test_check_says_of_the_published_manifest_what_would_not_be_let_in():
     ]
     for team in ("john", "smith"):
         text = (EXAMPLES / f"fsdp-{team}.yaml").read_text(encoding="utf-8")
-        assert list(lint(read_manifests("fsdp.yaml", text), plan)) == []
+        assert list(check(read_manifests("fsdp.yaml", text), plan)) == []
 
 
 def test_the_scaled_objects_scale_the_server_of_the_samples():

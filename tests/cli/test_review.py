@@ -12,6 +12,7 @@ import pytest
 from hpkit.changes.review.model import Preview
 from hpkit.cli import review_scope
 from hpkit.cli.review_git import content_at, find_base
+from hpkit.cli.review_preview import run_preview
 from hpkit.errors import ToolError
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
@@ -569,6 +570,14 @@ def test_a_preview_without_pulumi_says_how_to_get_it(repository):
     result = repository.run("--preview", PATH=str(tools), HPKIT_CACHE=str(tools / "cache"))
     assert result.returncode == 1
     assert "hpkit local doctor" in result.stderr
+
+
+def test_a_preview_without_a_backend_says_how_to_get_one(tmp_path):
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_text("#!/bin/sh\necho 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2\nexit 255\n")
+    pulumi.chmod(0o755)
+    with pytest.raises(ToolError, match="Run `pulumi login`, use a local cloud's environment"):
+        run_preview("acme-dev", tmp_path, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
 
 
 def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repository, monkeypatch):

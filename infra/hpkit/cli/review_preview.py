@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from hpkit.changes.review.model import Preview
 from hpkit.changes.review.preview import parse_preview
@@ -11,6 +12,9 @@ from hpkit.errors import InputError, ToolError
 __all__ = ["run_preview"]
 
 _SECONDS = 1800
+
+# What Pulumi's CLI says without a backend and a terminal.
+_NO_LOGIN: Final = "PULUMI_ACCESS_TOKEN must be set"
 
 
 def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, seconds: int = _SECONDS) -> Preview:
@@ -33,6 +37,11 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
     try:
         preview = parse_preview(result.stdout, stack=stack)
     except InputError:
+        if _NO_LOGIN in result.stderr:
+            raise ToolError(
+                "`pulumi` isn't logged in to a backend. Run `pulumi login`, use a local cloud's environment "
+                "(`hpkit local env`), or remove --preview"
+            ) from None
         # An engine that fails before the program runs says so on standard error, and writes no JSON.
         return Preview((), 0, (_last_words(result.stderr or result.stdout),))
     if result.returncode == 0 or preview.problems:
