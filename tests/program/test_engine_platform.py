@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.program.cloud import Live, Program
-from tests.program.test_platform import PAGE, program_of
+from tests.program.test_platform import program_with
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(900)]
 
@@ -13,10 +13,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pyte
 def test_a_platform_in_a_users_program_goes_up_stays_and_goes_down(instance, repository):
     live, program = Live(instance), Program(instance, "handson-dev", root=repository.folder)
     before = live.everything()
-    provider = 'aws.Provider("ours", region="us-west-2")'
-    options = f"opts=pulumi.ResourceOptions(providers=[{provider}])"
-    text = program_of(PAGE).replace("environment=environment)", f"environment=environment, {options})")
-    (repository.folder / "infra" / "__main__.py").write_text(text)
+    (repository.folder / "infra" / "__main__.py").write_text(program_with())
     program.up()
     assert program.preview() == {}
     assert program.outputs() == {"cluster": live.cluster()["ClusterArn"]}

@@ -31,6 +31,13 @@ def program_of(page):
     return program
 
 
+def program_with(*options):
+    """Return the page's program with an `aws` provider and other options for the platform."""
+    given = ", ".join((*options, 'providers=[aws.Provider("ours", region="us-west-2")]'))
+    changed = f"environment=environment, opts=pulumi.ResourceOptions({given}))"
+    return program_of(PAGE).replace("environment=environment)", changed)
+
+
 @pytest.fixture
 def run(stack, monkeypatch):
     """Return a function that runs a program in a stack, and returns its resources by URN and the platform's outputs."""
@@ -92,10 +99,7 @@ def test_a_platform_of_another_environment_is_refused(monkeypatch, stack):
 
 @pytest.mark.parametrize("stack", ["handson-dev"])
 def test_a_platform_uses_the_aws_provider_and_the_options_that_it_gets(stack, run):
-    provider = 'aws.Provider("ours", region="us-west-2")'
-    options = f"opts=pulumi.ResourceOptions(protect=True, providers=[{provider}])"
-    program = program_of(PAGE).replace("environment=environment)", f"environment=environment, {options})")
-    requests, _ = run(program)
+    requests, _ = run(program_with("protect=True"))
     plan = derive(hpkit.program.run.load_stack(stack).parsed.organization, "dev")
     below = {urn: each for urn, each in requests.items() if "Platform$" in urn and each.custom}
     ours = {urn for urn, each in below.items() if "::ours::" in each.provider}

@@ -106,15 +106,18 @@ def json_document(
     document_type: Callable[Fields, Mapping[str, object]], *arguments: Fields.args, **fields: Fields.kwargs
 ) -> str:
     """Return a document as text: its kind, a TypedDict, and the fields of it."""
-    return json_text({"apiVersion": API_VERSION, "kind": document_type.__name__, **document_type(*arguments, **fields)})
+    return json_text(_versioned(document_type.__name__, document_type(*arguments, **fields)))
 
 
 def json_line(
     document_type: Callable[Fields, Mapping[str, object]], *arguments: Fields.args, **fields: Fields.kwargs
 ) -> str:
     """Return a document as text in one line."""
-    body = document_type(*arguments, **fields)
-    return json_text({"apiVersion": API_VERSION, "kind": document_type.__name__, **body}, indent=None)
+    return json_text(_versioned(document_type.__name__, document_type(*arguments, **fields)), indent=None)
+
+
+def _versioned(kind: str, body: Mapping[str, object]) -> dict[str, object]:
+    return {"apiVersion": API_VERSION, "kind": kind, **body}
 
 
 def acted(action: str, target: object, *, done: bool = True, detail: str | None = None) -> None:

@@ -99,7 +99,7 @@ class _Tree:
         }
 
     def file(self, name: str) -> FileVersion | None:
-        """Return an organization file's plans and findings; its rules run only then, since most files are untouched."""
+        """Return an organization file's plans and findings. Its rules run here, because most files aren't affected."""
         loaded = self.loaded.get(name)
         if loaded is None:
             return None

@@ -144,12 +144,14 @@ def _refuse_before_creator(plan: Plan, instance: Instance, root: Path) -> None:
     """Raise ToolError if the stack governs a cluster that another stack of its file must create first."""
     from hpkit_local.cloud import stacks_up
 
+    if not plan.spec.cluster.existing:
+        return
     organization = load_stack(plan.stack, root=root).parsed.organization
     environments = organization.environments if organization else {}
     creators = [
         f"{plan.organization}-{name}"
         for name, spec in environments.items()
-        if plan.spec.cluster.existing and not spec.cluster.existing and is_same_cluster(spec, plan.spec)
+        if not spec.cluster.existing and is_same_cluster(spec, plan.spec)
     ]
     if creators and creators[0] not in {each.name for each in stacks_up(instance)}:
         raise ToolError(

@@ -12,7 +12,7 @@ import ipaddress
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
@@ -153,6 +153,11 @@ class _Existing:
         )
         yield f"role {name}"
 
+    def _unnamed_role(self, name: str, *trusted: str) -> str:
+        """Return the ARN of a role that something existing needs and the file doesn't name."""
+        list(self._role(name, "/", *trusted))
+        return str(self._client("iam").get_role(RoleName=name)["Role"]["Arn"])
+
     def _buckets(self) -> Iterator[str]:
         s3, storage = self._client("s3"), self._plan.spec.storage
         scripts = [each.spec.lifecycle_script for each in created_groups(self._plan) if each.spec.has_lifecycle]
@@ -173,12 +178,10 @@ class _Existing:
         eks, spec = self._client("eks"), self._plan.spec.eks
         if name in eks.list_clusters()["clusters"]:
             return
-        role = f"{name}-control-plane"
-        list(self._role(role, "/", "eks.amazonaws.com"))
         eks.create_cluster(
             name=name,
             version=spec.version,
-            roleArn=self._client("iam").get_role(RoleName=role)["Role"]["Arn"],
+            roleArn=self._unnamed_role(f"{name}-control-plane", "eks.amazonaws.com"),
             resourcesVpcConfig={"subnetIds": self._in_two_zones(vpc)},
             accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"},
             upgradePolicy={"supportType": spec.support_type},
@@ -198,9 +201,7 @@ class _Existing:
         yield from self._chart()
         kubernetes = eks.describe_cluster(name=eks_name)["cluster"]
         network = kubernetes["resourcesVpcConfig"]
-        role = f"{name}-nodes"
-        list(self._role(role, "/", *_TRUSTED))
-        role_arn = self._client("iam").get_role(RoleName=role)["Role"]["Arn"]
+        role_arn = self._unnamed_role(f"{name}-nodes", *_TRUSTED)
         sagemaker.create_cluster(
             ClusterName=name,
             Orchestrator={"Eks": {"ClusterArn": kubernetes["arn"]}},
@@ -218,24 +219,21 @@ class _Existing:
 
     def _wait_for_nodes(self, count: int) -> None:
         """Wait for the nodes: without them, the add-on fails."""
-        api = Api.of_kubeconfig(Path(self._environment["KUBECONFIG"]))
-        try:
+        with self._kubernetes() as api:
             end = time.monotonic() + _SECONDS
             while len(api.items("/api/v1/nodes")) < count and time.monotonic() < end:
                 time.sleep(1)
-        finally:
-            api.close()
 
     def _chart(self) -> Iterator[str]:
-        api = Api.of_kubeconfig(Path(self._environment["KUBECONFIG"]))
         path = path_of_release("kube-system", "hyperpod-dependencies")
         folder, _, name = path.rpartition("/")
-        try:
+        with self._kubernetes() as api:
             if api.find(path) is None:
                 api.create(folder, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
                 yield "the dependencies chart"
-        finally:
-            api.close()
+
+    def _kubernetes(self) -> closing[Api]:
+        return closing(Api.of_kubeconfig(Path(self._environment["KUBECONFIG"])))
 
     def _in_two_zones(self, vpc: str) -> list[str]:
         """Return a subnet in each of two zones, as EKS requires; those that are missing are created."""

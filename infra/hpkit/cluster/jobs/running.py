@@ -103,7 +103,7 @@ class Job:
         status = mapping(self.document.get("status"))
         for condition in mappings(status.get("conditions")):
             if condition.get("type") == "Failed" and condition.get("status") == "True":
-                return ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key)) or "Failed"
+                return _reason(condition) or "Failed"
         if status.get("jobStatus") == "FAILED" or status.get("jobDeploymentStatus") == "Failed":
             return str(status.get("message") or status.get("reason") or "Failed")
         return ""
@@ -162,13 +162,17 @@ class Rank:
             ),
             "",
         )
-        words = ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
-        return words or unplaced or str(status.get("phase") or "Pending")
+        return _reason(waiting) or unplaced or str(status.get("phase") or "Pending")
 
     @property
     def _status(self) -> Mapping[Any, Any]:
         statuses = mappings(mapping(self.pod.get("status")).get("containerStatuses"))
         return next((each for each in statuses if each.get("name") == self.container), {})
+
+
+def _reason(state: Mapping[Any, Any]) -> str:
+    """Return the reason and the message of a condition or state, as far as it has them."""
+    return ": ".join(str(state[key]) for key in ("reason", "message") if state.get(key))
 
 
 def find_job(api: Kubernetes, namespaces: Sequence[str], name: str) -> Job:
@@ -323,8 +327,7 @@ def _failures(ranks: Iterable[Rank]) -> Iterator[tuple[str, str]]:
             message = f": {str(end['message']).strip()}" if end.get("message") else ""
             yield time, f"{who}{on} failed: container {container} exited with {end['exitCode']}{reason}{message}"
         elif status.get("phase") == "Failed":
-            reason = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key)) or "Failed"
-            yield str(rank.pod["metadata"]["creationTimestamp"]), f"{who}{on} failed: {reason}"
+            yield str(rank.pod["metadata"]["creationTimestamp"]), f"{who}{on} failed: {_reason(status) or 'Failed'}"
 
 
 def _warnings(api: Kubernetes, job: Job, uids: set[Any], now: datetime) -> list[str]:
