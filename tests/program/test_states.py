@@ -25,3 +25,11 @@ def test_the_engine_keeps_what_a_recording_says(up):
     ]
     assert quota.startswith("hyperpod:index:ComputeQuota::john: computeQuotaTarget: ")
     assert vpc == "aws:ec2/vpc:Vpc::vpc: protect: False"
+
+
+def test_the_state_has_the_program_s_frames_and_not_the_interpreter_s(up):
+    _, *resources = json.loads(up.read("stack", "export"))["deployment"]["resources"]
+    for resource in resources:
+        frames = [frame.get("sourcePosition", "") for frame in resource["stackTrace"]]
+        assert any("hpkit/program/components/" in frame for frame in frames), resource["urn"]
+        assert not any("asyncio" in frame or "language-python-exec" in frame for frame in frames), resource["urn"]

@@ -5,6 +5,8 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import pulumi
 
@@ -20,6 +22,8 @@ from hpkit.project import described_by, is_local, load_stack, problems_with_othe
 from hpkit.text.printable import printable_lines
 
 __all__ = ["Platform", "gate", "run"]
+
+_FRAMES: Final = 10  # the innermost: up to seven of Pulumi's SDK, and those that name the component
 
 
 def gate(stack: str) -> Plan:
@@ -150,5 +154,23 @@ def run() -> None:
     # as importing all modules.
     gc.disable()
     atexit.register(gc.freeze)
-    for name, value in build(gate(pulumi.get_stack()), root=os.path.relpath(project_root())).items():
+    plan = gate(pulumi.get_stack())
+    with short_stack_traces():
+        outputs = build(plan, root=os.path.relpath(project_root()))
+    for name, value in outputs.items():
         pulumi.export(name, value)
+
+
+@contextmanager
+def short_stack_traces() -> Iterator[None]:
+    """Keep Pulumi from writing all Python frames of each registration into the state.
+
+    The outer frames are paths of this machine, and are a third of a state that the engine writes after each step.
+    """
+    former = getattr(sys, "tracebacklimit", None)
+    sys.tracebacklimit = _FRAMES
+    try:
+        yield
+    finally:
+        # An exception is printed after this, with all its frames.
+        sys.tracebacklimit = former
