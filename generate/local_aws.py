@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from itertools import groupby
 
 from moto.core.responses import BaseResponse
 from moto.core.utils import camelcase_to_underscores
@@ -67,16 +68,13 @@ def _moto_has(service: str, operation: str) -> bool:
 
 
 def _machines() -> list[str]:
+    machines = groupby(MACHINES.values(), key=lambda machine: machine.kind)
     rows = [
-        f"| `{machine.kind}` | {machine.change} | {machine.running} | {machine.done or '(gone)'} | {machine.failed} "
-        f"| {machine.seconds:g} |"
-        for machine in MACHINES.values()
+        f"| `{kind}` | {', '.join(f'{machine.change} {machine.seconds:g}' for machine in changes)} |"
+        for kind, changes in machines
     ]
-    head = [
-        "| object | change | during | after success | after failure | seconds at latency factor 1 |",
-        "|---|---|---|---|---|---|",
-    ]
-    return ["## Statuses", "\n".join([*head, *rows])]
+    table = "\n".join(["| object | change and seconds at latency factor 1 |", "|---|---|", *rows])
+    return ["## Durations", "Statuses are those of AWS.", table]
 
 
 def _lateness() -> list[str]:

@@ -104,7 +104,10 @@ class NodePool(Model):
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
     ] = Field(default={}, description="Labels of the nodes.")
     taints: tuple[Taint, ...] = Field(default=(), description="Taints of the nodes.")
-    warm_pool: WarmPool | None = Field(default=None, description="Nodes kept ready by placeholder pods. Default: off.")
+    warm_pool: WarmPool | None = Field(
+        default=None,
+        description="Placeholder pods that keep nodes ready. Any other pod replaces them immediately. Default: off.",
+    )
 
 
 class Keda(Model):
@@ -129,7 +132,10 @@ class Autoscaling(Model):
 
     node_classes: tuple[NodeClass, ...] = Field(description="Groups whose nodes Karpenter adds.", min_length=1)
     node_pools: tuple[NodePool, ...] = Field(default=(), description="Node types and limits of Karpenter.")
-    keda: Keda | None = Field(default=None, description="Default: off.")
+    keda: Keda | None = Field(
+        default=None,
+        description="KEDA, which scales Deployments. Karpenter adds nodes for their pending pods. Default: off.",
+    )
     cluster_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
         description="Existing IAM role of Karpenter. Default: hpkit creates one.",

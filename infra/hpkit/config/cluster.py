@@ -157,12 +157,14 @@ class ClusterFsxOpenZfsConfig(Model):
 class ClusterInstanceStorageConfig(Model):
     """One kind of storage."""
 
-    ebs_volume_config: ClusterEbsVolumeConfig | None = Field(default=None, description="An EBS volume.")
+    ebs_volume_config: ClusterEbsVolumeConfig | None = Field(
+        default=None, description="Encryption of the root volume, or an additional EBS volume."
+    )
     fsx_lustre_config: ClusterFsxLustreConfig | None = Field(
-        default=None, description="An existing FSx for Lustre file system."
+        default=None, description="An existing FSx for Lustre file system that the nodes mount."
     )
     fsx_open_zfs_config: ClusterFsxOpenZfsConfig | None = Field(
-        default=None, description="An existing FSx for OpenZFS file system."
+        default=None, description="An existing FSx for OpenZFS file system that the nodes mount."
     )
 
 
@@ -256,7 +258,8 @@ class InstanceGroup(InstanceGroupBase):
         description="Existing IAM role of the nodes. Default: hpkit creates one.",
     )
     network_interface: ClusterNetworkInterface | None = Field(
-        default=None, description="Network interface. Default: AWS's. Can't be removed from an existing group."
+        default=None,
+        description="Network interface of EFA devices. Default: AWS's. Can't be removed from an existing group.",
     )
     image_release_version: Annotated[str, Api("ImageReleaseVersion")] | None = Field(
         default=None, description="Version of HyperPod's AMI for new groups, such as `1.2.3`. Default: the latest."
@@ -445,7 +448,9 @@ class Cluster(Model):
         description="Minutes that `up` waits until the nodes that run the add-ons are Ready in Kubernetes. Deep health "
         "checks take up to 120.",
     )
-    tiered_storage: TieredStorage | None = Field(default=None, description="Default: off.")
+    tiered_storage: TieredStorage | None = Field(
+        default=None, description="Managed tiered checkpointing. Default: off."
+    )
     dependencies: Dependencies = Field(
         default=Dependencies(), description="The dependencies chart. Default: hpkit's pinned chart."
     )

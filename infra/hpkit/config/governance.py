@@ -301,7 +301,11 @@ class Governance(Model):
     overrides: dict[str, TeamOverride] = Field(
         default={}, description="Settings of a team that differ from `teams` in this environment."
     )
-    shared_pool: SharedPool | None = Field(default=None, description="Pool of unreserved instances. Default: none.")
+    shared_pool: SharedPool | None = Field(
+        default=None,
+        description="A team that gets unreserved capacity, in whole instances or parts of them, and lends it all. "
+        "Default: none.",
+    )
     topology_aware_scheduling: Literal["Enabled", "Disabled", "Unmanaged"] | None = Field(
         default=None,
         description="Default: Enabled, or Disabled with autoscaling. Unmanaged: hpkit doesn't change Kueue's "

@@ -55,7 +55,7 @@ class Network(Model):
         default=("s3",), description="VPC endpoints by service, such as `s3`, `ecr.api`, `sagemaker.api`."
     )
     closed: bool = Field(default=False, description="No internet access. Creates all required endpoints.")
-    existing: ExistingNetwork | None = Field(default=None, description="Use an existing VPC.")
+    existing: ExistingNetwork | None = Field(default=None, description="Use an existing VPC; hpkit creates no network.")
 
 
 class Endpoint(Model):

@@ -183,9 +183,13 @@ class Observability(Model):
     grafana: bool = Field(
         default=False, description="Amazon Managed Grafana. Requires IAM Identity Center for its users."
     )
-    existing_grafana: ExistingGrafana | None = Field(default=None, description="Grafana to use instead of a new one.")
+    existing_grafana: ExistingGrafana | None = Field(
+        default=None, description="Grafana to use instead of a new one, Amazon Managed or not."
+    )
     grafana_roles: dict[Literal["ADMIN", "EDITOR", "VIEWER"], GrafanaUsers] = Field(
-        default={}, description="Users and groups of each Grafana role. Setting up the workspace requires an ADMIN."
+        default={},
+        description="Users and groups of IAM Identity Center for each Grafana role. Setting up the workspace requires "
+        "an ADMIN.",
     )
     alerts: Alerts | None = Field(default=None, description="Recipients of alerts. Default: none.")
     grafana_dashboards: GrafanaDashboards = Field(

@@ -104,7 +104,9 @@ class Environment(Model):
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter. Default: off.")
     governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
     observability: Observability | None = Field(default=None, description="Metrics. Default: off.")
-    inference: Inference | None = Field(default=None, description="The inference operator. Default: none.")
+    inference: Inference | None = Field(
+        default=None, description="The inference operator, with its roles and the add-ons that it needs. Default: none."
+    )
     spaces: Spaces | None = Field(default=None, description="JupyterLab and Code Editor. Default: off.")
     addons: dict[str, Addon] = Field(
         default={},

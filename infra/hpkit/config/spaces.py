@@ -45,4 +45,7 @@ class Spaces(Model):
         description="true: members connect a local editor through Systems Manager. AWS bills each connected space as "
         "an advanced on-premises instance.",
     )
-    web_ui: WebUi | None = Field(default=None, description="Access by a web browser. Default: port forwarding only.")
+    web_ui: WebUi | None = Field(
+        default=None,
+        description="Access by a web browser, through an Application Load Balancer. Default: port forwarding only.",
+    )

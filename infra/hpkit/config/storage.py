@@ -55,7 +55,8 @@ class Lustre(Model):
     )
     root_squash: RootSquash | None = Field(
         default=None,
-        description="Root squash. Default: off. Add it after the first `pulumi up`, when the folder `teams` exists.",
+        description="Maps root on clients to user and group 65534 on the file system. Default: off. Add it after the "
+        "first `pulumi up`, when the folder `teams` exists.",
     )
 
 
@@ -77,6 +78,7 @@ class Storage(Model):
     )
     existing: ExistingStorage | None = Field(
         default=None,
-        description="Use an existing bucket. Default: hpkit creates one if a group runs a script.",
+        description="Use an existing bucket, which hpkit doesn't change. Default: hpkit creates one if a group runs a "
+        "script.",
     )
     lustre: Lustre | None = Field(default=None, description="FSx for Lustre file system. Default: none.")
