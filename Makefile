@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners hyperpod-cli lock-hyperpod-cli torch lock-torch bench bench-program clean
+.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit outdated release scan lock-scanners hyperpod-cli lock-hyperpod-cli torch lock-torch bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -188,3 +188,7 @@ audit: install
 	@if grep -q 'could not be audited' .audit.log; then \
 	  echo "pip-audit: $$(grep -c 'could not be audited' .audit.log) packages could not be looked up from here"; \
 	else tail -n 1 .audit.log; fi
+
+# Lists newer versions of everything that this repository pins: packages, Go modules, actions, charts, images, commits.
+outdated: install
+	@$(BIN)/python .ci/outdated.py

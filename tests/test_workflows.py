@@ -45,7 +45,7 @@ def steps(file):
 
 def test_there_are_workflows_for_each_purpose():
     names = {file.stem for file in FILES}
-    assert names == {"ci", "pull-request", "review-comment", "deploy", "drift", "nightly", "release"}
+    assert names == {"ci", "pull-request", "review-comment", "deploy", "drift", "nightly", "outdated", "release"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
