@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 _SECONDS = 300
 # Versions that follow another part, and what that part is. Keys are names in the first column.
 FOLLOWS = {
+    "github.com/pulumi/pulumi/pkg/v3": "docs/reference/toolchain.md",
     "github.com/pulumi/pulumi/sdk/v3": "the engine; 3.75.0 is the last version with the language host",
     "k8s.io/kubernetes": "Kueue's libraries",
     "sigs.k8s.io/kueue": "HyperPod task governance 1.6",

@@ -11,6 +11,10 @@ __all__ = ["render"]
 _INTRODUCTION = f"""\
 This page lists which types of Pulumi's `aws` plugin {VERSION} work on the local cloud, where the engine loads
 a fake plugin instead. The fake rejects other types and unsupported properties, and names them.
+
+`hpkit local up --plugins official` uses Pulumi's own `aws` and `kubernetes` plugins. It sets `aws:endpoints` for every
+[service of the endpoint](local-aws-coverage.md). A nightly CI job installs the plugins, deploys `handson-dev`, and
+lists the calls that the endpoint lacks. Pulumi's `aws` plugin hasn't run on the local cloud yet.
 """
 
 

@@ -46,6 +46,13 @@ def test_without_configuration_all_three_use_the_environment(config):
         assert not {"profile", "assumeRoles", "assumeRoleArn"} & found.one(provider).inputs.keys()
 
 
+def test_endpoints_reach_the_aws_provider(config):
+    config(endpoints=[{"ec2": "http://127.0.0.1:1"}], s3UsePathStyle=True, skipRegionValidation=False)
+    inputs = program().one("pulumi:providers:aws").inputs
+    assert json.loads(inputs["endpoints"]) == [{"ec2": "http://127.0.0.1:1"}]
+    assert (inputs["s3UsePathStyle"], inputs["skipRegionValidation"]) == ("true", "false")
+
+
 def test_profile_and_role_reach_all_three(config):
     config(profile="work", assumeRoles=[{"roleArn": ROLE, "sessionName": "ci"}])
     found = program()

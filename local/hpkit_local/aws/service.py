@@ -20,7 +20,17 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["ACTIONS", "MACHINES", "Machine", "Service", "action", "declare", "resource_modules", "services"]
+__all__ = [
+    "ACTIONS",
+    "MACHINES",
+    "Machine",
+    "Service",
+    "action",
+    "declare",
+    "resource_modules",
+    "service_names",
+    "services",
+]
 
 _PACKAGE = "hpkit_local.aws.services"
 
@@ -96,14 +106,22 @@ def services() -> Mapping[str, Service]:
     return _declared
 
 
+def service_names() -> list[str]:
+    """Return the names of all services' folders, without loading them."""
+    return sorted(module.name for module in pkgutil.iter_modules(_path()))
+
+
 def resource_modules() -> Iterator[ModuleType]:
     """Import the services' resource types for Pulumi's `aws` plugin, which don't need moto."""
     return (importlib.import_module(name) for name in _names() if _is_of_plugin(name))
 
 
 def _names() -> list[str]:
-    path = [str(Path(__file__).with_name("services"))]
-    return [module.name for module in pkgutil.walk_packages(path, f"{_PACKAGE}.")]
+    return [module.name for module in pkgutil.walk_packages(_path(), f"{_PACKAGE}.")]
+
+
+def _path() -> list[str]:
+    return [str(Path(__file__).with_name("services"))]
 
 
 def _is_of_plugin(module: str) -> bool:

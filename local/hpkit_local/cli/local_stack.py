@@ -202,10 +202,11 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
 @_verbose
 @click.option(
     "--plugins",
-    type=click.Choice(("auto", "official", "fake")),
+    type=click.Choice(("auto", "official", "official-kubernetes", "fake")),
     default="auto",
     show_default=True,
-    help="Pulumi's `kubernetes` plugin or hpkit's fake. auto: Pulumi's if it's installed.",
+    help="Pulumi's `aws` and `kubernetes` plugins, or hpkit's fakes. auto: the fake `aws` plugin, and Pulumi's "
+    "`kubernetes` plugin if it's installed.",
 )
 def _up(
     stack: str | None,

@@ -1,7 +1,7 @@
 """Puts plugins where the Pulumi engine looks for installed ones: the PULUMI_HOME of a local cloud.
 
-The `aws` plugin is always the fake. The `kubernetes` plugin is Pulumi's own if it's installed, otherwise hpkit's fake.
-Nothing is downloaded.
+The `kubernetes` plugin is Pulumi's own if it's installed, otherwise hpkit's fake. The `aws` plugin is the fake, unless
+Pulumi's own is requested. Nothing is downloaded.
 
 PATH and other PULUMI_HOMEs aren't changed, so a stack on AWS never uses a fake plugin.
 """
@@ -19,14 +19,28 @@ from typing import Final
 import hpkit
 import hpkit_local
 from hpkit.errors import ToolError
+from hpkit_local.aws.service import service_names
 from hpkit_local.toolchain import tool_path
 
-__all__ = ["AUTO", "FAKE", "HOME", "OFFICIAL", "PACKAGES", "install", "installed", "shadowing"]
+__all__ = [
+    "AUTO",
+    "CHOICES",
+    "FAKE",
+    "HOME",
+    "OFFICIAL",
+    "PACKAGES",
+    "endpoint_settings",
+    "install",
+    "installed",
+    "shadowing",
+]
 
 PACKAGES = ("aws", "kubernetes")
 AUTO: Final = "auto"
 OFFICIAL: Final = "official"
+_ONE: Final = "official-kubernetes"
 FAKE: Final = "fake"
+CHOICES: Final = (AUTO, OFFICIAL, _ONE, FAKE)
 # The name of each instance's PULUMI_HOME.
 HOME: Final = "pulumi-home"
 _KUBERNETES: Final = "kubernetes"
@@ -36,26 +50,44 @@ _MODE = 0o755
 def install(pulumi_home: Path, plugins: str = "") -> str:
     """Install each package's plugin, of the version that the installed SDK asks the engine for.
 
-    plugins: AUTO, OFFICIAL or FAKE. By default, the existing ones. Returns which `kubernetes` plugin it is.
-    Raises ToolError if the official plugin is requested and can't run.
+    plugins: one of CHOICES. By default, the existing ones. Returns which plugins they are. Raises ToolError if one of
+    Pulumi's own is requested and can't run.
     """
     plugins = plugins or installed(pulumi_home) or AUTO
-    official = None if plugins == FAKE else _official(required=plugins == OFFICIAL)
+    own: dict[str, Path | None] = {}
+    if plugins == OFFICIAL:
+        own["aws"] = _official("aws", required=True)
+    if plugins != FAKE:
+        own[_KUBERNETES] = _official(_KUBERNETES, required=plugins != AUTO)
     for package in PACKAGES:
-        file = _plugin(pulumi_home, package)
-        if official is not None and package == _KUBERNETES:
+        file, official = _plugin(pulumi_home, package), own.get(package)
+        if official is not None:
             _link(file, official)
         else:
             _write(file, _launcher(package))
-    return f"{OFFICIAL}, {official}" if official else FAKE
+    return ", ".join(f"{package}: {own.get(package) or FAKE}" for package in PACKAGES)
 
 
 def installed(pulumi_home: Path) -> str:
-    """Return which `kubernetes` plugin is there: OFFICIAL, FAKE, or "" for none."""
-    file = _plugin(pulumi_home, _KUBERNETES)
-    if file.is_symlink():
+    """Return which plugins are there: one of CHOICES except AUTO, or "" for none."""
+    aws, kubernetes = (_plugin(pulumi_home, package) for package in PACKAGES)
+    if aws.is_symlink():
         return OFFICIAL
-    return FAKE if file.is_file() else ""
+    if kubernetes.is_symlink():
+        return _ONE
+    return FAKE if kubernetes.is_file() else ""
+
+
+def endpoint_settings(url: str) -> dict[str, str]:
+    """Return the settings of a stack, by path, that lead Pulumi's own `aws` plugin to an endpoint for every service.
+
+    Source: https://www.pulumi.com/registry/packages/aws/installation-configuration/ and the type ProviderEndpoint: a
+    service has boto3's name without hyphens.
+    """
+    switches = ("s3UsePathStyle", "skipCredentialsValidation", "skipMetadataApiCheck", "skipRegionValidation")
+    return {f"aws:endpoints[0].{name.replace('_', '')}": url for name in service_names()} | {
+        f"aws:{name}": "true" for name in switches
+    }
 
 
 def shadowing(pulumi_home: Path) -> list[str]:
@@ -64,27 +96,27 @@ def shadowing(pulumi_home: Path) -> list[str]:
     return [str(file.parent) for file in files if not file.is_symlink() and _on_path(file.name)]
 
 
-def _official(*, required: bool) -> Path | None:
-    """Return Pulumi's own `kubernetes` plugin, where the engine would find it; None, or ToolError, if it can't run."""
-    version = _sdk_version(_KUBERNETES)
+def _official(package: str, *, required: bool) -> Path | None:
+    """Return Pulumi's own plugin, where the engine would find it; None, or ToolError, if it can't run."""
+    version = _sdk_version(package)
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
     if home.name == HOME:  # the shell uses a local cloud
         home = Path.home() / ".pulumi"
-    file = _plugin(home, _KUBERNETES)
+    file = _plugin(home, package)
     executable = _on_path(file.name) or (file if os.access(file, os.X_OK) else None)
-    aws = shutil.which("aws")
+    runs = package != _KUBERNETES or shutil.which("aws") is not None
     if required and executable is None:
         raise ToolError(
-            f"Pulumi's Kubernetes plugin {version} isn't installed. Install it in a shell without the variables of "
-            f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {version}. Or use "
-            f"hpkit's: --plugins {FAKE}"
+            f"Pulumi's plugin `{package}` {version} isn't installed. Install it in a shell without the variables of "
+            f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {package} {version}. Or use hpkit's: "
+            f"--plugins {FAKE}"
         )
-    if required and aws is None:
+    if required and not runs:
         raise ToolError(
             "Pulumi's Kubernetes plugin runs `aws eks get-token`, and `aws` isn't on PATH. Install the AWS CLI, or use "
             f"hpkit's plugin: --plugins {FAKE}"
         )
-    return executable if aws else None
+    return executable if runs else None
 
 
 def _on_path(name: str) -> Path | None:

@@ -195,9 +195,9 @@ def take_caller(
 
 
 def take_plugins(instance: Instance, stack: str, plugins: str, *, say: Callable[[str], None]) -> None:
-    """Make an instance use Pulumi's own `kubernetes` plugin, or the fake; one with a stack keeps its plugin.
+    """Make an instance use Pulumi's own plugins, or the fakes; one with a stack keeps its plugins.
 
-    plugins: value of `--plugins`. Raises ToolError if a stack was created with another plugin, or the official one is
+    plugins: value of `--plugins`. Raises ToolError if a stack was created with other plugins, or an official one is
     requested and can't run.
     """
     home = instance.folder / HOME
@@ -207,7 +207,7 @@ def take_plugins(instance: Instance, stack: str, plugins: str, *, say: Callable[
             f"{stack} is up on instance {instance.name} with --plugins {before}, and the plugins can't be exchanged. "
             f"Delete it first: hpkit local down --stack {stack} --name {instance.name}"
         )
-    say(f"Kubernetes plugin: {install(home, before or plugins)}")
+    say(f"plugins: {install(home, before or plugins)}")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from hpkit.errors import ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import pulumi_project
 from hpkit_local.kubernetes.api import Api
+from hpkit_local.plugins.install import HOME, OFFICIAL, endpoint_settings, installed
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.process import identify
 from hpkit_local.supervisor.control import Starting, environment
@@ -244,6 +245,15 @@ class Stack:
                 self._quietly(["pulumi", "stack", "init", self._name, "--non-interactive"], self._project)
         else:
             self._carry(salt)
+        if installed(self._instance.folder / HOME) == OFFICIAL:
+            self._lead_to_endpoint()
+
+    def _lead_to_endpoint(self) -> None:
+        """Set what leads Pulumi's own `aws` plugin to the instance, in the copy of the user's settings."""
+        settings = endpoint_settings(self.environment["AWS_ENDPOINT_URL"])
+        options = [word for path, value in settings.items() for word in ("--plaintext", f"{path}={value}")]
+        command = ["pulumi", "config", "set-all", *self._which(), "--non-interactive", "--path", *options]
+        self._quietly(command, self._project)
 
     def _write_project(self) -> None:
         folder = self._settings.parent

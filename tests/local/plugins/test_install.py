@@ -1,18 +1,23 @@
 """The plugins of an instance: launchers of the fakes, or a link to Pulumi's own."""
 
 import os
+import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from pulumi_aws import ProviderEndpointArgs
+from pulumi_aws.config import _ExportableConfig as aws_settings
 
 from hpkit.errors import ToolError
-from hpkit_local.plugins.install import HOME, PACKAGES, install, installed
+from hpkit_local.aws.service import service_names
+from hpkit_local.plugins.install import HOME, PACKAGES, endpoint_settings, install, installed
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 
-KUBERNETES = f"plugins/resource-kubernetes-v{version('pulumi_kubernetes')}/pulumi-resource-kubernetes"
+AWS, KUBERNETES = (f"plugins/resource-{each}-v{version(f'pulumi_{each}')}/pulumi-resource-{each}" for each in PACKAGES)
+BOTH_FAKE = "aws: fake, kubernetes: fake"
 
 
 def launchers(home):
@@ -78,22 +83,23 @@ def test_a_launcher_starts_the_plugin_from_any_folder_whatever_lies_there(tmp_pa
 
 def test_pulumis_own_kubernetes_plugin_is_used_if_it_is_installed(official, tmp_path):
     home = tmp_path / "instance" / HOME
-    assert install(home) == f"official, {official}"
+    assert install(home) == f"aws: fake, kubernetes: {official}"
     assert (home / KUBERNETES).resolve() == official
-    assert installed(home) == "official"
-    assert install(home, "fake") == installed(home) == "fake"
+    assert installed(home) == "official-kubernetes"
+    assert install(home, "fake") == BOTH_FAKE
+    assert installed(home) == "fake"
     assert "The local cloud's fake" in (home / KUBERNETES).read_text()
-    assert install(home) == "fake", "an instance keeps what it has"
+    assert install(home) == BOTH_FAKE, "an instance keeps what it has"
 
 
 def test_a_shell_that_uses_a_local_cloud_finds_the_users_plugin(official, tmp_path, monkeypatch):
     home = tmp_path / "instance" / HOME
     install(home, "fake")
     monkeypatch.setenv("PULUMI_HOME", str(home))
-    assert install(tmp_path / "other" / HOME) == "fake"
+    assert install(tmp_path / "other" / HOME) == BOTH_FAKE
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "user").rename(tmp_path / ".pulumi")
-    assert install(tmp_path / "another" / HOME) == f"official, {tmp_path / '.pulumi' / KUBERNETES}"
+    assert install(tmp_path / "another" / HOME) == f"aws: fake, kubernetes: {tmp_path / '.pulumi' / KUBERNETES}"
 
 
 @pytest.mark.parametrize("missing", ["plugin", "aws"])
@@ -102,15 +108,37 @@ def test_what_the_official_plugin_lacks_is_an_error_only_where_it_was_requested(
 ):
     monkeypatch.setattr("hpkit_local.plugins.install.tool_path", lambda _: Path("/tools/pulumi"))
     (official if missing == "plugin" else tmp_path / "bin/aws").unlink()
-    assert install(tmp_path / "instance", "auto") == "fake"
+    assert install(tmp_path / "instance", "auto") == BOTH_FAKE
     words = {"plugin": "/tools/pulumi plugin install resource kubernetes ", "aws": "Install the AWS CLI"}
     with pytest.raises(ToolError, match=words[missing]):
-        install(tmp_path / "instance", "official")
+        install(tmp_path / "instance", "official-kubernetes")
+
+
+def test_both_of_pulumis_plugins_are_used_only_where_they_were_requested(official, tmp_path):
+    home = tmp_path / "instance" / HOME
+    with pytest.raises(ToolError, match=r"plugin `aws` .* isn't installed.*plugin install resource aws "):
+        install(home, "official")
+    aws = executable(tmp_path / "user" / AWS)
+    assert install(home) == f"aws: fake, kubernetes: {official}"
+    assert install(home, "official") == f"aws: {aws}, kubernetes: {official}"
+    assert installed(home) == "official"
+    assert install(home) == f"aws: {aws}, kubernetes: {official}"
+
+
+def test_each_service_of_the_endpoint_is_a_setting_that_the_plugin_has():
+    settings = endpoint_settings("http://127.0.0.1:1")
+    prefix = "aws:endpoints[0]."
+    services = {path.removeprefix(prefix) for path in settings if path.startswith(prefix)}
+    assert len(services) == len(service_names()) > 15
+    # The SDK is generated from the plugin's schema.
+    assert services <= {name for name in vars(ProviderEndpointArgs) if not name.startswith("_")}
+    settings_of_sdk = {re.sub(r"_(.)", lambda match: match[1].upper(), name) for name in vars(aws_settings)}
+    assert {path.removeprefix("aws:") for path in settings if not path.startswith(prefix)} <= settings_of_sdk
 
 
 def test_a_plugin_on_path_is_official_and_the_engine_does_not_prefer_it_to_the_fake(official, instance):
     on_path = executable(Path(os.environ["PATH"]) / official.name)
-    assert install(instance.folder / HOME) == f"official, {on_path}"
+    assert install(instance.folder / HOME) == f"aws: fake, kubernetes: {on_path}"
     folder = str((instance.folder / HOME / KUBERNETES).parent)
     assert folder not in control.environment(instance, tools=())["PATH"].split(os.pathsep)
     install(instance.folder / HOME, "fake")
@@ -127,4 +155,4 @@ def test_a_stack_keeps_its_plugin_and_refuses_another(official, instance, monkey
         control.take_plugins(instance, "dev", "official", say=said.append)
     monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: [])
     control.take_plugins(instance, "dev", "auto", say=said.append)
-    assert said == ["Kubernetes plugin: fake"] * 2 + [f"Kubernetes plugin: official, {official}"]
+    assert said == [f"plugins: {BOTH_FAKE}"] * 2 + [f"plugins: aws: fake, kubernetes: {official}"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pulumi
 
-__all__ = ["Credentials", "configured"]
+__all__ = ["Credentials", "configured", "connection"]
 
 # Settings of an assumed role that `aws eks get-token` supports too, and that don't change the identity.
 _KNOWN: Final = frozenset({"roleArn", "sessionName", "duration"})
@@ -25,6 +25,12 @@ _ONE_ONLY: Final = (
     "sharedConfigFiles",
     "sharedCredentialsFiles",
 )
+_SWITCHES: Final = {
+    "s3UsePathStyle": "s3_use_path_style",
+    "skipCredentialsValidation": "skip_credentials_validation",
+    "skipMetadataApiCheck": "skip_metadata_api_check",
+    "skipRegionValidation": "skip_region_validation",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,16 @@ class Credentials:
         """Return the options of `aws eks get-token` that make it ask as the same identity (AWS CLI reference)."""
         profile = ["--profile", self.profile] if self.profile else []
         return [*profile, *(["--role-arn", self.role_arn] if self.role_arn else [])]
+
+
+def connection() -> dict[str, Any]:
+    """Return how the stack's `aws:` settings reach AWS, as arguments of the aws provider.
+
+    The `hyperpod` plugin reads `aws:endpoints` itself.
+    """
+    aws = pulumi.Config("aws")
+    switches = {name: aws.get_bool(setting) for setting, name in _SWITCHES.items()}
+    return {"endpoints": aws.get_object("endpoints"), **{name: on for name, on in switches.items() if on is not None}}
 
 
 def configured() -> Credentials:

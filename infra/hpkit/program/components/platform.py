@@ -21,7 +21,7 @@ from hpkit.program.components.access import Access
 from hpkit.program.components.addons import Addons
 from hpkit.program.components.autoscaling import Autoscaling
 from hpkit.program.components.base import DeployContext, document
-from hpkit.program.components.credentials import Credentials, configured
+from hpkit.program.components.credentials import Credentials, configured, connection
 from hpkit.program.components.eks import Eks
 from hpkit.program.components.existing_cluster import existing_cluster
 from hpkit.program.components.given import given_provider, tagged
@@ -66,6 +66,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
         default_tags=tags,
         profile=credentials.profile,
         assume_roles=[_assumed(role) for role in credentials.roles] or None,
+        **connection(),
         opts=own,
     )
     context, hyperpod_provider = _start_providers(plan, provider, credentials, root, own)
