@@ -160,7 +160,10 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
 
 
 def _left_out(context: Context, account: str) -> Iterator[Issue]:
-    """Report, once for an environment, the members that it doesn't admit because they are of another account."""
+    """Report the members that an environment doesn't admit because they are of another account.
+
+    Its own roles are reported where they are, the teams' roles once for the environment.
+    """
     team_names = {team.name for team in context.plan.teams}
     staffed = {member.team for member in context.members if member.admitted}
     others = {each.account for each in context.organization.environments.values()}
@@ -169,8 +172,17 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
         # A team lists the roles of each environment's account, and every environment admits its own. An environment
         # that couldn't be read may be in any account.
         known = principal_of(member.role)[0] in others or not context.is_whole
-        elsewhere = member.path[0] == "teams" and member.team in staffed and known
-        if not member.admitted and member.team in team_names and not elsewhere:
+        if member.admitted or member.team not in team_names:
+            continue
+        if member.path[0] != "teams":
+            foreign = principal_of(member.role)[0]
+            yield Issue(
+                member.path,
+                f"{member.role} is in account {foreign}, so it gets no access; {context.environment} is in account "
+                f"{account}",
+                f"Use `{member.role.replace(foreign, account)}`.",
+            )
+        elif member.team not in staffed or not known:
             roles.setdefault(member.team, []).append(member.role)
     if roles:
         totals = Counter(member.team for member in context.members)
