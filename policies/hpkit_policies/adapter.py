@@ -1,5 +1,7 @@
 """Converts the pack's policies to those of the Pulumi SDK: values, levels, waivers."""
 
+import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +11,7 @@ from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UnknownValueError
 
 from hpkit.text.printable import printable, printable_lines
 from hpkit_policies.model import (
+    POLICY_FILE,
     UNKNOWN,
     Policy,
     Resource,
@@ -157,13 +160,21 @@ def _inert(text: str) -> str:
     return printable_lines(printable(text))
 
 
+def _policy_file() -> str:
+    """Return the policy file of the running stack, whose name and configuration the engine passes to the pack."""
+    stated = json.loads(os.environ.get("PULUMI_CONFIG") or "{}").get("hpkit:organization")
+    organization = stated or os.environ.get("PULUMI_STACK", "").rpartition("/")[2].rpartition("-")[0]
+    return POLICY_FILE.replace("<organization>", organization) if organization else POLICY_FILE
+
+
 def _report(policy: Policy, found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:
     undecided: list[str] = []
     for item in found:
         if isinstance(item, Undecided):
             undecided.append(_inert(item.message))
         else:
-            report(_inert(f"{item.message}. {policy.advice(item.fix)}"), item.resource.urn if item.resource else None)
+            fix = policy.advice(item.fix).replace(POLICY_FILE, _policy_file())
+            report(_inert(f"{item.message}. {fix}"), item.resource.urn if item.resource else None)
     if undecided:
         # The SDK's way to report this: it becomes advice, regardless of the policy's level.
         unknown = UnknownValueError(UNKNOWN_OBJECT_VALUE, [])

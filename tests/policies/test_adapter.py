@@ -76,6 +76,14 @@ def test_a_violation_ends_with_how_to_fix_it():
     assert said == [f"it has no tag team. {fix}"]
 
 
+@pytest.mark.parametrize(("stack", "config"), [("acme-dev", "{}"), ("dev", '{"hpkit:organization": "acme"}')])
+def test_a_fix_names_the_policy_file_of_the_stack(monkeypatch, stack, config):
+    monkeypatch.setenv("PULUMI_STACK", stack)
+    monkeypatch.setenv("PULUMI_CONFIG", config)
+    (said,) = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
+    assert said.endswith("of mandatory-tags in stacks/acme.policy.json.")
+
+
 def test_what_is_undecided_becomes_the_advice_of_the_sdk():
     with pytest.raises(UnknownValueError) as raised:
         Run().resource("mandatory-tags", {"tags": UNKNOWN_STRING_VALUE})
