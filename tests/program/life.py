@@ -17,8 +17,15 @@ from tests.program.asked import write as write_asked
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, Live, Program, change_every_part
 from tests.program.states import differences as differences_of_states
 from tests.running import eventually
+from tests.security.members import member
 
 __all__ = ["live_through"]
+
+# The field with the replicas, the roles, and the version, for one framework of each operator in the chart.
+FRAMEWORKS = {
+    "PyTorchJob": ("pytorchReplicaSpecs", ("Worker",), "v1"),
+    "MPIJob": ("mpiReplicaSpecs", ("Launcher", "Worker"), "v2beta1"),
+}
 
 
 def live_through(stack, instance, repository):
@@ -38,7 +45,7 @@ def live_through(stack, instance, repository):
     # No wait is needed: the operation that restarted Kueue has waited.
     run_jobs(live, teams)
     if mirror is not None:
-        assert_chart_runs(live, next(iter(teams)))
+        assert_chart_runs(live, instance, next(iter(teams)))
     (plan,) = load_stack(stack).plans.values()
     assert list(differences_of_states(exported, record(plan))) == []
     again = program.up("--json")
@@ -109,8 +116,8 @@ def queue_of(team):
     return {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
 
 
-def assert_chart_runs(live, team):
-    """Wait until the chart's workloads run; its training operator runs a PyTorchJob with its permissions."""
+def assert_chart_runs(live, instance, team):
+    """Wait until the chart's workloads run; its operators run jobs of a member, with their own permissions."""
 
     def late():
         wanted = [("daemonsets", "desiredNumberScheduled", "numberReady"), ("deployments", "replicas", "readyReplicas")]
@@ -124,29 +131,47 @@ def assert_chart_runs(live, team):
     eventually(lambda: not late(), late)
     names = {each["metadata"]["name"] for each in live.api.items("/apis/apps/v1/daemonsets")}
     assert "health-monitoring-agent" in names
-    resources = {"requests": {"cpu": "100m", "memory": "64Mi"}}
-    container = {"name": "pytorch", "image": "train", "resources": resources}
+    for kind in FRAMEWORKS:
+        run_framework_job(live, member(instance, team), team, kind)
+
+
+def run_framework_job(live, scientist, team, kind):
+    """Run a job of a framework as a member of a team, and wait until its operator from the chart reports its end."""
+    field, roles, version = FRAMEWORKS[kind]
+    container = {
+        "name": "pytorch",
+        "image": "train",
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    }
     metadata = {"labels": queue_of(team), "annotations": {"hpkit.local/run": "1s"}}
-    worker = {
+    role = {
         "replicas": 1,
         "restartPolicy": "Never",
         "template": {"metadata": metadata, "spec": {"containers": [container]}},
     }
     job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
+        "apiVersion": f"kubeflow.org/{version}",
+        "kind": kind,
         "metadata": {"name": "small", "labels": queue_of(team)},
-        "spec": {"pytorchReplicaSpecs": {"Worker": worker}},
+        "spec": {"runPolicy": {"cleanPodPolicy": "Running"}, field: dict.fromkeys(roles, role)},
     }
-    folder = f"/apis/kubeflow.org/v1/namespaces/hyperpod-ns-{team}/pytorchjobs"
-    live.api.create(folder, job)
+    namespace = f"namespaces/hyperpod-ns-{team}"
+    folder = f"/apis/kubeflow.org/{version}/{namespace}/{kind.lower()}s"
+    scientist.create(folder, job)
 
     def done():
         conditions = live.api.read(f"{folder}/small").get("status", {}).get("conditions") or []
         return any(each["type"] == "Succeeded" and each["status"] == "True" for each in conditions)
 
+    def pods():
+        return live.api.items(f"/api/v1/{namespace}/pods", labels="training.kubeflow.org/job-name=small")
+
     eventually(done, lambda: live.api.read(f"{folder}/small").get("status"))
-    live.api.delete(f"{folder}/small")
+    (workload,) = live.api.items(f"/apis/kueue.x-k8s.io/v1beta2/{namespace}/workloads")
+    admitted = {each["type"]: each["status"] for each in workload["status"]["conditions"]}["Admitted"]
+    assert (workload["metadata"]["ownerReferences"][0]["kind"], admitted) == (kind, "True")
+    scientist.delete(f"{folder}/small")
+    eventually(lambda: not pods(), pods)
 
 
 def assert_unchanged(events):
