@@ -11,6 +11,7 @@ from hpkit.errors import InputError
 from hpkit.grafana.dashboards import dashboards
 from hpkit_local.toolchain.table import tool_named
 from tests.grafana.builders import plan_of
+from tests.grafana.exporters import EXPORTERS
 from tests.grafana.expressions import as_prometheus
 from tests.grafana.promql import ask
 from tests.program.cloud import Live
@@ -36,6 +37,11 @@ AT_ONCE = {
 }
 
 
+# Labels that a scrape adds.
+SCRAPED = {"cluster_id", "instance"}
+# Only in AWS's build of the node exporter: its EFA dashboard is the source.
+EFA = "node_amazonefa_rx_drops"
+
 GROUP = "rbac.authorization.k8s.io"
 ROLES, BINDINGS = (f"/apis/{GROUP}/v1/{kind}" for kind in ("clusterroles", "clusterrolebindings"))
 NAME = "scraper"
@@ -56,6 +62,19 @@ def test_a_histogram_is_three_series():
     for suffix in ("_bucket", "_sum", "_count"):
         assert metrics()[f"kueue_admission_wait_time_seconds{suffix}"].type == "histogram"
     assert "kueue_admission_wait_time_seconds" not in metrics()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("prefix", EXPORTERS)
+def test_exporters_have_the_metrics_of_the_catalog(prefix):
+    found = EXPORTERS[prefix]()
+    wanted = {name: metric for name, metric in metrics().items() if name.startswith(prefix) and name != EFA}
+    assert wanted.keys() <= found.keys()
+    for name, metric in wanted.items():
+        kind, labels = found[name]
+        assert metric.type == kind, name
+        # cAdvisor's page doesn't list labels that all its metrics have.
+        assert prefix == "container_" or metric.labels <= labels | SCRAPED, name
 
 
 @pytest.fixture(scope="module")
