@@ -119,6 +119,9 @@ def _ready(
             control.start(instance, say=lambda _: None)
             if created := create_existing(plan, control.environment(instance)):
                 to_stderr(f"existing resources that the file names: {', '.join(created)}")
+        if verb in ("destroy", "down"):
+            # Before Pulumi runs, the API server lists the pods that use the stack's claims.
+            control.start(instance, say=lambda _: None)
         # Pulumi starts while the services start: it calls the first one seconds later, and then waits for it.
         yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
 

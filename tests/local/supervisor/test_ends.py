@@ -77,8 +77,8 @@ def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, r
     refused = local("down", "--stack", PROTECTED)
     assert refused.returncode == 1
     assert "the HyperPod cluster topology" in refused.stdout
-    assert "on the local cloud alone" in refused.stdout
-    said = f"Not to be asked: {HPKIT} local down --stack {PROTECTED} --yes\n"
+    assert "All of them are on the local cloud" in refused.stdout
+    said = f"To skip it: {HPKIT} local down --stack {PROTECTED} --yes\n"
     assert refused.stderr.endswith(said), refused.stderr
     with answered("n\n") as terminal:
         declined = local("down", "--stack", PROTECTED, stdin=terminal)
@@ -86,6 +86,8 @@ def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, r
     assert "Delete it?" in declined.stdout
     assert json.loads(local("status", "--name", PROTECTED, "--format", "json").stdout)["stacks"], "all is still there"
 
+    # As after an interrupted `down`: the parts start again, and nothing is asked of them before they are healthy.
+    assert local("stop", "--name", PROTECTED).returncode == 0
     with answered("y\n") as terminal:
         gone = local("down", "--stack", PROTECTED, stdin=terminal)
     assert gone.returncode == 0, gone.stdout + gone.stderr
