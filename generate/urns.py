@@ -14,8 +14,8 @@ from hpkit.project import load_stack, project_root
 __all__ = ["FOLDER", "parse_urns", "registered", "urn_files"]
 
 FOLDER = "tests/program/urns"
-# Fields that the engine doesn't compare: invented IDs, the plugin's version, or fields that are part of the URN.
-_NOT_COMPARED = {"urn", "type", "name", "made", "version"}
+# Fields that the engine doesn't compare: invented IDs, options for later changes, the plugin's version, parts of URNs.
+_NOT_COMPARED = {"urn", "type", "name", "made", "replace_on_changes", "version"}
 
 
 def registered(stack: str) -> dict[str, str]:

@@ -415,9 +415,9 @@ def test_what_must_be_kept_replaces_what_has_it_when_it_goes_and_only_then():
 )
 def test_objects_are_replaced_for_what_the_official_plugin_replaces_them_for(version, kind, path, replaces):
     inputs = {"apiVersion": version, "kind": kind}
-    facts = facts_of(SimpleNamespace(type=f"kubernetes:{version}:{kind}", inputs=inputs))
+    facts = facts_of(SimpleNamespace(type=f"kubernetes:{version}:{kind}", inputs=inputs, replace_on_changes=()))
     assert (path in facts.immutable) is replaces
-    patch = facts_of(SimpleNamespace(type=f"kubernetes:{version}:{kind}Patch", inputs=inputs))
+    patch = facts_of(SimpleNamespace(type=f"kubernetes:{version}:{kind}Patch", inputs=inputs, replace_on_changes=()))
     assert patch.immutable == {"metadata.name", "metadata.namespace"}
 
 

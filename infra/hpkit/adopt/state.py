@@ -136,9 +136,9 @@ def moved(
 
 
 def loses_claims(exported: Mapping[str, Any], *recordings: Recording) -> bool:
-    """Return whether a state has claims on a file system, and no program registers any."""
-    has_claims = any(each["type"] == _CLAIM for each in exported["deployment"]["resources"])
-    return has_claims and not any(recording.all(_CLAIM) for recording in recordings)
+    """Return whether a state has claims that no program registers."""
+    claims = {each["urn"].rpartition("::")[2] for each in exported["deployment"]["resources"] if each["type"] == _CLAIM}
+    return not claims <= {claim.name for recording in recordings for claim in recording.all(_CLAIM)}
 
 
 def _without_parts(entry: Mapping[str, Any], parts: Container[str]) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from hpkit.catalog import UNKNOWN, TypeFacts, object_facts, type_facts
@@ -13,7 +14,12 @@ _RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
 def facts_of(resource: RecordedResource) -> TypeFacts:
-    """Return the facts of a resource's type; for a Kubernetes object, of its kind."""
+    """Return the facts of a resource's type, or of a Kubernetes object's kind, and what the program adds to them."""
+    facts = _facts_of_type(resource)
+    return replace(facts, immutable=facts.immutable.union(resource.replace_on_changes))
+
+
+def _facts_of_type(resource: RecordedResource) -> TypeFacts:
     if not resource.type.startswith("kubernetes:") or resource.type == _RELEASE:
         return type_facts(resource.type)
     version, kind = str(resource.inputs.get("apiVersion", "")), str(resource.inputs.get("kind", ""))

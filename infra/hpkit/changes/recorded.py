@@ -1,6 +1,6 @@
 """The parts of a recording that this package reads, as protocols, so that comparing doesn't load Pulumi."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from hpkit.plan.model import Plan
@@ -46,6 +46,10 @@ class RecordedResource(Protocol):
     @property
     def retain_on_delete(self) -> bool:
         """Whether it's kept when the program no longer registers it."""
+
+    @property
+    def replace_on_changes(self) -> Sequence[str]:
+        """Inputs whose changes replace it, in addition to those of its type."""
 
     @property
     def made(self) -> Mapping[str, Any]:

@@ -431,7 +431,7 @@ def _existing(context: Context) -> Iterator[Issue]:
     created: dict[tuple[str, ...], bool] = {
         ("network",): "network" in spec.model_fields_set,
         ("storage",): spec.storage is not None
-        and not (has_file_system and spec.storage.model_fields_set == {"lustre"}),
+        and not (spec.storage.model_fields_set <= {"lustre", "local_disk"} and (has_file_system or lustre is None)),
         ("observability",): spec.observability is not None,
         ("inference",): spec.inference is not None,
         ("spaces",): spec.spaces is not None,

@@ -17,6 +17,7 @@ _FSX = "Amazon FSx for Lustre user guide, file system deployment"
 _CREATE = "Amazon FSx API reference, CreateFileSystem: StorageCapacity; UpdateFileSystem (PERSISTENT_2)"
 # Of SSD file systems that persist; capacities grow by the larger step.
 _THROUGHPUTS = (125, 250, 500, 1000)
+_VOLUMES = "Kubernetes, Persistent Volumes: node affinity"
 _ECR = "Amazon ECR user guide, interface VPC endpoints"
 _SQUASH = 'Lustre manual, "Root Squash": servers trust the user id that a client names'
 _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser"
@@ -47,13 +48,33 @@ def _zone_of_lustre(context: Context) -> Iterator[Issue]:
 
 
 def _without_teams(context: Context) -> Iterator[Issue]:
-    lustre = context.spec.storage.lustre if context.spec.storage else None
-    if lustre is not None and lustre.teams and not context.plan.teams:
+    storage = context.spec.storage
+    if storage is None or context.plan.teams:
+        return
+    if storage.lustre is not None and storage.lustre.teams:
         yield Issue(
             (*context.path, "storage", "lustre", "teams"),
             "`teams` is true, but no team has a namespace in this environment",
             "Add an allocation for a team to governance, or remove `teams`.",
         )
+    if storage.local_disk is not None:
+        yield Issue(
+            (*context.path, "storage", "localDisk"),
+            "local disks have a folder for each team, but no team has a namespace in this environment",
+            "Add an allocation for a team to governance, or remove `localDisk`.",
+        )
+
+
+def _types_with_disks(context: Context) -> Iterator[Issue]:
+    disk = context.spec.storage.local_disk if context.spec.storage else None
+    types = sorted({name for group in context.plan.all_groups for name in group.spec.types})
+    for position, name in enumerate(disk.instance_types if disk else ()):
+        if name not in types:
+            yield Issue(
+                (*context.path, "storage", "localDisk", "instanceTypes", position),
+                f"no instance group has {name}, so pods with the claim `local-claim` can't run there",
+                f"Use types of instance groups: {listing(types) or 'none'}.",
+            )
 
 
 def not_of_lustre(size_path: Path, size: int, throughput_path: Path, throughput: int) -> Iterator[Issue]:
@@ -184,6 +205,7 @@ RULES = (
         _ECR,
         _folder_image,
     ),
+    Rule("STO008", "error", "Local disks belong to instance types of the environment.", _VOLUMES, _types_with_disks),
     Rule("STO001", "error", "The file system is in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
     Rule("STO002", "error", "Claims are only created for teams of the environment.", _GOVERNANCE, _without_teams),
 )  # fmt: skip

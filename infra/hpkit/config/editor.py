@@ -145,6 +145,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "volumeSizeInGB": Hint(500, "GiB"),
         "volumeKmsKeyId": Hint("arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"),
     },
+    "LocalDisk": {"instanceTypes": _NODE_TYPE, "path": Hint("/opt/dlami/nvme")},
     "ClusterFsxLustreConfig": {
         "dnsName": Hint("fs-0a1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com"),
         "mountName": Hint("fsx"),

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from hpkit.config.base import BucketName, Model
 
-__all__ = ["ExistingStorage", "Lustre", "RootSquash", "Storage"]
+__all__ = ["ExistingStorage", "LocalDisk", "Lustre", "RootSquash", "Storage"]
 
 # Amazon FSx API reference, LustreRootSquashConfiguration: NoSquashNids.
 _NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
@@ -60,6 +60,19 @@ class Lustre(Model):
     )
 
 
+class LocalDisk(Model):
+    """A folder for each team on the local disk of its nodes, with the claim `local-claim` in the team's namespace."""
+
+    instance_types: tuple[str, ...] = Field(
+        min_length=1, description="Instance types with a local disk. Pods with the claim run on these types only."
+    )
+    path: str = Field(
+        default="/opt/dlami/nvme",
+        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
+        description="Path of the disk on nodes. A pod sees `teams/<team>` below it.",
+    )
+
+
 class ExistingStorage(Model):
     """An existing bucket; hpkit doesn't change it."""
 
@@ -82,3 +95,6 @@ class Storage(Model):
         "script.",
     )
     lustre: Lustre | None = Field(default=None, description="FSx for Lustre file system. Default: none.")
+    local_disk: LocalDisk | None = Field(
+        default=None, description="Folders of teams on the local disks of nodes. Default: none."
+    )

@@ -1,4 +1,4 @@
-"""Names of a file system's objects for teams in the cluster."""
+"""Names of the objects in the cluster for teams' files: on a file system, and on local disks."""
 
 from typing import Final
 
@@ -6,12 +6,22 @@ from hpkit.config.organization import Environment
 from hpkit.plan.dependencies import mirror_name
 from hpkit.plan.model import Plan, TeamPlan
 
-__all__ = ["CLAIM", "FOLDER", "STORAGE_CLASS", "folder_image", "folder_image_source", "has_team_volumes", "volume_name"]
+__all__ = [
+    "CLAIM",
+    "FOLDER",
+    "LOCAL_CLAIM",
+    "STORAGE_CLASS",
+    "folder_image",
+    "folder_image_source",
+    "has_team_volumes",
+    "volume_name",
+]
 
 # As the driver's examples and AWS's own modules for HyperPod call them.
 STORAGE_CLASS: Final = "fsx-sc"
 CLAIM: Final = "fsx-claim"
-# The folder on the file system that contains a folder per team.
+LOCAL_CLAIM: Final = "local-claim"
+# The folder on the file system, or on a local disk, that contains a folder per team.
 FOLDER: Final = "teams"
 # The tag is rebuilt with each base image; the digest is from docker-library/repo-info, busybox/remote/1.37.0.md.
 _FOLDER_IMAGE: Final = (

@@ -55,6 +55,11 @@ def test_priority_classes_that_members_may_no_longer_use_are_a_loss_also_where_a
     assert lost(platform(top=top, priorityClasses=["train", "try"]), named) == expected
 
 
+def test_a_claim_on_local_disks_is_a_loss_of_each_team():
+    (line,) = lost(platform(environment={"storage": {"localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}}), platform())
+    assert line.startswith("ada: its claim local-claim is deleted")
+
+
 def test_images_that_are_no_longer_kept_are_a_loss_of_the_team_that_has_repositories():
     def kept(**registry):
         return platform(registry=["train"], environment={"registry": {"pullFrom": ["*"], **registry}})

@@ -10,7 +10,7 @@ from hpkit.changes.review.formatting import as_fraction, decreased
 from hpkit.changes.review.model import Loss
 from hpkit.config.registry import Registry
 from hpkit.plan.capacity import DIMENSIONS, usage
-from hpkit.plan.lustre import CLAIM
+from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM
 from hpkit.plan.model import Plan, TeamPlan
 
 __all__ = ["TEAM_RESOURCES", "losses_of"]
@@ -24,8 +24,8 @@ _MEASURES: Final = DIMENSIONS[1:4]
 _NOTHING: Final = (Fraction(0),) * len(_MEASURES)
 _ORDER: Final = (
     "queue", "guarantee", *_MEASURES, "elastic quota", "borrowable", "borrow limit", "weight", "access", "workloads",
-    "priority classes", "service accounts", "files", "shared files", "images kept", "untagged images", "topology",
-    "node recovery",
+    "priority classes", "service accounts", "files", "shared files", "local files", "images kept", "untagged images",
+    "topology", "node recovery",
 )  # fmt: skip
 
 
@@ -152,6 +152,9 @@ def _of_platform(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
     lustre = [plan.spec.storage.lustre if plan.spec.storage else None for plan in (before, after)]
     if lustre[0] is not None and lustre[0].teams and not (lustre[1] is not None and lustre[1].teams):
         yield Loss(team, "files" if lustre[1] is None else "shared files", None, 1, 0, (CLAIM,))
+    disks = [plan.spec.storage.local_disk if plan.spec.storage else None for plan in (before, after)]
+    if disks[0] is not None and disks[1] is None:
+        yield Loss(team, "local files", None, 1, 0, (LOCAL_CLAIM,))
     if before.topology_aware_scheduling and after.manages_topology and not after.topology_aware_scheduling:
         yield Loss(team, "topology", None, 1, 0)
     if before.spec.cluster.node_recovery == "Automatic" and after.spec.cluster.node_recovery != "Automatic":

@@ -51,6 +51,7 @@ _SAID: Final = tuple(
             "root-squash",
         ),
         r"environment\.storage\.lustre\.teams": ("shared files",),
+        r"environment\.storage\.localDisk": ("local files",),
         # Kueue's configuration belongs to the add-on's version, and contains topology without Karpenter.
         r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": (
             "topology", "addon-version", "karpenter-off", "gang-scheduling",

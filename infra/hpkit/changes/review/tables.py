@@ -89,6 +89,7 @@ _LOSSES = {
     "service accounts": "its pods can no longer run as the service account {names}",
     "files": "its files and its claim {names} are deleted with the file system: pods that mount it no longer start",
     "shared files": "its claim {names} is deleted: pods that mount it no longer start (the files stay)",
+    "local files": "its claim {names} is deleted: pods that mount it no longer start (the files stay on their nodes)",
     "images kept": "each of its repositories keeps fewer images, {change}: older ones are deleted",
     "untagged images": "its untagged images are deleted after {change} days",
     "topology": "its pods are no longer placed close together in the network, even if its jobs request it",

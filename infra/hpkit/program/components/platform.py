@@ -30,6 +30,7 @@ from hpkit.program.components.guards import guard_base, guard_cluster, guard_gro
 from hpkit.program.components.hyperpod import Dependencies, HyperPod
 from hpkit.program.components.identity import Identity
 from hpkit.program.components.inference import Inference
+from hpkit.program.components.local_disk import TeamDisks
 from hpkit.program.components.lustre import TeamVolumes
 from hpkit.program.components.network import Network
 from hpkit.program.components.observability import Observability
@@ -208,6 +209,9 @@ def _govern(
             Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, quotas=quotas, opts=opts)
         )
     access.grant(governance.quotas)
+    disk = plan.spec.storage.local_disk if plan.spec.storage else None
+    if disk is not None:
+        parts.append(TeamDisks("team-disks", plan, disk, eks=eks, quotas=governance.quotas, opts=opts))
     return parts, governance.quotas
 
 

@@ -80,6 +80,7 @@ class RecordedResource:
     - uses: property → URNs of the resources whose outputs are in it.
     - deleted_with: URN of the resource whose deletion deletes it too.
     - ignore_changes: inputs that keep live values.
+    - replace_on_changes: inputs whose changes replace it.
     - import_id: ID of the existing resource to import, "" for none.
     - version: of the plugin, "" for any.
     - made: outputs that only AWS knows (its ID, its ARN), as invented here. Resources that use it contain them too.
@@ -101,6 +102,7 @@ class RecordedResource:
     import_id: str
     version: str
     made: Mapping[str, Any]
+    replace_on_changes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -266,6 +268,7 @@ def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
         ignore_changes=tuple(request.ignoreChanges),
         import_id=request.importId,
         made={key: value for key, value in outputs.items() if key not in inputs},
+        replace_on_changes=tuple(request.replaceOnChanges),
     )
 
 
