@@ -2,8 +2,10 @@
 
 import pytest
 
+from hpkit.catalog.instances import read_data
 from hpkit_local.kubernetes.operator_table import OPERATORS
 from hpkit_local.kubernetes.operators import Operators, at_mounts, write_mount
+from hpkit_local.toolchain.table import tool_named
 
 
 class Cluster:
@@ -99,3 +101,8 @@ def test_each_port_that_an_argument_names_is_one_that_an_operator_serves():
     for operator in OPERATORS:
         for argument in operator.arguments:
             argument.format(namespace="n", kubeconfig="k", ports=served)
+
+
+def test_the_mpi_operator_has_the_version_of_the_charts_image():
+    (row,) = [each for each in read_data("dependencies.json")["chart"]["images"] if each["subchart"] == "mpi-operator"]
+    assert tool_named("mpi-operator").version.startswith(f"{row['image'].partition(':')[2]}.")
