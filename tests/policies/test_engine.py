@@ -78,10 +78,11 @@ def test_a_happy_stack_passes_while_nothing_of_it_is_made_yet(project):
 def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
     rows = project.spec["quotas"]["smith"]["compute_quota_config"]["computeQuotaResources"]
     rows[0]["count"] = 2
+    project.run("config", "set", "hpkit:organization", "acme")
     said, passed = project.police({"quota-fits-capacity": {"waivers": [waiver("train", UNTIL)]}})
     assert not passed
     assert "5 × ml.g5.12xlarge" in said
-    assert "quota-fits-capacity can't be waived" in said
+    assert "quota-fits-capacity can't be waived. Remove its waivers from stacks/acme.policy.json" in said
 
 
 @pytest.mark.nightly
