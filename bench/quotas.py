@@ -35,14 +35,14 @@ def main():
             calls = engine.servicer.clients.api.calls
             title = f"{QUOTAS} quotas, {THROTTLE:.0%} of calls throttled, {LATENCY} s a call"
             print(f"{title}, {CHANGE} s a change, {PARALLEL} at once")
-            wanted = {f"t{number}": quota(arn, f"t{number}", 1) for number in range(QUOTAS)}
-            failed = measure("create", calls, engine, [up(engine, *entry) for entry in wanted.items()], CHANGE)
-            failed += measure("refresh", calls, engine, [refresh(engine, name) for name in wanted], 0.0)
-            changed = {name: {**inputs, "description": "changed"} for name, inputs in wanted.items()}
+            quotas = {f"t{number}": quota(arn, f"t{number}", 1) for number in range(QUOTAS)}
+            failed = measure("create", calls, engine, [up(engine, *entry) for entry in quotas.items()], CHANGE)
+            failed += measure("refresh", calls, engine, [refresh(engine, name) for name in quotas], 0.0)
+            changed = {name: {**inputs, "description": "changed"} for name, inputs in quotas.items()}
             failed += measure("update", calls, engine, [up(engine, *entry) for entry in changed.items()], CHANGE)
             endpoint.set_faults({"throttle": None})
             live = world.live_quotas(arn)
-            converged = live == {f"q-{name}": 1 for name in wanted}
+            converged = live == {f"q-{name}": 1 for name in quotas}
             print(f"converged: {'yes, all ' + str(len(live)) if converged else 'NO'}")
             return 0 if converged and not failed else 1
 

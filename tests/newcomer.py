@@ -81,24 +81,24 @@ class Shell:
         script.write_text(f"{command}\n", encoding="utf-8")
         self._process.stdin.write(f". {script} < /dev/null; __code=$?; echo; echo {mark} $__code\n")
         self._process.stdin.flush()
-        said: list[str] = []
+        lines: list[str] = []
         for line in self._process.stdout:
             if line.startswith(f"{mark} "):
-                return int(line.split()[1]), "".join(said).removesuffix("\n")
-            said.append(line)
-        raise AssertionError(f"the shell ended in {command!r}: {''.join(said)}")
+                return int(line.split()[1]), "".join(lines).removesuffix("\n")
+            lines.append(line)
+        raise AssertionError(f"the shell ended in {command!r}: {''.join(lines)}")
 
     def follow(self, step: Step) -> str:
         """Run a step, and compare its output; commands that only read (such as kubectl get) are repeated."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            code, said = self.run(step.command)
-            if (code != 0) is step.refused and agrees(step.shown, said):
-                return said
+            code, output = self.run(step.command)
+            if (code != 0) is step.refused and agrees(step.shown, output):
+                return output
             looks = _LOOKS.match(step.command) is not None
             wanted = "\n".join(step.shown)
-            assert looks, f"$ {step.command}\n{said}\nends with {code}; the page shows\n{wanted}"
-            assert time.monotonic() < deadline, f"$ {step.command}\n{said}\nis not, after a while,\n{wanted}"
+            assert looks, f"$ {step.command}\n{output}\nends with {code}; the page shows\n{wanted}"
+            assert time.monotonic() < deadline, f"$ {step.command}\n{output}\nis not, after a while,\n{wanted}"
             time.sleep(0.5)
 
     def close(self) -> None:

@@ -61,13 +61,13 @@ def test_commands_that_messages_name_exist():
 
 
 def unknown_commands(file):
-    known = {name: each.children for section in SECTIONS.values() for name, each in section.items()}
+    commands = {name: each.children for section in SECTIONS.values() for name, each in section.items()}
     text = file.read_text(encoding="utf-8")
     typed = re.findall(r"(?:`|\$ )(?:\.venv/bin/)?hpkit ([a-z][a-z-]*)(?: ([a-z][a-z-]+))?", text)
     return [
         " ".join(words)
         for words in typed
-        if words[0] not in known or (words[1] and known[words[0]] and words[1] not in known[words[0]])
+        if words[0] not in commands or (words[1] and commands[words[0]] and words[1] not in commands[words[0]])
     ]
 
 

@@ -63,14 +63,14 @@ def files_of(package: str, module: str) -> list[Path]:
 def imports_of(file: Path, *, top_level_only: bool = False) -> set[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     nodes = tree.body if top_level_only else list(ast.walk(tree))
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative imports hide the module"
-            found.add(node.module or "")
-    return found
+            modules.add(node.module or "")
+    return modules
 
 
 def belongs(name: str, packages: set[str]) -> bool:

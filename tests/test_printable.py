@@ -316,15 +316,15 @@ def test_a_misuse_shows_what_was_written(tmp_path):
 
 
 def test_the_engine_is_told_errors_of_the_plugin_in_printable_text():
-    told = []
+    messages = []
 
     class Context:
         def abort(self, _code, text):
-            told.append(text)
+            messages.append(text)
 
     @readable
     def refuse(servicer, request, context):
         raise PluginError("AWS refused it: \x1b[2J\n::error::x\nWhat to do: wait")
 
     refuse(PluginServicer(), None, Context())
-    assert told == ["AWS refused it: \\u001b[2J\n\\u003a:error::x\nWhat to do: wait"]
+    assert messages == ["AWS refused it: \\u001b[2J\n\\u003a:error::x\nWhat to do: wait"]

@@ -28,20 +28,20 @@ def rule(request):
 
 def test_pages_use_the_words_of_the_style(rule):
     name, pattern = rule
-    found = []
+    problems = []
     for page in pages():
         if name == "Terms" and page.name == "architecture.md":  # Its tables name libraries.
             continue
         prose = _CODE.sub(" ", page.read_text(encoding="utf-8"))
-        found += [f"{page.name}: {match.group()}" for match in pattern.finditer(prose)]
-    assert found == []
+        problems += [f"{page.name}: {match.group()}" for match in pattern.finditer(prose)]
+    assert problems == []
 
 
 def test_texts_in_code_use_the_words_of_the_style(rule):
     _, pattern = rule
-    found = []
+    problems = []
     for file in sorted(path for folder in CODE for path in (ROOT / folder).rglob("*.py")):
         if not file.is_relative_to(ROOT / GENERATED):
             for line, text in texts(file.read_text(encoding="utf-8")):
-                found += [f"{file}:{line}: {match.group()}" for match in pattern.finditer(_CODE.sub(" ", text))]
-    assert found == []
+                problems += [f"{file}:{line}: {match.group()}" for match in pattern.finditer(_CODE.sub(" ", text))]
+    assert problems == []

@@ -90,13 +90,13 @@ def shell(clone, tmp_path_factory):
 @pytest.fixture(scope="module")
 def begun(shell):
     """Return the output of each of the README's first lines."""
-    said = {}
+    outputs = {}
     for line in opening():
         if line.startswith("kubectl ") and shutil.which("kubectl") is None:
             continue
-        code, said[line] = shell.run(line)
-        assert code == 0, said[line]
-    return said
+        code, outputs[line] = shell.run(line)
+        assert code == 0, outputs[line]
+    return outputs
 
 
 @pytest.mark.engine
@@ -172,10 +172,10 @@ def test_every_command_of_a_page_is_there(page):
 
 
 def test_what_a_page_shows_is_compared_line_by_line():
-    said = "NAME   AGE\njob-1   3s\nother  4s\n"
-    assert agrees(("NAME AGE", "job-… …s"), said)
-    assert agrees(("…", "other 4s"), said)
-    assert not agrees(("other 4s", "job-1 3s"), said)
-    assert not agrees(("job-1",), said)
+    output = "NAME   AGE\njob-1   3s\nother  4s\n"
+    assert agrees(("NAME AGE", "job-… …s"), output)
+    assert agrees(("…", "other 4s"), output)
+    assert not agrees(("other 4s", "job-1 3s"), output)
+    assert not agrees(("job-1",), output)
     (step,) = steps_of("```console\n$ cat <<'E'  # fails\na\nE\na\n```\n")
     assert (step.command, step.shown, step.refused) == ("cat <<'E'  # fails\na\nE", ("a",), True)

@@ -245,11 +245,11 @@ def new_organization(tmp_path):
     (tmp_path / "stacks" / "acme.policy.json").write_text("{}")
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     command = tmp_path / ".venv" / "bin" / "hpkit"
-    said = (
+    message = (
         """[ "$1" != local ] || { echo "$@" >> said; exit; }; [ "$1" != review ] || { cp review review.json; exit; }"""
     )
     real = f"exec {sys.executable} -c 'from hpkit.cli import main; main()'"
-    command.write_text(f'#!/bin/sh\n{said}\n{real} "$@"\n')
+    command.write_text(f'#!/bin/sh\n{message}\n{real} "$@"\n')
     command.chmod(0o755)
     return tmp_path
 

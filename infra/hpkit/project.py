@@ -575,7 +575,7 @@ def _unknown_keys(file: str, document: Document) -> Iterator[Finding]:
 
 
 def _wrong_stack_file(
-    file: str, document: Document, environments: Mapping[str, list[str]], beside: list[str]
+    file: str, document: Document, environments: Mapping[str, list[str]], file_names: list[str]
 ) -> tuple[Mark, str, str] | None:
     if document.problems:
         first = document.problems[0]
@@ -594,7 +594,7 @@ def _wrong_stack_file(
         )
         choices = ", ".join(f"`{each}`" for each in sorted(environments))
         fix = f"Set `{key}: …` under config to one of {choices}. Or remove the file."
-        if f"{organization}.yml" in beside:
+        if f"{organization}.yml" in file_names:
             fix = f"Rename {organization}.yml to {organization}.yaml."
         return mark, f"{problem} in stacks/", fix
     if environments[organization] and environment not in environments[organization]:

@@ -65,10 +65,10 @@ def by_address(owned):
 
 
 def test_answers_of_several_stacks_are_read_as_one():
-    found = by_address(read_cloudformation(json.dumps(quick_setup())))
-    assert found[f"{CLUSTER}/NewHyperPodCluster"].ids == {ARN}
-    assert found[f"{EKS}/VpcCNIAddOn"].logical_id == "VpcCNIAddOn"
-    assert found[f"{EKS}/VpcCNIAddOn"].stack == EKS
+    owned = by_address(read_cloudformation(json.dumps(quick_setup())))
+    assert owned[f"{CLUSTER}/NewHyperPodCluster"].ids == {ARN}
+    assert owned[f"{EKS}/VpcCNIAddOn"].logical_id == "VpcCNIAddOn"
+    assert owned[f"{EKS}/VpcCNIAddOn"].stack == EKS
 
 
 def test_what_a_stack_has_deleted_or_let_go_of_is_not_its_any_more():
@@ -170,26 +170,26 @@ def test_endpoints_in_this_process_leave_the_stacks_of_a_test_alone(monkeypatch)
     with running_endpoint() as one, running_endpoint() as other:
         with own_moto():
             boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="mine")
-            asked = [threading.Thread(target=each.snapshot) for each in (one, other)]
-            for each in asked:
-                each.start()
-                each.join(timeout=0.2)
-            assert [each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]] == ["mine"]
-            assert all(each.is_alive() for each in asked), "they wait meanwhile"
-        for each in asked:
-            each.join(timeout=HANGS)
+            asked = [threading.Thread(target=thread.snapshot) for thread in (one, other)]
+            for thread in asked:
+                thread.start()
+                thread.join(timeout=0.2)
+            assert [thread["Name"] for thread in boto3.client("s3").list_buckets()["Buckets"]] == ["mine"]
+            assert all(thread.is_alive() for thread in asked), "they wait meanwhile"
+        for thread in asked:
+            thread.join(timeout=HANGS)
         assert other.client("s3").list_buckets()["Buckets"] == []
 
 
 def test_a_live_stack_is_read_with_the_stacks_in_it(live):
-    found = read_stacks(live, ROOT)
+    stacks = read_stacks(live, ROOT)
     [vpc] = boto3.client("ec2", region_name=REGION).describe_vpcs(
         Filters=[{"Name": "cidr", "Values": ["10.192.0.0/16"]}]
     )["Vpcs"]
-    [owned] = [each for each in found if each.type == "AWS::EC2::VPC"]
+    [owned] = [each for each in stacks if each.type == "AWS::EC2::VPC"]
     assert owned.ids == {vpc["VpcId"]}
-    assert by_address(found)[f"{ROOT}/Bucket"].ids == {"hyperpod-bucket"}
-    assert cloudformation.nested(found)[owned.stack].address == f"{ROOT}/VPCStack"
+    assert by_address(stacks)[f"{ROOT}/Bucket"].ids == {"hyperpod-bucket"}
+    assert cloudformation.nested(stacks)[owned.stack].address == f"{ROOT}/VPCStack"
 
 
 def test_a_live_stack_may_be_named_by_its_arn(live):
@@ -232,12 +232,12 @@ def test_a_handler_is_retained_and_the_danger_is_said():
 
 
 def test_a_stack_that_would_be_empty_gets_something_that_stands_for_nothing():
-    said = {
+    handles = {
         step.description.split(":")[0]: "WaitConditionHandle" in step.description
         for step in plan()
         if "from the template" in step.description
     }
-    assert said == {EKS: False, CLUSTER: True}
+    assert handles == {EKS: False, CLUSTER: True}
 
 
 def test_a_change_set_is_read_before_it_is_executed():

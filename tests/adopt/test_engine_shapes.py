@@ -30,13 +30,13 @@ def adopted(shell, cluster):
 def counts(shell, verb, stack=STACK):
     """Return the number of resources per operation."""
     options = ["--yes", "--skip-preview"] if verb != "preview" else []
-    said = shell("pulumi", verb, "--stack", stack, "--json", "--non-interactive", *options).stdout
+    output = shell("pulumi", verb, "--stack", stack, "--json", "--non-interactive", *options).stdout
     if verb == "preview":
-        found = json.loads(said)["changeSummary"]
+        summary = json.loads(output)["changeSummary"]
     else:
-        lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-        (found,) = [line["summaryEvent"]["resourceChanges"] for line in lines if "summaryEvent" in line]
-    return {name: count for name, count in found.items() if name not in QUIET}
+        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        (summary,) = [line["summaryEvent"]["resourceChanges"] for line in lines if "summaryEvent" in line]
+    return {name: count for name, count in summary.items() if name not in QUIET}
 
 
 def edited(repository, change):
@@ -114,12 +114,12 @@ def test_an_example_whose_state_is_lost_is_adopted_back_without_a_change(stack, 
     live = Live(instance, spec["region"])
     before = live.settled()
     where = ("--cluster", spec["cluster"]["name"], "--region", spec["region"], "--output", f"stacks/{file.name}")
-    said = shell(
+    output = shell(
         "hpkit", "aws", "adopt", *where, "--organization", organization, "--environment", environment, "--force"
     ).stderr
-    assert "doesn't exist yet" not in said, said
-    said = shell("hpkit", "aws", "adopt", "run", "--stack", stack).stdout
-    assert "resources, and the preview shows no changes" in said, said
+    assert "doesn't exist yet" not in output, output
+    output = shell("hpkit", "aws", "adopt", "run", "--stack", stack).stdout
+    assert "resources, and the preview shows no changes" in output, output
     for verb in ("up", "refresh", "up"):
         assert counts(shell, verb, stack) == {}
     assert live.settled() == before, "an adoption touched something"

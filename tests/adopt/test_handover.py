@@ -40,10 +40,10 @@ def released(found):
 def test_what_is_imported_is_let_go_and_what_is_only_named_stays():
     vpc = terraform("aws_vpc.main", "aws_vpc", "vpc-1")
     other = terraform("aws_budgets_budget.b", "aws_budgets_budget", "b")
-    found = handover([TF_CLUSTER, vpc, other], [CLUSTER, existing("aws:ec2/vpc:Vpc", "vpc-1")])
-    assert released(found) == [TF_CLUSTER.address]
-    assert [each.managed for each in found.stays] == [vpc]
-    assert found.unknown == (other,)
+    plan = handover([TF_CLUSTER, vpc, other], [CLUSTER, existing("aws:ec2/vpc:Vpc", "vpc-1")])
+    assert released(plan) == [TF_CLUSTER.address]
+    assert [each.managed for each in plan.stays] == [vpc]
+    assert plan.unknown == (other,)
 
 
 def test_what_nobody_holds_is_free():
@@ -120,19 +120,19 @@ def test_a_quota_made_by_a_command_is_let_go_by_its_team():
 
 
 def test_a_name_that_several_things_have_is_said_to_be_unclear():
-    found = handover([quota("a", "vision"), quota("b", "vision")], [QUOTA])
-    assert released(found) == []
-    assert found.free == ()
-    assert any(line.startswith("# unclear: hyperpod:index:ComputeQuota vision") for line in lines(found))
+    plan = handover([quota("a", "vision"), quota("b", "vision")], [QUOTA])
+    assert released(plan) == []
+    assert plan.free == ()
+    assert any(line.startswith("# unclear: hyperpod:index:ComputeQuota vision") for line in lines(plan))
 
 
 def test_a_part_of_what_stays_cannot_be_imported_alone():
     role = stack("s/Role", "AWS::IAM::Role", "node")
     part = imported("aws:iam/rolePolicy:RolePolicy", "node:inline", name="inline")
-    found = handover([role], [part, existing("aws:iam/role:Role", "node")])
-    assert released(found) == []
-    assert [each.adopted for each in found.parts] == [(part,)]
-    assert any("impossible: aws:iam/rolePolicy:RolePolicy inline is part of s/Role" in line for line in lines(found))
+    plan = handover([role], [part, existing("aws:iam/role:Role", "node")])
+    assert released(plan) == []
+    assert [each.adopted for each in plan.parts] == [(part,)]
+    assert any("impossible: aws:iam/rolePolicy:RolePolicy inline is part of s/Role" in line for line in lines(plan))
 
 
 def test_two_tools_may_hold_one_thing_and_both_let_go():
@@ -158,15 +158,15 @@ def commands(found, start):
 
 
 def test_terraform_backs_up_first_and_forgets_after_the_import():
-    found = handover([TF_CLUSTER, quota("two words", "vision")], [CLUSTER, QUOTA])
-    first, *_, last = steps(found)
+    plan = handover([TF_CLUSTER, quota("two words", "vision")], [CLUSTER, QUOTA])
+    first, *_, last = steps(plan)
     assert (first.when, first.commands[0]) == (
         "before import",
         "terraform state pull > terraform-state-before-hpkit.json",
     )
     assert last.commands == ("terraform plan",)
-    forget = commands(found, "terraform state rm")
-    assert [shlex.split(each)[-1] for each in forget] == released(found)
+    forget = commands(plan, "terraform state rm")
+    assert [shlex.split(each)[-1] for each in forget] == released(plan)
     assert forget[0] == """terraform state rm 'module.t[0].null_resource.compute_quota["two words"]'"""
 
 
@@ -180,10 +180,10 @@ def test_a_removed_block_has_no_keys_and_is_for_blocks_that_go_whole():
 
 
 def test_what_the_lines_do_not_say_can_be_run():
-    found = handover([TF_CLUSTER, stack("s/C", "AWS::SageMaker::Cluster", ARN)], [CLUSTER])
-    assert max(len(line) for line in lines(found) if line.startswith("#")) <= 120
-    run = [line for line in lines(found) if line and not line.startswith("#")]
-    assert run == [each for step in steps(found) for each in step.commands]
+    plan = handover([TF_CLUSTER, stack("s/C", "AWS::SageMaker::Cluster", ARN)], [CLUSTER])
+    assert max(len(line) for line in lines(plan) if line.startswith("#")) <= 120
+    run = [line for line in lines(plan) if line and not line.startswith("#")]
+    assert run == [each for step in steps(plan) for each in step.commands]
     assert {shlex.split(each)[0] for each in run} == {"terraform", "aws"}
 
 
@@ -194,11 +194,11 @@ def test_nothing_to_let_go_of_needs_no_commands():
 
 
 def test_json_says_the_same():
-    found = handover([TF_CLUSTER, quota("a", "vision"), quota("b", "vision")], [CLUSTER, QUOTA])
-    data = json.loads(json.dumps(as_data(found)))
-    assert [each["address"] for each in data["letGo"]] == released(found)
+    plan = handover([TF_CLUSTER, quota("a", "vision"), quota("b", "vision")], [CLUSTER, QUOTA])
+    data = json.loads(json.dumps(as_data(plan)))
+    assert [each["address"] for each in data["letGo"]] == released(plan)
     assert data["unclear"][0]["mayBe"] == [quota("a").address, quota("b").address]
-    assert [each["run"] for each in data["steps"]] == [list(each.commands) for each in steps(found)]
+    assert [each["run"] for each in data["steps"]] == [list(each.commands) for each in steps(plan)]
 
 
 # Resources that only hpkit creates: guards, waits, admission policies, limits, and patches of existing objects.
@@ -250,17 +250,17 @@ def platforms(draw):
 @given(platforms())
 def test_whatever_is_imported_is_let_go_exactly_once_and_nothing_else(platform):
     owned, taken = platform
-    found = handover(owned, taken)
+    plan = handover(owned, taken)
     wanted = {each.address for each in owned for other in taken if other.owner == "imported" and each.ids & other.ids}
-    assert sorted(released(found)) == sorted(wanted)
+    assert sorted(released(plan)) == sorted(wanted)
     kept = {each.address for each in owned} - wanted
-    said = [each.managed for each in found.released if each.managed.tool == "terraform"]
-    forgotten = [shlex.split(each)[-1] for each in commands(found, "terraform state rm")]
+    said = [each.managed for each in plan.released if each.managed.tool == "terraform"]
+    forgotten = [shlex.split(each)[-1] for each in commands(plan, "terraform state rm")]
     assert forgotten == [each.address for each in said]
     assert not kept & set(forgotten)
-    ours = {each.managed.logical_id for each in found.released if each.managed.tool == "cloudformation"}
-    retain = [step.description for step in steps(found) if "`DeletionPolicy: Retain`" in step.description]
+    ours = {each.managed.logical_id for each in plan.released if each.managed.tool == "cloudformation"}
+    retain = [step.description for step in steps(plan) if "`DeletionPolicy: Retain`" in step.description]
     named = [word.strip(",.") for say in retain for word in say.partition(" on ")[2].split(". ")[0].split()]
     assert sorted(named) == sorted(ours)
-    everything = [each.managed for each in (*found.released, *found.stays)] + list(found.unknown)
+    everything = [each.managed for each in (*plan.released, *plan.stays)] + list(plan.unknown)
     assert sorted(each.address for each in everything) == sorted(each.address for each in owned)

@@ -19,13 +19,23 @@ def organization():
 def state_of(recording):
     """Return the state after an `up` of a recording."""
     resources = with_state_only({"deployment": {}}, recording)["deployment"]["resources"]
-    ids = {each["urn"]: each.get("id", "") for each in resources}
-    for each in recording.resources.values():
-        if each.urn not in ids:
-            found = {"urn": each.urn, "type": each.type, "custom": True, "id": each.name, "inputs": dict(each.inputs)}
-            found |= {"outputs": dict(each.inputs), "parent": each.parent, "dependencies": sorted(each.after)}
-            found |= {"propertyDependencies": {name: sorted(urns) for name, urns in each.uses.items()}}
-            resources.append(found | {"provider": f"{each.provider}::{ids[each.provider]}"})
+    ids = {registered["urn"]: registered.get("id", "") for registered in resources}
+    for registered in recording.resources.values():
+        if registered.urn not in ids:
+            resource = {
+                "urn": registered.urn,
+                "type": registered.type,
+                "custom": True,
+                "id": registered.name,
+                "inputs": dict(registered.inputs),
+            }
+            resource |= {
+                "outputs": dict(registered.inputs),
+                "parent": registered.parent,
+                "dependencies": sorted(registered.after),
+            }
+            resource |= {"propertyDependencies": {name: sorted(urns) for name, urns in registered.uses.items()}}
+            resources.append(resource | {"provider": f"{registered.provider}::{ids[registered.provider]}"})
     return {"version": 3, "deployment": {"resources": resources}}
 
 
@@ -36,23 +46,25 @@ def test_nothing_is_lost_and_every_reference_has_its_resource():
     source, target, count = moved(
         state_of(before), with_state_only({"deployment": {}}, recording), staying=staying, recording=recording
     )
-    urns = [{each["urn"] for each in state["deployment"]["resources"]} for state in (source, target)]
+    urns = [{resource["urn"] for resource in state["deployment"]["resources"]} for state in (source, target)]
     renamed = {urn.replace("urn:pulumi:acme-governance::", "urn:pulumi:acme-dev::") for urn in urns[1]}
     assert before.resources.keys() <= urns[0] | renamed
     assert count == len(before.resources.keys() - urns[0])
     leaving = ("ComputeQuota", "AccessEntry", "Repository::", "Role::team-nlp", "PersistentVolume", "Job::directory-")
-    assert {urn for urn in recording.resources if any(each in urn for each in leaving)} <= urns[1]
+    assert {urn for urn in recording.resources if any(name in urn for name in leaving)} <= urns[1]
     for state, there in zip((source, target), urns, strict=True):
-        for each in state["deployment"]["resources"]:
-            of_properties = each.get("propertyDependencies", {}).values()
-            assert {*each.get("dependencies", ()), *(urn for found in of_properties for urn in found)} <= there
-            assert each.get("provider", "").rpartition("::")[0] in {"", *there}
+        for resource in state["deployment"]["resources"]:
+            of_properties = resource.get("propertyDependencies", {}).values()
+            assert {*resource.get("dependencies", ()), *(urn for found in of_properties for urn in found)} <= there
+            assert resource.get("provider", "").rpartition("::")[0] in {"", *there}
     for kind in ("core/v1:PersistentVolume", "core/v1:PersistentVolumeClaim", "batch/v1:Job"):
-        was, now = ({name: each.inputs for name, each in made.named(kind).items()} for made in (before, recording))
+        was, now = (
+            {name: resource.inputs for name, resource in made.named(kind).items()} for made in (before, recording)
+        )
         assert str(was).replace("lustre-id", "fs-0123456789abcdef0") == str(now), "nothing is replaced"
     # The first stack's guard would reject the removal of the team.
-    guards = [each for each in source["deployment"]["resources"] if each["urn"].endswith("::keep-parts")]
-    assert not any("nlp" in part for each in guards for part in each["inputs"]["parts"])
+    guards = [resource for resource in source["deployment"]["resources"] if resource["urn"].endswith("::keep-parts")]
+    assert not any("nlp" in part for resource in guards for part in resource["inputs"]["parts"])
 
 
 def test_a_move_that_was_interrupted_is_finished_by_the_next():

@@ -66,11 +66,11 @@ def test_threads_per_core_that_nothing_reports_are_an_assumption():
 
 
 def test_a_plain_platform_is_a_valid_file_that_registers_only_what_is_live():
-    found = prepared(live())
-    assert found.errors == []
-    assert found.remarks.blockers == []
-    assert found.imports.created == ()
-    assert found.imports.blockers == ()
+    adoption = prepared(live())
+    assert adoption.errors == []
+    assert adoption.remarks.blockers == []
+    assert adoption.imports.created == ()
+    assert adoption.imports.blockers == ()
 
 
 def test_network_and_kubernetes_are_named_as_they_are():
@@ -87,7 +87,7 @@ def test_network_and_kubernetes_are_named_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "message"),
     [
         (None, {}),
         ({"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": [SG]}, {"availabilityZone": "us-west-2a"}),
@@ -112,7 +112,7 @@ def test_network_and_kubernetes_are_named_as_they_are():
     ],
     ids=["the cluster's", "one zone", "all zones", "another subnet of a zone", "another security group"],
 )
-def test_a_group_is_said_to_be_where_it_is(override, said):
+def test_a_group_is_said_to_be_where_it_is(override, message):
     own = {"OverrideVpcConfig": override} if override else {}
     platform = live(
         cluster=cluster(InstanceGroups=[group(**own)]),
@@ -120,7 +120,7 @@ def test_a_group_is_said_to_be_where_it_is(override, said):
     )
     found = groups_of(platform)["gpu"]
     places = ("availabilityZone", "overrideVpcConfig")
-    assert {key: found[key] for key in places if key in found} == said
+    assert {key: found[key] for key in places if key in found} == message
     assert prepared(platform).errors == []
 
 
@@ -147,7 +147,7 @@ def test_descriptions_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("resources", "said"),
+    ("resources", "workloads"),
     [
         (["jobs", "pods"], None),
         (["horizontalpodautoscalers", "pods"], ["inference"]),
@@ -155,11 +155,11 @@ def test_descriptions_are_kept():
         (["pods"], None),
     ],
 )
-def test_what_members_can_run_is_read_from_their_role(resources, said):
+def test_what_members_can_run_is_read_from_their_role(resources, workloads):
     role = {"rules": [{"apiGroups": [""], "resources": resources, "verbs": ["get"]}, {"nonResourceURLs": ["/"]}]}
     platform = live(objects={"Role hyperpod-ns-nlp/hpkit-data-scientist": role})
     (team,) = file_of(platform).data["teams"]
-    assert team.get("workloads") == said
+    assert team.get("workloads") == workloads
 
 
 def test_scientists_become_members_and_others_are_left_alone():
@@ -172,10 +172,10 @@ def test_scientists_become_members_and_others_are_left_alone():
             entry(f"arn:aws:iam::{ACCOUNT}:role/both", groups=["others"], policies=(CLUSTER_ADMIN,)),
         ]
     )
-    found = file_of(platform)
-    assert found.data["teams"][0]["members"] == [SCIENTISTS]
-    assert found.data["environments"]["prod"]["eks"]["administrators"] == [ADMIN]
-    left = "\n".join(found.remarks.unmanaged)
+    file = file_of(platform)
+    assert file.data["teams"][0]["members"] == [SCIENTISTS]
+    assert file.data["environments"]["prod"]["eks"]["administrators"] == [ADMIN]
+    left = "\n".join(file.remarks.unmanaged)
     assert [name in left for name in ("role/other", "user/somebody", "role/both")] == [True, True, True]
 
 
@@ -206,17 +206,17 @@ def test_add_ons_keep_version_configuration_and_role():
             }
         ],
     )
-    found = prepared(platform)
-    addons = yaml.safe_load(found.text)["environments"]["prod"]["addons"]
+    adoption = prepared(platform)
+    addons = yaml.safe_load(adoption.text)["environments"]["prod"]["addons"]
     assert addons[ebs] == {"version": "v1.6.0-eksbuild.1", "role": role}
     assert addons["vpc-cni"]["configurationValues"] == {"env": {"ENABLE_PREFIX_DELEGATION": "true"}}
     assert addons["aws-fsx-csi-driver"]["serviceAccountRoleArn"] == role
     assert addons["own"] == {"version": "v1.6.0-eksbuild.1", "podIdentity": False}
     assert "odd" not in addons
-    assert "the add-on odd v1" in found.remarks.unmanaged[0]
-    ids = {each["logicalName"]: each["id"] for each in found.imports.entries if "podIdentity" in each["type"]}
+    assert "the add-on odd v1" in adoption.remarks.unmanaged[0]
+    ids = {each["logicalName"]: each["id"] for each in adoption.imports.entries if "podIdentity" in each["type"]}
     assert ids == {ebs: "kube,a-1"}
-    assert not [name for name in found.imports.created if "iam/" in name], found.imports.created
+    assert not [name for name in adoption.imports.created if "iam/" in name], adoption.imports.created
 
 
 def test_quotas_that_only_karpenters_nodes_can_hold_are_elastic_and_that_is_said():
@@ -278,10 +278,10 @@ def test_karpenters_groups_count_from_zero_and_its_pools_are_said():
         addons={},
     )
     assert groups_of(platform)["burst"]["instanceCount"] == 0
-    found = prepared(platform)
-    assert found.errors == []
-    assert found.imports.created == ()
-    kinds = {each["type"].rpartition(":")[2] for each in found.imports.entries}
+    adoption = prepared(platform)
+    assert adoption.errors == []
+    assert adoption.imports.created == ()
+    kinds = {each["type"].rpartition(":")[2] for each in adoption.imports.entries}
     assert {"NodePool", "HyperpodNodeClass", "AutoscaledGroup"} <= kinds
 
 

@@ -60,11 +60,11 @@ def test_every_line_of_the_page_runs_and_prints_what_it_shows(shell, repository,
     (repository.folder / "terraform.tfstate").write_text(json.dumps(state(live)))
     for command, shown in steps():
         done = shell(*shlex.split(command))
-        said = done.stdout + done.stderr
-        assert [line for line in shown if line not in said] == [], f"{command}\n{said}"
+        output = done.stdout + done.stderr
+        assert [line for line in shown if line not in output] == [], f"{command}\n{output}"
         if " handover " in command:
-            assert "terraform state rm 'module.hyperpod_cluster[0].awscc_sagemaker_cluster.hyperpod_cluster'" in said
-            assert "state rm 'module.eks_cluster[0].aws_eks_cluster.cluster'" not in said, "it stays Terraform's"
+            assert "terraform state rm 'module.hyperpod_cluster[0].awscc_sagemaker_cluster.hyperpod_cluster'" in output
+            assert "state rm 'module.eks_cluster[0].aws_eks_cluster.cluster'" not in output, "it stays Terraform's"
         if " run " in command:
             assert live.settled() == before
     weights = {quota["ComputeQuotaTarget"]["FairShareWeight"] for quota in live.quotas().values()}

@@ -27,12 +27,12 @@ def test_what_would_be_lost_comes_first_and_says_so():
 
 
 def test_an_update_shows_both_values_and_a_reason():
-    (found,) = differences(
+    (difference,) = differences(
         preview(step("update", old={"configurationValues": '{"a":1}'}, new={"configurationValues": '{"a": 1}'}))
     )
-    assert found.resource == "aws:eks/addon:Addon coredns"
-    assert found.lines == ('configurationValues: "{\\"a\\":1}" → "{\\"a\\": 1}"',)
-    assert "the same settings" in found.reason
+    assert difference.resource == "aws:eks/addon:Addon coredns"
+    assert difference.lines == ('configurationValues: "{\\"a\\":1}" → "{\\"a\\": 1}"',)
+    assert "the same settings" in difference.reason
 
 
 def test_an_update_deep_inside_shows_the_values_at_its_path():

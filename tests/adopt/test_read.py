@@ -19,10 +19,10 @@ def session(cloud, monkeypatch):
 def test_a_call_that_is_not_answered_is_unknown_and_not_absent(cloud, session):
     arn = cloud.govern()
     cloud.endpoint.set_faults(internal="1@ListComputeQuotas")
-    found = read(session, arn, on_progress=lambda _: None)
-    assert found.quotas == []
-    assert [line.partition(":")[0] for line in found.unknown] == ["sagemaker"]
-    (blocker,) = adopt(found, organization="acme", environment="prod").remarks.blockers
+    platform = read(session, arn, on_progress=lambda _: None)
+    assert platform.quotas == []
+    assert [line.partition(":")[0] for line in platform.unknown] == ["sagemaker"]
+    (blocker,) = adopt(platform, organization="acme", environment="prod").remarks.blockers
     assert blocker.startswith("not known, so nothing is imported: sagemaker:ListComputeQuotas")
 
 
@@ -40,10 +40,10 @@ def test_without_karpenter_and_teams_nobody_needs_a_way_to_the_kubernetes_api(cl
     arn = cloud.govern()
     cloud.quota(arn, "nlp")
     cloud.policy(arn)
-    found = read(session, arn, on_progress=lambda _: None)
-    assert found.unknown == ()
-    assert [each["ComputeQuotaTarget"]["TeamName"] for each in found.quotas] == ["nlp"]
-    assert list(found.addons) == ["amazon-sagemaker-hyperpod-taskgovernance"]
+    platform = read(session, arn, on_progress=lambda _: None)
+    assert platform.unknown == ()
+    assert [each["ComputeQuotaTarget"]["TeamName"] for each in platform.quotas] == ["nlp"]
+    assert list(platform.addons) == ["amazon-sagemaker-hyperpod-taskgovernance"]
 
 
 def test_a_cluster_that_is_not_there_is_said_with_the_services_own_words(cloud, session):

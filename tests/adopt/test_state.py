@@ -130,15 +130,15 @@ def test_kubernetes_objects_of_the_kit_are_written_with_their_live_values_and_wi
     platform = live(entries=[member])
     recording = recorded(tmp_path, platform)
     registered = {
-        (each.inputs["kind"], each.inputs["metadata"]["name"]): each
-        for each in recording.resources.values()
-        if each.type.startswith("kubernetes:")
+        (resource.inputs["kind"], resource.inputs["metadata"]["name"]): resource
+        for resource in recording.resources.values()
+        if resource.type.startswith("kubernetes:")
     }
     objects = {}
-    for each in registered.values():
-        metadata = each.inputs["metadata"]
+    for resource in registered.values():
+        metadata = resource.inputs["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-        objects[f"{each.inputs['kind']} {name}"] = applied(each.inputs)
+        objects[f"{resource.inputs['kind']} {name}"] = applied(resource.inputs)
     namespace = objects["Namespace hyperpod-ns-nlp"]
     namespace["metadata"]["labels"] |= {
         "kubernetes.io/metadata.name": "x",
@@ -147,10 +147,12 @@ def test_kubernetes_objects_of_the_kit_are_written_with_their_live_values_and_wi
     objects["LimitRange hyperpod-ns-nlp/hpkit-requests"] = applied({"metadata": {}}, manager="kubectl")
 
     imports = imports_of(recording, dataclasses.replace(platform, objects=objects))
-    assert [each for each in imports.created if each.startswith("kubernetes:")] == ["kubernetes:core/v1:LimitRange nlp"]
+    assert [resource for resource in imports.created if resource.startswith("kubernetes:")] == [
+        "kubernetes:core/v1:LimitRange nlp"
+    ]
     state = with_objects(with_state_only(EMPTY, recording), recording, imports.objects)
     assert with_objects(state, recording, imports.objects) == state, "a second time changes nothing"
-    written = {each["urn"]: each for each in state["deployment"]["resources"]}
+    written = {resource["urn"]: resource for resource in state["deployment"]["resources"]}
     policy = registered["ValidatingAdmissionPolicy", "hpkit-team-pods"]
     assert written[policy.urn]["inputs"] == policy.inputs
     patch = registered["Namespace", "hyperpod-ns-nlp"]

@@ -86,10 +86,10 @@ def test_addresses_carry_modules_counts_and_keys():
 
 
 def test_ids_are_those_that_import_takes():
-    found = by_address(platform())
-    assert found[CLUSTER].ids == {ARN, "ml-cluster"}
-    assert "eks:vpc-cni" in found["module.eks_cluster[0].aws_eks_addon.vpc_cni"].ids
-    assert "kube-system/deps" in found["helm_release.hyperpod"].ids
+    owned = by_address(platform())
+    assert owned[CLUSTER].ids == {ARN, "ml-cluster"}
+    assert "eks:vpc-cni" in owned["module.eks_cluster[0].aws_eks_addon.vpc_cni"].ids
+    assert "kube-system/deps" in owned["helm_release.hyperpod"].ids
 
 
 def test_a_quota_made_by_a_command_is_known_by_its_team_and_not_by_its_cluster():

@@ -125,10 +125,10 @@ def test_check_says_of_the_published_manifest_what_would_not_be_let_in():
 def test_the_scaled_objects_scale_the_server_of_the_samples():
     (server,) = manifests("server")
     for name in ("keda-cloudwatch", "keda-prometheus", "keda-sqs"):
-        (found,) = manifests(name)
+        (manifest,) = manifests(name)
         (authentication,) = manifests("keda-authentication")
-        (trigger,) = found["spec"]["triggers"]
-        assert found["spec"]["scaleTargetRef"]["name"] == server["metadata"]["name"]
+        (trigger,) = manifest["spec"]["triggers"]
+        assert manifest["spec"]["scaleTargetRef"]["name"] == server["metadata"]["name"]
         assert trigger["authenticationRef"]["name"] == authentication["metadata"]["name"]
 
 

@@ -139,11 +139,11 @@ def test_a_job_with_a_priority_runs_to_its_end(job, api):
 
 
 def test_a_job_without_a_queue_is_refused(hyp, api):
-    said = hyp(
+    output = hyp(
         *("john-scientists", "create", "hyp-pytorch-job", "--job-name", "unqueued", "--namespace", NAMESPACE),
         *("--image", "x:1", *ON, "--node-count", "1"),
     )
-    assert api.find(f"{JOBS}/unqueued") is None, said
+    assert api.find(f"{JOBS}/unqueued") is None, output
 
 
 def test_another_teams_jobs_stay_hidden(hyp):

@@ -20,15 +20,15 @@ def test_a_member_who_applies_it_as_printed_gets_the_service_alone(instance, api
     smith = member(instance, "smith")
     smith.create(f"{CORE}/services", service)
     try:
-        said = refused(smith.create, DEPLOYMENTS, deployment)
-        assert "kueue.x-k8s.io/queue-name" in said
+        message = refused(smith.create, DEPLOYMENTS, deployment)
+        assert "kueue.x-k8s.io/queue-name" in message
         # The training operator's own objects for the job are admitted; its pods aren't.
         template = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
         metadata = {"name": "fsdp-worker-0", "labels": template["metadata"]["labels"]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-        said = refused(api.create, f"{CORE}/pods", pod)
-        assert 'violates PodSecurity "baseline:' in said
-        assert 'volumes "shmem", "local"' in said
+        message = refused(api.create, f"{CORE}/pods", pod)
+        assert 'violates PodSecurity "baseline:' in message
+        assert 'volumes "shmem", "local"' in message
         # The sample has emptyDirs with a limit there.
         *_, sample = yaml.safe_load_all((EXAMPLES / "fsdp-smith.yaml").read_text(encoding="utf-8"))
         volumes = sample["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"]

@@ -58,27 +58,27 @@ def test_limits_are_botocores_own():
     assert limit("ClusterNodeRecovery").enum == tuple(SHAPES["ClusterNodeRecovery"]["enum"])
 
 
-@pytest.mark.parametrize("each", TYPES.values(), ids=lambda each: each.name)
-def test_every_known_figure_has_a_source_with_address_and_date(each):
+@pytest.mark.parametrize("listed_type", TYPES.values(), ids=lambda listed_type: listed_type.name)
+def test_every_known_figure_has_a_source_with_address_and_date(listed_type):
     for attribute, figure in FIGURES.items():
-        if getattr(each, attribute) is None:
+        if getattr(listed_type, attribute) is None:
             continue
-        source = each.sources[figure]
+        source = listed_type.sources[figure]
         assert source.url.startswith("https://")
         assert source.title
         datetime.date.fromisoformat(source.date)
 
 
-@pytest.mark.parametrize("each", TYPES.values(), ids=lambda each: each.name)
-def test_an_unknown_figure_is_none_and_never_zero(each):
-    assert each.vcpu is None or each.vcpu > 0
-    assert each.memory_gib is None or each.memory_gib > 0
-    assert each.max_pods is None or each.max_pods > 0
-    assert each.addresses is None or each.addresses > (each.max_pods or 0)
+@pytest.mark.parametrize("listed_type", TYPES.values(), ids=lambda listed_type: listed_type.name)
+def test_an_unknown_figure_is_none_and_never_zero(listed_type):
+    assert listed_type.vcpu is None or listed_type.vcpu > 0
+    assert listed_type.memory_gib is None or listed_type.memory_gib > 0
+    assert listed_type.max_pods is None or listed_type.max_pods > 0
+    assert listed_type.addresses is None or listed_type.addresses > (listed_type.max_pods or 0)
     # A family without accelerators has none in every type; in other families, each type has a number or no entry.
-    has_accelerators = each.name.split(".")[1].startswith(("p", "g", "trn"))
-    assert each.accelerators != 0 or not has_accelerators
-    assert (each.accelerator_kind is not None) == has_accelerators
+    has_accelerators = listed_type.name.split(".")[1].startswith(("p", "g", "trn"))
+    assert listed_type.accelerators != 0 or not has_accelerators
+    assert (listed_type.accelerator_kind is not None) == has_accelerators
 
 
 def test_what_is_not_documented_is_unknown():
@@ -115,10 +115,10 @@ def test_threads_per_core_are_those_that_ec2_describes():
 def test_neuron_cores_are_those_that_ec2_describes_where_no_setting_of_the_runtime_decides():
     recorded = Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz"
     described = json.loads(gzip.decompress(recorded.read_bytes()))
-    known = {name: each.neuron_cores for name, each in TYPES.items() if each.neuron_cores is not None}
-    chips = {name: described[name.removeprefix("ml.")]["NeuronInfo"]["NeuronDevices"][0] for name in known}
-    assert known == {name: each["Count"] * each["CoreInfo"]["Count"] for name, each in chips.items()}
-    assert sorted(known) == ["ml.trn1.32xlarge", "ml.trn1n.32xlarge"]
+    cores = {name: each.neuron_cores for name, each in TYPES.items() if each.neuron_cores is not None}
+    chips = {name: described[name.removeprefix("ml.")]["NeuronInfo"]["NeuronDevices"][0] for name in cores}
+    assert cores == {name: each["Count"] * each["CoreInfo"]["Count"] for name, each in chips.items()}
+    assert sorted(cores) == ["ml.trn1.32xlarge", "ml.trn1n.32xlarge"]
 
 
 @pytest.mark.parametrize(
@@ -153,14 +153,14 @@ def test_profiles_that_the_api_does_not_take_are_not_known_to_be_none():
 
 
 def test_mig_profiles_are_those_of_the_api_and_fit_one_gpu():
-    known = set(SHAPES["MIGProfileType"]["enum"])
-    found = set()
-    for each in TYPES.values():
-        for profile in each.mig_profiles or ():
-            found.add(profile.name)
-            assert profile.slices * profile.max_per_accelerator <= each.mig_slices_per_accelerator
+    allowed = set(SHAPES["MIGProfileType"]["enum"])
+    profiles = set()
+    for listed_type in TYPES.values():
+        for profile in listed_type.mig_profiles or ():
+            profiles.add(profile.name)
+            assert profile.slices * profile.max_per_accelerator <= listed_type.mig_slices_per_accelerator
             assert profile.max_per_accelerator >= 1
-    assert found <= known
+    assert profiles <= allowed
 
 
 def test_graviton_and_gb200_are_arm():
@@ -222,10 +222,10 @@ EC2 = Path(moto.__file__).parent / "ec2/resources"
 def test_a_type_is_known_to_have_no_efa_only_where_ec2_has_none():
     with gzip.open(EC2 / "instance_types.json.gz") as file:
         recorded = json.load(file)
-    for name, known in TYPES.items():
+    for name, listed_type in TYPES.items():
         row = recorded.get(name.removeprefix("ml."))
         if row is not None and not row["NetworkInfo"].get("EfaSupported"):
-            assert known.efa_interfaces == 0, name
+            assert listed_type.efa_interfaces == 0, name
 
 
 def test_types_are_not_offered_in_a_region_as_ec2_was_recorded():

@@ -12,18 +12,18 @@ from hpkit.plan.derive import derive
 from tests.builders import organization, typed
 
 
-@pytest.mark.parametrize("each", eks_versions(), ids=lambda each: each.version)
-def test_support_is_14_months_and_12_more_as_eks_promises(each):
+@pytest.mark.parametrize("version", eks_versions(), ids=lambda version: version.version)
+def test_support_is_14_months_and_12_more_as_eks_promises(version):
     months = [
         (end.year - start.year) * 12 + end.month - start.month
         for start, end in (
-            (each.released, each.end_of_standard_support),
-            (each.end_of_standard_support, each.end_of_extended_support),
+            (version.released, version.end_of_standard_support),
+            (version.end_of_standard_support, version.end_of_extended_support),
         )
     ]
     assert months == [14, 12]
-    assert each.source.url.startswith("https://")
-    datetime.date.fromisoformat(each.source.date)
+    assert version.source.url.startswith("https://")
+    datetime.date.fromisoformat(version.source.date)
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,11 @@ def classes_in(annotation: Any) -> Iterator[type]:
 
 def names_of(arguments: type, path: str = "") -> set[str]:
     """Return the properties of an input class by path, including members of nested objects."""
-    found = set()
+    types = set()
     for name, annotation in input_type_types(arguments).items():
         inner = f"{path}.{name}" if path else name
-        found |= {inner}.union(*(names_of(each, inner) for each in classes_in(annotation)))
-    return found
+        types |= {inner}.union(*(names_of(each, inner) for each in classes_in(annotation)))
+    return types
 
 
 @pytest.mark.parametrize("token", [each for each in DATA["types"] if each.startswith("aws:")])

@@ -69,12 +69,12 @@ def _outcome(data: Any, environment: str, before: Recording, edit: Edit, stack: 
     first: tuple[Any, tuple[str, ...]] | None = None
     for value in edit.values:
         edited = edit.apply(data, value)
-        found = _plan(edited, environment)
-        if not isinstance(found, tuple):
-            same = found == before.plan
-            changed = None if same else change(before, recording_of(found, stack=stack))
+        edited_plan = _plan(edited, environment)
+        if not isinstance(edited_plan, tuple):
+            same = edited_plan == before.plan
+            changed = None if same else change(before, recording_of(edited_plan, stack=stack))
             return Outcome(stack, environment, edit, value, (), changed, data, edited)
-        first = first or (value, found)
+        first = first or (value, edited_plan)
     value, rules = first or (None, ("no other value",))
     return Outcome(stack, environment, edit, value, rules, None, data, data)
 

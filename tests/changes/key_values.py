@@ -78,12 +78,12 @@ class _Walk:
 
     def _mapping(self, schema: Any, value: dict[str, Any], path: Path, key: str) -> Iterator[Edit]:
         # In an editor's schema, defaults may contain required keys.
-        known, required = schema.get("properties", {}), required_at(path)
+        keys, required = schema.get("properties", {}), required_at(path)
         for name, item in value.items():
-            inner = known.get(name, schema.get("additionalProperties", {}))
-            shown = name if name in known else _NAME
+            inner = keys.get(name, schema.get("additionalProperties", {}))
+            shown = name if name in keys else _NAME
             free = name not in required
-            if name not in known and not isinstance(item, dict):
+            if name not in keys and not isinstance(item, dict):
                 yield Edit(f"{key}.{shown}", "remove", (*path, name), (None,))
             yield from self.node(inner, item, (*path, name), f"{key}.{shown}" if key else shown, optional=free)
 
@@ -101,10 +101,12 @@ class _Walk:
 
 
 def _takes(schema: dict[str, Any], value: Any) -> bool:
-    kinds = {dict: "object", list: "array", bool: "boolean", str: "string", int: "integer", float: "number"}
+    type_names = {dict: "object", list: "array", bool: "boolean", str: "string", int: "integer", float: "number"}
     if "enum" in schema:
         return value in schema["enum"]
-    return schema.get("type", kinds[type(value)]) == kinds[type(value)] if type(value) in kinds else False
+    return (
+        schema.get("type", type_names[type(value)]) == type_names[type(value)] if type(value) in type_names else False
+    )
 
 
 def _others(schema: dict[str, Any], value: Any) -> Iterator[Any]:

@@ -53,14 +53,14 @@ def test_steps_come_in_the_same_order_however_resources_were_registered():
 
 
 def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_nothing_else():
-    found = changed(lambda dev: dev["cluster"].update(name="other"))
-    assert names(found, "replace") == {
+    change_ = changed(lambda dev: dev["cluster"].update(name="other"))
+    assert names(change_, "replace") == {
         ("Cluster", "cluster"),
         ("ClusterSchedulerConfig", "policy"),
         ("ComputeQuota", "ada"),
     }
-    assert codes(found) == {("replace-cluster", "cluster"): True}
-    (decision,) = found.decisions
+    assert codes(change_) == {("replace-cluster", "cluster"): True}
+    (decision,) = change_.decisions
     assert "4 × ml.g5.12xlarge" in decision.reason
     assert "ada" in decision.reason
 
@@ -72,20 +72,20 @@ def test_what_is_allowed_by_name_is_done():
 
 
 def test_what_is_protected_is_refused_although_it_is_allowed():
-    found = changed(
+    change_ = changed(
         lambda dev: dev.update(allowReplace=["cluster"]) or dev["cluster"].update(name="other"),
         environment={"protect": True},
     )
-    assert codes(found) == {("replace-cluster", "cluster"): True}
-    assert "first run `pulumi up` with `protect: false` and without this change" in found.decisions[0].fix
+    assert codes(change_) == {("replace-cluster", "cluster"): True}
+    assert "first run `pulumi up` with `protect: false` and without this change" in change_.decisions[0].fix
 
 
 def test_what_the_allowance_alone_would_not_do_is_said_at_once():
-    found = changed(
+    change_ = changed(
         lambda dev: dev.pop("storage"),
         environment={"storage": {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200}}},
     )
-    (files,) = [each for each in found.decisions if each.key == "fileSystem"]
+    (files,) = [each for each in change_.decisions if each.key == "fileSystem"]
     assert files.fix == (
         "to allow it, first run `pulumi up` with `allowReplace: [fileSystem]` and without this change, then make this "
         "change with `allowReplace: [fileSystem]` and `allowDelete: {addons: [aws-fsx-csi-driver]}`"
@@ -97,17 +97,17 @@ def test_an_eks_cluster_that_the_service_protects_is_refused_until_an_up_ends_th
         dev["network"]["vpcCidr"] = "10.193.0.0/16"
         dev.update(protect=False, allowReplace=["vpc", "eks", "cluster"], **more)
 
-    found = changed(move, environment={"protect": True})
-    assert codes(found)["replace-eks", "eks"] is True
-    found = changed(move, environment={"protect": False})
-    assert not found.refused
+    change_ = changed(move, environment={"protect": True})
+    assert codes(change_)["replace-eks", "eks"] is True
+    change_ = changed(move, environment={"protect": False})
+    assert not change_.refused
 
 
 def test_a_vpc_that_is_replaced_takes_its_clusters_along():
-    found = changed(lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"))
-    assert codes(found) == {(f"replace-{key}", key): True for key in ("vpc", "eks", "cluster")}
-    assert ("Subnet", "control-plane-us-west-2a") in names(found, "replace")
-    (vpc,) = [step for step in found.steps if step.type == "aws:ec2/vpc:Vpc"]
+    change_ = changed(lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"))
+    assert codes(change_) == {(f"replace-{key}", key): True for key in ("vpc", "eks", "cluster")}
+    assert ("Subnet", "control-plane-us-west-2a") in names(change_, "replace")
+    (vpc,) = [step for step in change_.steps if step.type == "aws:ec2/vpc:Vpc"]
     assert [cause.path for cause in vpc.causes] == ["cidrBlock"]
 
 
@@ -386,11 +386,11 @@ def test_values_are_compared_as_the_plugins_compare_them(old, new, paths):
 @pytest.mark.parametrize(("lower", "higher"), [(1200, 2400), ("2.9", "2.15")])
 def test_a_number_or_version_that_only_grows_replaces_what_has_it_when_it_falls(lower, higher):
     facts = TypeFacts(grows=frozenset({"size"}))
-    found = [
+    replaced = [
         next(differences(facts, {"size": old}, {"size": new})).replaces
         for old, new in ((higher, lower), (lower, higher))
     ]
-    assert found == [True, False]
+    assert replaced == [True, False]
 
 
 def test_what_must_be_kept_replaces_what_has_it_when_it_goes_and_only_then():

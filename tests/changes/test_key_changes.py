@@ -45,7 +45,7 @@ class EveryEighth:
 
 
 @pytest.fixture(scope="module")
-def found():
+def edits():
     # Leftovers of hundreds of recordings are checked once at the end, not after each.
     gc.disable()
     try:
@@ -55,45 +55,50 @@ def found():
 
 
 @pytest.mark.nightly
-def test_every_key_is_edited_and_every_kind_of_outcome_occurs(found):
-    assert len(found) > 400
-    assert {each.kind for each in found} == {"invalid", "nothing", "in place", "lost", "refused"}
+def test_every_key_is_edited_and_every_kind_of_outcome_occurs(edits):
+    assert len(edits) > 400
+    assert {each.kind for each in edits} == {"invalid", "nothing", "in place", "lost", "refused"}
 
 
-def test_what_a_guard_protects_is_lost_by_no_edit_that_is_not_refused(found):
+def test_what_a_guard_protects_is_lost_by_no_edit_that_is_not_refused(edits):
     unguarded = [
-        (each.stack, each.edit.key, step.type)
-        for each in found
-        if each.change and not each.change.refused
-        for step in each.change.lost
+        (outcome.stack, outcome.edit.key, step.type)
+        for outcome in edits
+        if outcome.change and not outcome.change.refused
+        for step in outcome.change.lost
         if step.type in GUARDED_TYPES
     ]
     assert unguarded == []
 
 
-def test_the_advice_of_every_refusal_is_valid_and_sufficient(found):
-    refused = [each for each in found if each.kind == "refused"]
+def test_the_advice_of_every_refusal_is_valid_and_sufficient(edits):
+    refused = [outcome for outcome in edits if outcome.kind == "refused"]
     assert refused
-    for each in refused:
-        advice = [(decision.subject, decision.message) for decision in each.change.decisions if decision.refused]
-        for sides in runs(each.base, each.data, each.environment, advice):
-            assert refusals(*sides, each.environment, each.stack) == [], (each.stack, each.edit, each.value, advice)
+    for outcome in refused:
+        advice = [(decision.subject, decision.message) for decision in outcome.change.decisions if decision.refused]
+        for sides in runs(outcome.base, outcome.data, outcome.environment, advice):
+            assert refusals(*sides, outcome.environment, outcome.stack) == [], (
+                outcome.stack,
+                outcome.edit,
+                outcome.value,
+                advice,
+            )
 
 
 @pytest.mark.nightly
-def test_every_explained_type_does_go(found):
-    gone = {step.type for each in found if each.kind == "lost" and each.change for step in each.change.lost}
+def test_every_explained_type_does_go(edits):
+    gone = {step.type for each in edits if each.kind == "lost" and each.change for step in each.change.lost}
     assert gone >= EXPLAINED
 
 
-def test_every_type_that_goes_unrefused_is_explained(found):
-    assert found
-    lost = (step for each in found if each.kind == "lost" and each.change for step in each.change.lost)
+def test_every_type_that_goes_unrefused_is_explained(edits):
+    assert edits
+    lost = (step for each in edits if each.kind == "lost" and each.change for step in each.change.lost)
     assert {step.type for step in lost} <= EXPLAINED
 
 
-def test_no_edit_deletes_a_group_with_nodes_unasked(found):
-    renamed = [each for each in found if each.edit.key == NAME_OF_GROUP and not each.rules]
+def test_no_edit_deletes_a_group_with_nodes_unasked(edits):
+    renamed = [each for each in edits if each.edit.key == NAME_OF_GROUP and not each.rules]
     assert renamed
     for each in renamed:
         assert each.change.refused, each.edit

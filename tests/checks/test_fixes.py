@@ -43,9 +43,9 @@ NAMING = [
 SETTINGS = [
     (case, index, found[0])
     for case in ALONE
-    for index, each in enumerate(case.expected)
-    for found in _SETTING.finditer(each.fix)
-    if each.path and not _OPEN.search(found[0])
+    for index, expected in enumerate(case.expected)
+    for found in _SETTING.finditer(expected.fix)
+    if expected.path and not _OPEN.search(found[0])
 ]
 
 
@@ -103,11 +103,11 @@ def value_of(text):
 def test_a_fix_that_names_a_value_holds_when_it_is_typed(case, index):
     expected = case.expected[index]
     text = applied(case.text, expected)
-    found = check(parse(read_text(text.encode())), file="acme.yaml", today=case.today)
-    assert (expected.rule, expected.path) not in {(each.rule, each.path) for each in found}, text
-    assert not [each for each in found if each.rule.startswith("CFG") and each.path == expected.path]
+    remaining = check(parse(read_text(text.encode())), file="acme.yaml", today=case.today)
+    assert (expected.rule, expected.path) not in {(each.rule, each.path) for each in remaining}, text
+    assert not [each for each in remaining if each.rule.startswith("CFG") and each.path == expected.path]
     known = {(each.rule, each.path) for each in case.findings()}
-    new = [each for each in found if each.severity == "error" and (each.rule, each.path) not in known]
+    new = [each for each in remaining if each.severity == "error" and (each.rule, each.path) not in known]
     # Once a value is readable, it may still be too large; only its form must be right.
     of_form = [each for each in new if each.rule in _OF_ONE_VALUE or not expected.rule.startswith("CFG")]
     # The fix names everything else that must change.
@@ -116,14 +116,14 @@ def test_a_fix_that_names_a_value_holds_when_it_is_typed(case, index):
 
 def with_setting(data, steps, setting):
     """Add a setting to the nearest map that allows its key; None if no map does."""
-    found = _SETTING.match(setting)
-    *sections, key = f"{found['in']}.{found['key']}".removeprefix("None.").split(".")
-    for length in range(0 if found["top"] else len(steps), -1, -1):
+    match = _SETTING.match(setting)
+    *sections, key = f"{match['in']}.{match['key']}".removeprefix("None.").split(".")
+    for length in range(0 if match["top"] else len(steps), -1, -1):
         at = value_at(data, steps[:length])
         if isinstance(at, dict) and (*sections, key)[0] in fields_at(steps[:length]):
             for section in sections:
                 at = at.setdefault(section, {})
-            at[key] = value_of(found["value"])
+            at[key] = value_of(match["value"])
             return data
     return None
 
@@ -230,11 +230,11 @@ def test_a_fix_of_a_random_mistake_ends_its_finding_and_causes_no_error(start):
             fixed = applied(text, finding)
             after = found_in(fixed)
             where = f"seed {seed}, {mistake}: {finding.message}. {finding.fix}"
-            known = {(each.rule, each.path) for each in before}
+            earlier = {(each.rule, each.path) for each in before}
             assert (finding.rule, finding.path, finding.message) not in {
                 (each.rule, each.path, each.message) for each in after
             }, where
-            new = [each for each in after if each.severity == "error" and (each.rule, each.path) not in known]
+            new = [each for each in after if each.severity == "error" and (each.rule, each.path) not in earlier]
             # A number or name that was meant as something else is wrong in more than its form.
             assert not new or mistake.is_another_value, (where, new)
             typed += 1

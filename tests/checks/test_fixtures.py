@@ -12,13 +12,19 @@ CASES = [case for file in sorted(FOLDER.glob("*.yaml")) for case in cases(file.s
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}-{case.name}")
 def test_a_case_has_the_findings_that_it_lists_and_no_other(case):
-    found = case.findings()
-    said = [
-        {"rule": each.rule, "severity": each.severity, "path": each.path, "message": each.message, "fix": each.fix}
-        for each in found
+    findings = case.findings()
+    shown = [
+        {
+            "rule": finding.rule,
+            "severity": finding.severity,
+            "path": finding.path,
+            "message": finding.message,
+            "fix": finding.fix,
+        }
+        for finding in findings
     ]
-    assert said == [expected.model_dump(exclude={"at"}) for expected in case.expected]
-    for finding, expected in zip(found, case.expected, strict=True):
+    assert shown == [expected.model_dump(exclude={"at"}) for expected in case.expected]
+    for finding, expected in zip(findings, case.expected, strict=True):
         texts = case.files | case.stack_files | case.beside | {case.file: case.text}
         lines = texts.get(finding.file, case.text).splitlines()
         assert lines[finding.line - 1][finding.column - 1 :].startswith(expected.at)

@@ -27,21 +27,21 @@ def examples(number):
 @st.composite
 def quota_resources(draw):
     instance_type = draw(st.sampled_from(TYPES))
-    kind = draw(st.sampled_from(["count", "share", "accelerators", "vCpu", "memoryInGiB", "partition"]))
+    measure = draw(st.sampled_from(["count", "share", "accelerators", "vCpu", "memoryInGiB", "partition"]))
     quota_resource: dict = {"instanceType": instance_type}
-    if kind == "count":
+    if measure == "count":
         quota_resource["count"] = draw(st.integers(0, 6))
-    elif kind == "share":
+    elif measure == "share":
         quota_resource["share"] = f"{draw(st.integers(0, 60))}%"
-    elif kind == "accelerators" and instance_type != "ml.c5.2xlarge":
+    elif measure == "accelerators" and instance_type != "ml.c5.2xlarge":
         quota_resource["accelerators"] = draw(st.integers(1, 12))
-    elif kind == "partition":
+    elif measure == "partition":
         quota_resource["instanceType"] = "ml.p4d.24xlarge"
         quota_resource["acceleratorPartition"] = {
             "type": draw(st.sampled_from(sorted(MIG))),
             "count": draw(st.integers(1, 20)),
         }
-    elif kind == "vCpu":
+    elif measure == "vCpu":
         quota_resource["vCpu"] = draw(st.integers(1, 100)) / 2
     else:
         quota_resource["memoryInGiB"] = draw(st.integers(1, 400)) / 4
@@ -124,8 +124,8 @@ def test_quotas_made_from_shares_never_exceed_capacity(data):
             shared[quota_resource["instanceType"]] = shared.get(quota_resource["instanceType"], Fraction(0)) + asked
     plan = derive(typed(data), "dev")
     reserved: dict[str, int] = {}
-    for each in plan.teams:
-        for quota_resource in each.quota_resources:
+    for team_plan in plan.teams:
+        for quota_resource in team_plan.quota_resources:
             reserved[quota_resource.instance_type] = (
                 reserved.get(quota_resource.instance_type, 0) + quota_resource.count
             )

@@ -32,15 +32,15 @@ def project(tmp_path):
 def test_the_images_of_a_closed_stack_are_listed_with_their_names_in_its_mirror(project):
     done = hpkit("aws", "images", "--stack", "enterprise-prod", "--format", "json", cwd=project)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    rows = {each["source"]: each for each in found["images"]}
+    charts = json.loads(done.stdout)
+    rows = {each["source"]: each for each in charts["images"]}
     registry = "123456789012.dkr.ecr.us-east-1.amazonaws.com/hyperpod"
     assert rows["nvcr.io/nvidia/k8s-device-plugin:v0.16.1"]["target"] == f"{registry}/nvidia/k8s-device-plugin:v0.16.1"
     assert [name.partition("/")[0] for name, row in rows.items() if row["regional"]] == [
         "767398015722.dkr.ecr.us-east-1.amazonaws.com"
     ]
     assert not any("neuron" in name for name in rows), "no node of the stack is a Neuron node"
-    assert found["readFrom"] == "the catalog and the program"
+    assert charts["readFrom"] == "the catalog and the program"
     assert "hpkit catalog fetch-chart" in done.stderr
 
 

@@ -85,15 +85,15 @@ NO_VARIABLE = ("aws destroy", "review", "validate")
 
 
 def test_help_begins_with_a_verb():
-    said = {name: command.help for name, command in commands()}
-    said |= {
+    help_texts = {name: command.help for name, command in commands()}
+    help_texts |= {
         f"{name} {option.opts[0]}": option.help
         for name, command in commands()
         for option in command.params
         if isinstance(option, click.Option) and option.is_flag and option.name not in ("help", "version")
     }
-    said |= {f"line of {name}": line for name, line in command_lines().items()}
-    assert {name: text for name, text in said.items() if not VERB.match(text)} == {}
+    help_texts |= {f"line of {name}": line for name, line in command_lines().items()}
+    assert {name: text for name, text in help_texts.items() if not VERB.match(text)} == {}
 
 
 def test_an_option_means_the_same_in_every_command():
@@ -202,7 +202,7 @@ def test_budgets_that_are_none_are_said_with_their_file(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text("name: hpkit\nruntime: python\n")
     shutil.copy(ROOT / "stacks" / "handson.yaml", tmp_path / "stacks")
     policy = tmp_path / "stacks" / "handson.policy.json"
-    for text, said in (
+    for text, message in (
         (
             '{"budget-of-teams": {"teams": {"john": "much"}}}',
             "stacks/handson.policy.json: budget-of-teams: john has the budget",
@@ -211,7 +211,7 @@ def test_budgets_that_are_none_are_said_with_their_file(tmp_path):
     ):
         policy.write_text(text)
         done = hpkit("quota", cwd=tmp_path)
-        assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+        assert (done.returncode, message in done.stderr) == (1, True), done.stderr
     policy.write_text('{"budget-of-teams": {"enforcementLevel": "disabled", "teams": {"john": 1}}}')
     assert "budget" not in hpkit("quota", cwd=tmp_path).stdout
 

@@ -46,9 +46,9 @@ def ending(*resources):
 
 
 def test_what_goes_is_named_with_nodes_and_teams_and_what_is_protected_is_known():
-    found = ending(*STATE)
-    assert found.resources == 4
-    assert found.goes == (
+    contents = ending(*STATE)
+    assert contents.resources == 4
+    assert contents.goes == (
         "the HyperPod cluster train",
         "  gpu: 4 × ml.g5.12xlarge",
         "  mixed: 1 × ml.a or ml.b",
@@ -57,8 +57,8 @@ def test_what_goes_is_named_with_nodes_and_teams_and_what_is_protected_is_known(
         "the VPC: vpc-1",
         "the bucket: acme",
     )
-    assert [urn.rpartition("::")[2] for urn in found.protected] == ["lifecycle", "vpc"]
-    assert found.refusal == ""
+    assert [urn.rpartition("::")[2] for urn in contents.protected] == ["lifecycle", "vpc"]
+    assert contents.refusal == ""
 
 
 def test_a_cluster_that_is_protected_stays():

@@ -31,11 +31,11 @@ def test_a_team_of_several_stacks_asks_which(examples):
 
 
 def test_json_has_the_same_numbers(examples):
-    told = json.loads(
+    document = json.loads(
         hpkit("describe", "team", "john", "--stack", "handson-dev", "--format", "json", cwd=examples).stdout
     )
-    (part,) = told["types"]
-    assert (told["queue"], told["fairShareWeight"]) == ("hyperpod-ns-john-localqueue", 0)
+    (part,) = document["types"]
+    assert (document["queue"], document["fairShareWeight"]) == ("hyperpod-ns-john-localqueue", 0)
     assert (part["reserved"], part["borrowLimit"], part["borrowable"], part["boundBy"]) == (3, 1.5, 1, "lenders")
     assert part["lenders"] == [{"team": "smith", "instances": 1}]
 
@@ -90,15 +90,15 @@ def test_each_value_of_a_stack_has_its_place_and_whether_it_is_inherited(tmp_pat
     answer = hpkit("describe", "stack", "acme-dev", "--format", "json", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     told = json.loads(answer.stdout)
-    found = {each["path"]: (json.loads(each["value"]), each["file"], each["inherited"]) for each in told["values"]}
+    values = {each["path"]: (json.loads(each["value"]), each["file"], each["inherited"]) for each in told["values"]}
     own, of_team, common = (f"stacks/{name}.yaml" for name in ("acme", "ada", "shared"))
-    assert found["environments.dev.protect"] == (False, own, False)
-    assert found["environments.dev.manageTags"] == (True, own, True)
-    assert found["environments.dev.account"] == ("123456789012", common, True)
-    assert found["environments.dev.waivers[STO001].until"] == ("2026-12-31", own, False)
-    assert found["tags.cost-center"] == ("research", common, True)
-    assert found["teams[ada].name"] == ("ada", of_team, False)
-    assert not any("prod" in path for path in found)
+    assert values["environments.dev.protect"] == (False, own, False)
+    assert values["environments.dev.manageTags"] == (True, own, True)
+    assert values["environments.dev.account"] == ("123456789012", common, True)
+    assert values["environments.dev.waivers[STO001].until"] == ("2026-12-31", own, False)
+    assert values["tags.cost-center"] == ("research", common, True)
+    assert values["teams[ada].name"] == ("ada", of_team, False)
+    assert not any("prod" in path for path in values)
     lines = hpkit("describe", "stack", "acme-dev", cwd=tmp_path).stdout.splitlines()
     (line,) = (each for each in lines if each.startswith("environments.dev.account: "))
     assert line.startswith(f'environments.dev.account: "123456789012"  {common}:')
@@ -106,16 +106,16 @@ def test_each_value_of_a_stack_has_its_place_and_whether_it_is_inherited(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("team", "jhon", "--stack", "handson-dev"), "did you mean john?"),
         (("group", "gpus", "--stack", "handson-dev"), "did you mean gpu?"),
     ],
 )
-def test_a_misspelt_name_is_misuse_and_names_the_nearest(arguments, said, examples):
+def test_a_misspelt_name_is_misuse_and_names_the_nearest(arguments, message, examples):
     answer = hpkit("describe", *arguments, cwd=examples)
     assert answer.returncode == 2
-    assert said in answer.stderr
+    assert message in answer.stderr
 
 
 def test_a_file_that_cannot_be_read_shows_why(project):

@@ -22,11 +22,11 @@ def test_a_pattern_is_a_part_of_the_name_or_a_glob(pattern, count):
 
 
 def test_unknown_is_null_in_json_and_sources_name_page_and_day():
-    (found,) = json.loads(
+    (row,) = json.loads(
         hpkit("catalog", "instances", "ml.g7.2xlarge", "--format", "json", "--sources", cwd=ROOT).stdout
     )["items"]
-    assert found["vcpu"] is None
-    assert found["sources"]["architecture"]["url"].startswith("https://")
+    assert row["vcpu"] is None
+    assert row["sources"]["architecture"]["url"].startswith("https://")
     text = hpkit("catalog", "instances", "ml.p5.48xlarge", "--sources", cwd=ROOT).stdout
     assert "maxPods" in text
     assert "docs.aws.amazon.com" in text

@@ -52,7 +52,7 @@ def test_a_job_that_can_never_run_is_not_written_so_the_corrected_command_works(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--name", "Train"), "--name Train: use lowercase letters,"),
         (("--topology", "near"), "--topology near: use required:LAYER"),
@@ -62,10 +62,10 @@ def test_a_job_that_can_never_run_is_not_written_so_the_corrected_command_works(
         (("--count", "0"), "--count"),
     ],
 )
-def test_misuse_is_one_sentence(words, said):
+def test_misuse_is_one_sentence(words, message):
     made = hpkit(*NEW, *words, cwd=ROOT)
     assert made.returncode == 2
-    assert said in made.stderr
+    assert message in made.stderr
     assert made.stdout == ""
 
 

@@ -162,13 +162,13 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
         timeout=SECONDS,
     )
     assert (answer.returncode, answer.stderr) == (0, "")
-    inside, found, after = answer.stdout.splitlines()
+    inside, command, after = answer.stdout.splitlines()
     inside, after = json.loads(inside), json.loads(after)
     instance = Instance.named("cli", root=repository)
     assert inside["KUBECONFIG"] == str(instance.kubeconfig)
     local = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2", "AWS_SECRET_ACCESS_KEY": "local"}
     assert inside.items() >= local.items()
-    assert found == str(HPKIT)
+    assert command == str(HPKIT)
     untouched = {name: {**os.environ, **BEFORE}.get(name) for name in after}
     assert after == untouched
     assert (
@@ -217,12 +217,14 @@ def test_the_shell_is_that_of_the_user(monkeypatch, shell, known, use):
 
 @marked
 def test_env_as_json_is_what_a_program_would_set(up, repository):
-    told = json.loads(hpkit("local", "env", "--name", "cli", "--format", "json", cwd=repository).stdout)["variables"]
+    variables = json.loads(hpkit("local", "env", "--name", "cli", "--format", "json", cwd=repository).stdout)[
+        "variables"
+    ]
     ports = Instance.named("cli", root=repository).ports()
-    assert told["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{ports['aws']}"
-    assert told["PATH"].split(os.pathsep)[0] == str(HPKIT.parent)
+    assert variables["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{ports['aws']}"
+    assert variables["PATH"].split(os.pathsep)[0] == str(HPKIT.parent)
     unset = json.loads(hpkit("local", "env", "--unset", "--format", "json", cwd=repository).stdout)["variables"]
-    assert unset == dict.fromkeys(told)
+    assert unset == dict.fromkeys(variables)
 
 
 @marked
@@ -359,11 +361,11 @@ def test_an_instance_keeps_the_account_of_the_stack_that_is_up_on_it(project):
     stack_in(project, "acme-dev", VPC, stack="acme-dev")
     instance = Instance.named("acme-dev", root=project)
     instance.write_caller("123456789012")
-    said = (
+    message = (
         "acme-dev is up on instance acme-dev in account 123456789012, but its file now has account 210987654321. "
         "Delete it first: hpkit local down --stack acme-dev --name acme-dev"
     )
-    with pytest.raises(ToolError, match=re.escape(said)):
+    with pytest.raises(ToolError, match=re.escape(message)):
         control.take_caller(instance, "acme-dev", "210987654321", say=print)
     (instance.state_folder / ".pulumi" / "stacks" / "hpkit" / "acme-dev.json").unlink()
     control.take_caller(instance, "acme-dev", "210987654321", say=print)
@@ -451,11 +453,11 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
     stack_in(project, "shared", VPC, stack="one-dev")
     (project / "stacks" / "two.yaml").write_bytes(text_of(organization(top={"organization": "two"})))
     answer = hpkit("local", verb, "--stack", "two-dev", cwd=project)
-    said = "two-dev isn't up on instance two-dev, so nothing was deleted\n"
-    assert (answer.returncode, answer.stdout) == (0, said)
+    message = "two-dev isn't up on instance two-dev, so nothing was deleted\n"
+    assert (answer.returncode, answer.stdout) == (0, message)
     answer = hpkit("local", verb, "--stack", "two-dev", "--format", "json", cwd=project)
     (item,) = document(answer.stdout)["items"]
-    assert (item["target"], item["done"], said in answer.stderr) == ("two-dev", False, True)
+    assert (item["target"], item["done"], message in answer.stderr) == ("two-dev", False, True)
     answer = hpkit("local", verb, "--stack", "one-dev", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr.splitlines() == [
@@ -483,7 +485,7 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("env", "--name", "never"), "instance never was never started. Start it: hpkit local start --name never"),
         (("logs", "--name", "never"), f"never was never started, so it has no logs. To start it: {HPKIT} local"),
@@ -492,10 +494,10 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
         (("reset", "--yes", "--name", "."), "instance name '.'"),
     ],
 )
-def test_misuse_is_said_in_one_line_with_the_remedy(repository, arguments, said):
+def test_misuse_is_said_in_one_line_with_the_remedy(repository, arguments, message):
     answer = hpkit("local", *arguments, cwd=repository)
     assert (answer.returncode, answer.stdout) == (1, "")
-    assert answer.stderr.startswith(f"error: {said}")
+    assert answer.stderr.startswith(f"error: {message}")
     assert answer.stderr.count("\n") == 1
 
 
@@ -664,17 +666,17 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
         script = tmp_path / name
         script.write_text(f"#!/bin/sh\necho {version}\n")
         script.chmod(0o755)
-    found = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)}
+    environment = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)}
     rows = {
         row["tool"]: row
-        for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT, **found).stdout)["items"]
+        for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT, **environment).stdout)["items"]
     }
     etcd = rows["etcd"]
     assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))
     passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.35 or newer, below 1.37"
     assert "as Kubernetes 1.35 for any version in the stack's file" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
-    assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **found).stdout
+    assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **environment).stdout
 
 
 @pytest.mark.parametrize("verbose", [True, False])

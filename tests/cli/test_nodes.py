@@ -135,10 +135,10 @@ def test_a_count_that_an_anchor_shares_is_in_the_way_of_writing_it_alone(there, 
     file.write_text(f"{text}x-count: *count\n", encoding="utf-8")
     assert "CAP001" in run("delete", IDS[0], "--dry-run", cwd=tmp_path)[1], "the counts that follow are looked at"
     words = ("delete", IDS[0], "--force", "--dry-run")
-    code, said = run(*words, cwd=tmp_path)
-    assert (code, "instanceCount of gpu must become 3" in said) == (0, True), said
-    code, said = run(*words, "--write", cwd=tmp_path)
-    assert (code, "an anchor or a merge also uses its value elsewhere" in said) == (1, True), said
+    code, output = run(*words, cwd=tmp_path)
+    assert (code, "instanceCount of gpu must become 3" in output) == (0, True), output
+    code, output = run(*words, "--write", cwd=tmp_path)
+    assert (code, "an anchor or a merge also uses its value elsewhere" in output) == (1, True), output
 
 
 def test_nodes_are_deleted_in_the_stack_that_sets_their_counts(there, tmp_path):
@@ -172,13 +172,13 @@ def test_nodes_that_nobody_waits_for_stay_closed_until_the_service_has_acted(the
 
 def test_pods_that_were_not_read_are_not_reported_as_none(there):
     there.seen = replace(there.seen, nodes=(), pods=(), tasks=(), unread=frozenset({"nodes", "pods"}))
-    code, said = run("reboot", "i-1", "--dry-run")
-    assert code == 0, said
-    assert "Running, ?: ? (not all pods could be read)" in said
-    _, said = run("list")
-    assert said.count("?") == 2 * len(IDS)
-    _, said = run("list", "--format", "json")
-    assert said.count('"pods": null, ') == said.count('"ready": null, ') == len(IDS)
+    code, output = run("reboot", "i-1", "--dry-run")
+    assert code == 0, output
+    assert "Running, ?: ? (not all pods could be read)" in output
+    _, output = run("list")
+    assert output.count("?") == 2 * len(IDS)
+    _, output = run("list", "--format", "json")
+    assert output.count('"pods": null, ') == output.count('"ready": null, ') == len(IDS)
 
 
 def test_pods_of_one_team_alone_are_not_all(there):

@@ -14,19 +14,19 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("task", "said"),
+    ("task", "message"),
     [
         ("{name: a, team: dta, priority: normal, count: 1}", "did you mean data?"),
         ("{name: a, team: data, priority: normal, count: 50}", "task a can never run"),
         ("{name: a, team: data, priority: 33, count: 1}", "priority 33, but the stack has no such class."),
     ],
 )
-def test_a_task_that_cannot_be_rehearsed_is_said_before_anything_starts(tmp_path, task, said):
+def test_a_task_that_cannot_be_rehearsed_is_said_before_anything_starts(tmp_path, task, message):
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(f"tasks:\n  - {task}\n")
     done = hpkit("whatif", "rehearse", scenario, "--stack", "startup-dev", "--dir", tmp_path, cwd=ROOT)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / ".local").exists()
 
 

@@ -88,10 +88,10 @@ def test_nothing_touched_is_ok(repository):
 
 def test_an_organization_file_touches_its_stacks_and_no_others(repository):
     repository.write("stacks/acme.yaml", acme(2))
-    said = repository.review()
-    assert verdicts(said) == {"acme-dev": ("changed", "attention")}
-    assert said["stacks"][0]["why"] == "stacks/acme.yaml changed"
-    assert said["base"]["ref"] == "main"
+    output = repository.review()
+    assert verdicts(output) == {"acme-dev": ("changed", "attention")}
+    assert output["stacks"][0]["why"] == "stacks/acme.yaml changed"
+    assert output["base"]["ref"] == "main"
 
 
 def test_only_changed_files_are_read_from_the_base(repository, monkeypatch):
@@ -179,12 +179,12 @@ def test_settings_that_leave_a_stacks_own_file_are_named_without_their_values(re
     repository.write("stacks/Pulumi.acme-dev.yaml", {**SETTINGS, **more, "config": {"aws:profile": "prod"}})
     repository.commit()
     repository.write("stacks/Pulumi.acme-dev.yaml", {**SETTINGS, "secretsprovider": "awskms://alias/two"})
-    said = repository.review("--base", "HEAD")
-    (risk,) = said["stacks"][0]["watch"]
+    output = repository.review("--base", "HEAD")
+    (risk,) = output["stacks"][0]["watch"]
     assert (risk["code"], risk["verdict"]) == ("stack-file", "attention")
     for text in ("secretsprovider changes", "encryptedkey is removed", "aws:profile is removed"):
         assert text in risk["message"]
-    assert "alias" not in json.dumps(said)
+    assert "alias" not in json.dumps(output)
 
 
 def test_a_cluster_that_another_file_has_already_is_said(repository):
@@ -390,16 +390,16 @@ def test_the_review_follows_no_link_out_of_the_repository(repository):
     (repository.folder / "stacks/teams/a.yaml").symlink_to(secret)
     (repository.folder / "stacks/links").symlink_to(repository.folder.parent)
     os.mkfifo(repository.folder / "stacks/teams/b.yaml")
-    said = repository.review(exits=1)
+    output = repository.review(exits=1)
     messages = sorted(
-        each["message"] for file in said["files"] for each in file["findings"]["new"] if each["rule"] == "CFG014"
+        each["message"] for file in output["files"] for each in file["findings"]["new"] if each["rule"] == "CFG014"
     )
     assert messages == [
         "`links` is a symbolic link",
         "`teams/a.yaml` is a symbolic link",
         "`teams/b.yaml` is not a regular file",
     ]
-    assert "hunter2" not in json.dumps(said)
+    assert "hunter2" not in json.dumps(output)
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -464,11 +464,11 @@ def test_a_new_stack_has_the_findings_of_validate_with_policies(repository, quic
     data = acme()
     data["environments"]["prod"] = data["environments"]["dev"] | {"account": "210987654321"}
     repository.write("stacks/acme.yaml", data)
-    said = repository.review("--base", "HEAD", quick=quick)
-    (stack,) = [each for each in said["stacks"] if each["stack"] == "acme-prod"]
+    output = repository.review("--base", "HEAD", quick=quick)
+    (stack,) = [each for each in output["stacks"] if each["stack"] == "acme-prod"]
     checked = hpkit("validate", "--policies", "--stack", "acme-prod", "--format", "json", cwd=repository.folder)
     expected = {(each["rule"], each["message"]) for each in json.loads(checked.stdout)["findings"]}
-    found = [*stack["findings"]["new"], *(each for file in said["files"] for each in file["findings"]["remaining"])]
+    found = [*stack["findings"]["new"], *(each for file in output["files"] for each in file["findings"]["remaining"])]
     assert expected
     assert {(each["rule"], each["message"]) for each in found} == expected
     assert (stack["status"], stack["verdict"]) == ("added", "attention")

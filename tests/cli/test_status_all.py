@@ -58,8 +58,8 @@ def test_a_stack_that_cannot_be_read_is_a_row_with_its_reason(project, sessions)
     assert "difference" in rows["handson-dev"]
     assert len(sessions) == 3
     items = {
-        each["stack"]: each
-        for each in document(hpkit("cluster", "status", "--all", "--format", "json", cwd=project).stdout)["items"]
+        item["stack"]: item
+        for item in document(hpkit("cluster", "status", "--all", "--format", "json", cwd=project).stdout)["items"]
     }
     assert items["startup-dev"]["status"] is None
     assert items["startup-dev"]["unknown"] == ["no cluster is named startup in us-west-2"]

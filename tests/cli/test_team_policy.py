@@ -57,7 +57,7 @@ def test_without_an_account_it_says_that_it_allows_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ("--stack", "handson-dev", "--team", "ann"),
@@ -68,7 +68,7 @@ def test_without_an_account_it_says_that_it_allows_nothing(tmp_path):
         (("--stack", "enterprise-prod", "--team", "shared"), "has no team shared with quota"),
     ],
 )
-def test_what_cannot_be_is_said_with_what_can(arguments, said):
+def test_what_cannot_be_is_said_with_what_can(arguments, message):
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())

@@ -182,20 +182,20 @@ def test_a_default_of_several_organizations_is_listed_once_and_names_them(projec
     for name in ("one", "two"):
         write(project, f"{name}.yaml", {**organization(), "defaults": "shared.yaml"})
     (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {protct: true}\n")
-    said = " ".join(validate(cwd=project).stdout.split())
-    assert said.count("CFG001") == 1
-    assert "error CFG001 environmentDefaults.protct unknown key" in said
+    output = " ".join(validate(cwd=project).stdout.split())
+    assert output.count("CFG001") == 1
+    assert "error CFG001 environmentDefaults.protct unknown key" in output
     lines = (project / "stacks" / "one.yaml").read_text().splitlines()
     line = lines.index("defaults: shared.yaml") + 1
-    assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in said
+    assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in output
     (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {observability: {grafana: true}}\n")
-    said = " ".join(validate(cwd=project).stdout.split())
+    output = " ".join(validate(cwd=project).stdout.split())
     line = lines.index("  dev:") + 1
-    assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in said
+    assert f"; used by stacks/one.yaml:{line}, stacks/two.yaml:{line}." in output
     # Each environment has its own region, so none uses this one.
     (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {region: 7}\n")
-    said = " ".join(validate(cwd=project).stdout.split())
-    assert "error CFG002 environmentDefaults.region region is `7`; it must be text. Expected" in said
+    output = " ".join(validate(cwd=project).stdout.split())
+    assert "error CFG002 environmentDefaults.region region is `7`; it must be text. Expected" in output
 
 
 @pytest.mark.parametrize("key", ["defaults", "include"])

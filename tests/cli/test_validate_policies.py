@@ -54,12 +54,12 @@ def test_advice_for_several_environments_is_listed_once(project):
 
 @pytest.mark.parametrize("form", ["github", "sarif"])
 def test_other_formats_carry_policies_as_they_carry_rules(project, form):
-    said = validate("--format", form)
-    assert said.exit_code == 0, said.exception
+    output = validate("--format", form)
+    assert output.exit_code == 0, output.exception
     if form == "github":
-        assert "title=eks-addons-pinned environments.dev::" in said.stdout
+        assert "title=eks-addons-pinned environments.dev::" in output.stdout
     else:
-        (run,) = json.loads(said.stdout)["runs"]
+        (run,) = json.loads(output.stdout)["runs"]
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
         assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
 
@@ -74,7 +74,7 @@ def test_settings_that_are_wrong_are_reported_and_nothing_is_checked(project):
 def test_policies_wait_until_the_file_has_no_error(project):
     file = project / "stacks" / "handson.yaml"
     file.write_text(file.read_text().replace("instanceCount: 4", "instanceCount: 1"))
-    said = validate()
-    assert said.exit_code == 1
-    assert "policies are skipped until these errors are fixed" in said.stderr
-    assert "eks-addons-pinned" not in said.stdout
+    output = validate()
+    assert output.exit_code == 1
+    assert "policies are skipped until these errors are fixed" in output.stderr
+    assert "eks-addons-pinned" not in output.stdout

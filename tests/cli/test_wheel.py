@@ -54,7 +54,7 @@ def wheel(tmp_path_factory):
 
 def closure(requirements: Iterable[str], extra: str) -> set[str]:
     """Return the names of all distributions that requirements need, including those of an extra."""
-    found: set[str] = set()
+    distributions: set[str] = set()
     todo = [(each, extra) for each in map(Requirement, requirements)]
     seen = set()
     while todo:
@@ -63,10 +63,10 @@ def closure(requirements: Iterable[str], extra: str) -> set[str]:
             continue
         seen.add((str(requirement), asked))
         if requirement.marker is None or requirement.marker.evaluate({"extra": asked}):
-            found.add(requirement.name)
+            distributions.add(requirement.name)
             needs = distribution(requirement.name).requires or ()
             todo += [(Requirement(each), one) for each in needs for one in (requirement.extras or {""})]
-    return found
+    return distributions
 
 
 def environment_of(wheel: Path, folder: Path, extra: str) -> Path:
@@ -157,11 +157,11 @@ def test_every_command_is_tried():
     "command", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.nightly) for name in RUNS]
 )
 def test_a_command_runs_from_the_wheel_alone_or_says_what_it_needs(alone, project, command):
-    arguments, code, said = RUNS[command]
+    arguments, code, output = RUNS[command]
     answer = run(alone, *command.split(), *arguments.split(), cwd=project)
     told = answer.stdout + answer.stderr
     assert "Traceback" not in told, told
-    assert (answer.returncode, said in " ".join(told.split())) == (code, True), told
+    assert (answer.returncode, output in " ".join(told.split())) == (code, True), told
 
 
 def test_what_needs_no_extra_can_be_imported_without_it(alone):

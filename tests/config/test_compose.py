@@ -193,18 +193,18 @@ def test_what_a_file_that_cannot_be_read_may_state_is_not_missed():
 def test_files_are_bounded_together():
     own = read_text(b"organization: acme\ninclude: [a.yaml, b.yaml]\nenvironments: {}\n")
     document = composed(own, _Bytes(b"teams: []\n#" + b"x" * (MAX_BYTES // 2)), "acme.yaml")
-    (found,) = document.problems
-    assert found.message == "the files of an organization are larger than 4 MiB together"
+    (problem,) = document.problems
+    assert problem.message == "the files of an organization are larger than 4 MiB together"
     levels = "".join(f"x-{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]\n" for number in range(1, 6))
     bomb = f"x-0: &l0 [1, 2, 3, 4]\n{levels}teams: [{{name: *l5}}, {{name: *l5}}]\n".encode()
     assert read_text(bomb).problems == (), "each of both is small enough"
-    (found,) = composed(own, _Bytes(bomb), "acme.yaml").problems
-    assert found.message == "the files of the organization contain more than a million values together"
+    (problem,) = composed(own, _Bytes(bomb), "acme.yaml").problems
+    assert problem.message == "the files of the organization contain more than a million values together"
     many = [f"include: [{', '.join(['a.yaml', 'b.yaml'])}]", f"x-d: &d [{', '.join(['1'] * 2000)}]"]
     many += ["environmentDefaults: {waivers: *d}", f"environments: {{{', '.join(f'e{n}: {{}}' for n in range(600))}}}"]
     document = composed(read_text("\n".join(many).encode()), _Bytes(b"teams: []"), "acme.yaml")
-    (found,) = document.problems
-    assert found.message == "with `environmentDefaults`, the environments contain more than a million values"
+    (problem,) = document.problems
+    assert problem.message == "with `environmentDefaults`, the environments contain more than a million values"
 
 
 def test_paths_are_read_on_disk_and_at_a_commit_alike(tmp_path):
@@ -220,11 +220,11 @@ def test_paths_are_read_on_disk_and_at_a_commit_alike(tmp_path):
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
     own = {"include": ["teams/*.yaml", "links/*.yaml", "ü.yaml", "teams/folder.yaml", "none.yaml", "teams/ada.yaml"]}
-    said = [
-        composed(read_text(yaml.safe_dump(own).encode()), each, "acme.yaml", "stacks/")
-        for each in (DiskFolder(folder), GitFolder(tmp_path, "HEAD", "stacks"))
+    problems = [
+        composed(read_text(yaml.safe_dump(own).encode()), place, "acme.yaml", "stacks/")
+        for place in (DiskFolder(folder), GitFolder(tmp_path, "HEAD", "stacks"))
     ]
-    for document in said:
+    for document in problems:
         assert [each["name"] for each in document.data["teams"]] == ["ada", "grace"]
         assert [each.message for each in document.problems] == [
             "`teams/link.yaml` is a symbolic link",

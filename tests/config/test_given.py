@@ -18,10 +18,10 @@ def messages(data):
 
 @pytest.mark.parametrize("script", ["None", "s3://live/run.sh", "s3://live/v1//run.sh"])
 def test_a_script_is_a_uri_or_none_as_a_word(script):
-    (found,) = typed(first_group(lifecycleScript=script)).environments["dev"].cluster.instance_groups
-    assert found.lifecycle_script == script
-    assert found.has_lifecycle is (script != "None")
-    assert not found.runs_kits_script
+    (group,) = typed(first_group(lifecycleScript=script)).environments["dev"].cluster.instance_groups
+    assert group.lifecycle_script == script
+    assert group.has_lifecycle is (script != "None")
+    assert not group.runs_kits_script
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ def schema():
 
 
 def at(*path):
-    found = schema()["properties"]["spec"]
+    spec = schema()["properties"]["spec"]
     for step in path:
-        found = found["items"] if step == "[]" else found["properties"][step]
-    return found
+        spec = spec["items"] if step == "[]" else spec["properties"][step]
+    return spec
 
 
 def pattern_of(model, field):
@@ -73,13 +73,15 @@ def test_a_text_that_the_contract_takes_has_the_form_of_the_crd(model, field, pa
 
 def test_words_and_numbers_are_those_of_the_crd():
     schemas = {"Disruption": Disruption, "Budget": Budget, "NodePool": NodePool}
-    said = {name: model.model_json_schema(by_alias=True)["properties"] for name, model in schemas.items()}
+    properties = {name: model.model_json_schema(by_alias=True)["properties"] for name, model in schemas.items()}
     # A newer Karpenter has more policies and reasons than the version that HyperPod is known to run.
-    assert set(said["Disruption"]["consolidationPolicy"]["enum"]) < set(at("disruption", "consolidationPolicy")["enum"])
-    assert set(said["Budget"]["reasons"]["items"]["enum"]) < set(at(*BUDGETS, "reasons", "[]")["enum"])
-    assert said["Budget"]["reasons"]["maxItems"] == at(*BUDGETS, "reasons")["maxItems"]
-    assert said["Disruption"]["budgets"]["maxItems"] == at("disruption", "budgets")["maxItems"]
-    weight = said["NodePool"]["weight"]["anyOf"][0]
+    assert set(properties["Disruption"]["consolidationPolicy"]["enum"]) < set(
+        at("disruption", "consolidationPolicy")["enum"]
+    )
+    assert set(properties["Budget"]["reasons"]["items"]["enum"]) < set(at(*BUDGETS, "reasons", "[]")["enum"])
+    assert properties["Budget"]["reasons"]["maxItems"] == at(*BUDGETS, "reasons")["maxItems"]
+    assert properties["Disruption"]["budgets"]["maxItems"] == at("disruption", "budgets")["maxItems"]
+    weight = properties["NodePool"]["weight"]["anyOf"][0]
     assert (weight["minimum"], weight["maximum"]) == (at("weight")["minimum"], at("weight")["maximum"])
 
 

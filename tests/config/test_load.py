@@ -55,11 +55,11 @@ def problem(content: bytes):
     ids=lambda value: str(value)[:20],
 )
 def test_what_cannot_be_read_is_one_clear_finding(content, line, says):
-    found = problem(content)
-    assert found.rule == "CFG005"
-    assert says in found.message
-    assert found.mark.line == line
-    assert found.fix
+    error = problem(content)
+    assert error.rule == "CFG005"
+    assert says in error.message
+    assert error.mark.line == line
+    assert error.fix
 
 
 def test_an_alias_bomb_is_refused_and_not_unfolded():

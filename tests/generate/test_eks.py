@@ -86,9 +86,9 @@ def test_check_writes_nothing_and_fails_when_something_changed(account, file):
 
     changed(file, other)
     before = file.read_text()
-    found = run("--check")
-    assert found.exit_code == 1
-    assert found.stdout.splitlines() == [
+    result = run("--check")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
         "~ Kubernetes 1.35: end of standard support 2027-03-01 → 2027-03-27",
         (
             "+ Kubernetes 1.36: released 2026-06-02, end of standard support 2027-08-02, "
@@ -96,7 +96,7 @@ def test_check_writes_nothing_and_fails_when_something_changed(account, file):
         ),
         "~ vpc-cni on 1.35: +v1.19.2-eksbuild.1, +v1.18.3-eksbuild.1, -v1.0.0-eksbuild.1",
     ]
-    assert "run `python -m generate.eks`" in found.stderr
+    assert "run `python -m generate.eks`" in result.stderr
     assert file.read_text() == before
     assert run().exit_code == 0
     assert run("--check").exit_code == 0
@@ -129,8 +129,8 @@ def test_a_call_that_fails_is_said_with_its_action_and_nothing_is_written(accoun
     monkeypatch.setattr("hpkit.clients.aws._CONFIG", Config(retries={"total_max_attempts": 1}))
     account.set_faults(internal="1@*DescribeAddonVersions")
     before = file.read_text()
-    found = CliRunner().invoke(command, [])
+    result = CliRunner().invoke(command, [])
     account.set_faults(internal=None)
-    assert isinstance(found.exception, ToolError)
-    assert str(found.exception).startswith("eks:DescribeAddonVersions: InternalFailure")
+    assert isinstance(result.exception, ToolError)
+    assert str(result.exception).startswith("eks:DescribeAddonVersions: InternalFailure")
     assert file.read_text() == before

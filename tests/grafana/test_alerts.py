@@ -30,7 +30,7 @@ def test_of_waits_only_one_tells():
 
 
 def test_limits_are_those_of_the_file():
-    found = rules(
+    alert_rules = rules(
         grafanaAlerts={
             "snsTopicArn": TOPIC,
             "waitingMinutes": 7,
@@ -41,12 +41,12 @@ def test_limits_are_those_of_the_file():
             "unhealthyNodeMinutes": 9,
         }
     )
-    assert found["Tasks wait although the team is below its guarantee"]["for"] == "7m"
-    assert expression(found["A team preempts often"]).endswith("> 3")
-    assert expression(found["GPU is too hot"]).endswith("> 77")
-    assert expression(found["Allocated GPUs are idle"]).endswith("> 80")
-    assert found["Allocated GPUs are idle"]["for"] == "240m"
-    assert found["Node is unhealthy"]["for"] == "9m"
+    assert alert_rules["Tasks wait although the team is below its guarantee"]["for"] == "7m"
+    assert expression(alert_rules["A team preempts often"]).endswith("> 3")
+    assert expression(alert_rules["GPU is too hot"]).endswith("> 77")
+    assert expression(alert_rules["Allocated GPUs are idle"]).endswith("> 80")
+    assert alert_rules["Allocated GPUs are idle"]["for"] == "240m"
+    assert alert_rules["Node is unhealthy"]["for"] == "9m"
 
 
 def test_only_alerts_of_the_stack_take_its_branch():

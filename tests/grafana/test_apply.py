@@ -207,10 +207,10 @@ def test_the_token_is_gone_afterwards_and_was_shown_nowhere(workspace, project, 
         made(self, url, host, token, **names)
 
     monkeypatch.setattr(Access, "__init__", remember)
-    said = done(project, "apply")
+    output = done(project, "apply")
     assert workspace.accounts() == ["somebody"]
     (key,) = seen
-    assert key not in said
+    assert key not in output
     workspace.key = key
     assert workspace.ask("GET", "/api/datasources") == (401, {"message": "Invalid API key"})
     assert not [file for file in project.rglob("*") if file.is_file() and key in file.read_text(errors="ignore")]
@@ -305,14 +305,14 @@ def test_a_dashboard_that_somebody_saves_meanwhile_is_not_overwritten(workspace,
     read = Client.read
 
     def meanwhile(self, stack):
-        found = read(self, stack)
+        live = read(self, stack)
         mine = workspace.get(f"/api/dashboards/uid/{board['uid']}")["dashboard"]
         body = {"dashboard": {**mine, "title": "mine"}, "folderUid": board["folderUid"]}
         assert workspace.ask("POST", "/api/dashboards/db", body)[0] == 200
-        for each in found.objects.values():
+        for each in live.objects.values():
             if each.uid == board["uid"]:
                 each.body["panels"] = []
-        return found
+        return live
 
     monkeypatch.setattr(Client, "read", meanwhile)
     answer = run(project, "apply")

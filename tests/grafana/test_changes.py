@@ -22,8 +22,10 @@ json_values = st.recursive(
 def made(wanted, policy=OWN_ROUTE):
     """Return a complete workspace, with the fields that Grafana adds."""
     objects = {
-        (each.kind, each.uid): replace(each, body={**each.body, "version": 3, "id": 7, "provenance": "api"})
-        for each in wanted.objects
+        (dashboard_object.kind, dashboard_object.uid): replace(
+            dashboard_object, body={**dashboard_object.body, "version": 3, "id": 7, "provenance": "api"}
+        )
+        for dashboard_object in wanted.objects
     }
     routes = [wanted.route, *policy["routes"]] if wanted.route else policy["routes"]
     return Found(objects, {**policy, "routes": routes})
@@ -49,12 +51,12 @@ def test_an_empty_workspace_gets_everything_and_the_branch_before_the_rules():
 
 def test_what_was_edited_is_named_by_its_path():
     wanted = wanted_of()
-    found = made(wanted)
-    key = next(key for key in found.objects if key[0] == "alert rule")
-    edited = {**found.objects[key].body, "for": "1h", "labels": {"severity": "info"}}
-    objects = {**found.objects, key: replace(found.objects[key], body=edited)}
-    title = found.objects[key].title
-    assert lines(wanted, replace(found, objects=objects)) == [
+    live = made(wanted)
+    key = next(key for key in live.objects if key[0] == "alert rule")
+    edited = {**live.objects[key].body, "for": "1h", "labels": {"severity": "info"}}
+    objects = {**live.objects, key: replace(live.objects[key], body=edited)}
+    title = live.objects[key].title
+    assert lines(wanted, replace(live, objects=objects)) == [
         f"~ alert rule {title}: for, labels.severity, labels.{STACK_LABEL}"
     ]
 

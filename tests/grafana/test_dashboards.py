@@ -55,15 +55,15 @@ def test_every_expression_is_promql(plan):
 
 
 def test_every_metric_and_every_label_is_in_the_catalog(plan):
-    found = 0
+    count = 0
     for where, expression in expressions(plan):
         for metric, labels in selectors(expression):
-            found += 1
+            count += 1
             assert metric in metrics(), (where, metric)
             assert labels <= metrics()[metric].labels, (where, metric, labels)
         for kept, labels in grouped(expression):
             assert kept <= labels, (where, kept)
-    assert found > len(expressions(plan))
+    assert count > len(expressions(plan))
 
 
 def test_every_series_that_queries_are_tried_with_is_in_the_catalog():
@@ -123,14 +123,14 @@ def test_no_two_panels_overlap(plan):
 
 def test_every_data_source_is_the_variable_and_every_variable_is_there(plan):
     for board in dashboards(plan):
-        known = {each["name"] for each in board["templating"]["list"]}
+        variables = {each["name"] for each in board["templating"]["list"]}
         for panel in board["panels"]:
             assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
             refs = [each["refId"] for each in panel["targets"]]
             assert len(refs) == len(set(refs))
             for target in panel["targets"]:
                 named = set(re.findall(r"\$([a-z_]+)", target["expr"])) - {"__rate_interval"}
-                assert named <= known, panel["title"]
+                assert named <= variables, panel["title"]
 
 
 def test_a_team_has_a_dashboard_about_itself_alone(plan):

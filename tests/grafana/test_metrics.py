@@ -108,11 +108,11 @@ def page(live, token):
 
 def exported(live, token):
     """Return metric → labels of Kueue's metrics endpoint."""
-    found = {}
+    metrics = {}
     for line in page(live, token):
         name, _, rest = line.partition("{")
-        found.setdefault(name, set()).update(LABEL.findall(rest))
-    return found
+        metrics.setdefault(name, set()).update(LABEL.findall(rest))
+    return metrics
 
 
 @pytest.mark.platform
@@ -139,10 +139,10 @@ def test_prometheus_answers_panels_from_metrics_that_the_running_kueue_exports(s
     (answers,) = ask(
         [{"load": load, "queries": [{"expr": as_prometheus(panels[title]), "seconds": 3600} for title in titles]}]
     )
-    found = {
+    metrics = {
         title: {each["labels"]["team"]: each["value"] for each in answer["samples"]}
         for title, answer in zip(titles, answers, strict=True)
     }
     nothing = {"john": 0, "smith": 0}
     guarantees = {"john": 12, "smith": 4}
-    assert found == {**dict.fromkeys(titles, nothing), "Guarantee by team": guarantees}
+    assert metrics == {**dict.fromkeys(titles, nothing), "Guarantee by team": guarantees}

@@ -142,14 +142,14 @@ def answers_of(label, *titles, **chosen):
 
 
 def test_prometheus_answers_every_query_of_every_panel():
-    found = [
+    series = [
         (panel["title"], target["expr"])
         for board in dashboards(scaling_plan_of("bob"))
         for panel in board["panels"]
         for target in panel["targets"]
     ]
-    answers = asked(*(expression for _, expression in found))
-    empty = [title for (title, _), samples in zip(found, answers, strict=True) if not samples]
+    answers = asked(*(expression for _, expression in series))
+    empty = [title for (title, _), samples in zip(series, answers, strict=True) if not samples]
     # Bob was never evicted, and his pods export no memory metric.
     assert empty == ["Preemptions per hour", "GPU memory by pod"]
 
@@ -228,11 +228,11 @@ def test_alert_rules_fire_for_whom_they_should_and_for_nobody_else():
     answers = asked(*(rule["data"][0]["model"]["expr"] for rule in rules.values()))
     fires = {
         title: sorted(
-            next(each["labels"][name] for name in ("team", "gpu", "node", "result") if name in each["labels"])
-            if each["labels"]
+            next(sample["labels"][name] for name in ("team", "gpu", "node", "result") if name in sample["labels"])
+            if sample["labels"]
             else "cluster"
-            for each in samples
-            if each["value"] > 0
+            for sample in samples
+            if sample["value"] > 0
         )
         for title, samples in zip(rules, answers, strict=True)
     }

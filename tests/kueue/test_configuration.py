@@ -78,10 +78,10 @@ def test_comments_stay():
 def test_the_gates_are_those_of_the_kueue_that_the_addon_ships(version, gates):
     addons = {"addons": {"amazon-sagemaker-hyperpod-taskgovernance": version}}
     plan = derive(typed(organization(environment=addons)), "dev")
-    found = gates_of(plan)
-    assert len(found) == gates
-    assert found["TopologyAwareScheduling"] is plan.topology_aware_scheduling
-    assert len(set(found.values())) == 1
+    plan_gates = gates_of(plan)
+    assert len(plan_gates) == gates
+    assert plan_gates["TopologyAwareScheduling"] is plan.topology_aware_scheduling
+    assert len(set(plan_gates.values())) == 1
 
 
 def test_no_gate_is_switched_where_nobody_manages_them():

@@ -61,10 +61,10 @@ def jobs(request, tmp_path_factory):
     wanted = [item.callspec.params for item in request.session.items if item.path == request.path]
     with ThreadPoolExecutor(at_once()) as pool:
         yield {
-            (each["name"], each["environment"]): pool.submit(
-                live, tmp_path_factory.mktemp("organization"), each["name"], each["environment"]
+            (parameters["name"], parameters["environment"]): pool.submit(
+                live, tmp_path_factory.mktemp("organization"), parameters["name"], parameters["environment"]
             )
-            for each in wanted
+            for parameters in wanted
         }
         pool.shutdown(cancel_futures=True)
 

@@ -79,8 +79,8 @@ def test_fractions_and_counts_are_summed_in_every_dimension():
         QuotaResource("ml.g5.12xlarge", memory_in_gib=Fraction(193)),
     ]
     over = {
-        each.dimension: each.reserved
-        for each in overruns(reserve((quota_resource, G5) for quota_resource in quota_resources), 4, G5)
+        overrun.dimension: overrun.reserved
+        for overrun in overruns(reserve((quota_resource, G5) for quota_resource in quota_resources), 4, G5)
     }
     assert over == {"vCPU": Fraction(769, 4), "memory GiB": 769}
 

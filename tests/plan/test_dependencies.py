@@ -17,10 +17,10 @@ def chart(groups=None, **dependencies):
 
 
 def test_a_file_that_says_nothing_gets_the_chart_that_the_kit_pins_with_its_region():
-    found = chart()
-    assert found.chart == f".hpkit/charts/{dependencies_chart().file}"
-    assert found.version == dependencies_chart().version
-    assert found.values == {"health-monitoring-agent": {"region": "us-west-2"}}
+    dependencies = chart()
+    assert dependencies.chart == f".hpkit/charts/{dependencies_chart().file}"
+    assert dependencies.version == dependencies_chart().version
+    assert dependencies.values == {"health-monitoring-agent": {"region": "us-west-2"}}
 
 
 def test_nothing_is_installed_where_a_person_says_that_it_is_there():

@@ -53,16 +53,16 @@ def test_the_way_back_is_the_way_there_turned_around(before, after):
 
 @given(plans, plans)
 def test_every_amount_is_what_the_quota_table_says(before, after):
-    found = diff(before, after, stack="acme-dev")
+    difference = diff(before, after, stack="acme-dev")
     for side, plan in (("before", before), ("after", after)):
-        said = {
+        amounts = {
             (team.name, share.instance_type): (getattr(share.guarantee, side), getattr(share.borrowable, side))
-            for team in found.teams
+            for team in difference.teams
             for share in team.shares
             if getattr(share.guarantee, side) is not None
         }
         table = quotas_of(plan) if plan else ()
-        assert said == {
+        assert amounts == {
             (share.team, quota.instance_type): (share.reserved, share.borrowable)
             for quota in table
             for share in quota.teams
@@ -94,8 +94,8 @@ def test_members_and_settings_of_a_team_are_compared():
             "ada", members=["arn:aws:iam::123456789012:role/b"], preemptTeamTasks="Never", sharing={"strategy": "Lend"}
         )
     ]
-    (found,) = diff(derive(typed(one), "dev"), derive(typed(two), "dev"), stack="acme-dev").teams
-    assert found.members_added == ("arn:aws:iam::123456789012:role/b",)
-    assert found.members_removed == ("arn:aws:iam::123456789012:role/a",)
-    assert found.preempt == Change("LowerPriority", "Never")
-    assert found.strategy == Change("LendAndBorrow", "Lend")
+    (team_difference,) = diff(derive(typed(one), "dev"), derive(typed(two), "dev"), stack="acme-dev").teams
+    assert team_difference.members_added == ("arn:aws:iam::123456789012:role/b",)
+    assert team_difference.members_removed == ("arn:aws:iam::123456789012:role/a",)
+    assert team_difference.preempt == Change("LowerPriority", "Never")
+    assert team_difference.strategy == Change("LendAndBorrow", "Lend")

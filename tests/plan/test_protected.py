@@ -37,10 +37,10 @@ def test_what_was_there_already_is_not_the_environments_to_lose():
     data = copy.deepcopy(BASE)
     data["environments"]["dev"]["eks"]["existing"] = {"name": "there"}
     data["environments"]["dev"]["network"] = {"existing": EXISTING}
-    found = derive(typed(data), "dev")
-    assert places_of(found) == {}
-    assert set(contents_of(found)) == {"bucket", "cluster"}
-    assert nested_of(found) == ("cluster",)
+    plan_ = derive(typed(data), "dev")
+    assert places_of(plan_) == {}
+    assert set(contents_of(plan_)) == {"bucket", "cluster"}
+    assert nested_of(plan_) == ("cluster",)
 
 
 ANYWHERE = {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4}
@@ -80,7 +80,7 @@ def test_files_are_named_with_their_size():
 
 
 def test_only_what_is_named_may_be_replaced():
-    found = plan(allowReplace=["eks"])
-    assert [name for name in ("vpc", "eks", "cluster") if not kept(found, name)] == ["eks"]
-    assert nested_of(found) == ("vpc", "eks", "cluster")
-    assert allowed_in(found) == "environments.dev of stacks/acme.yaml"
+    plan_ = plan(allowReplace=["eks"])
+    assert [name for name in ("vpc", "eks", "cluster") if not kept(plan_, name)] == ["eks"]
+    assert nested_of(plan_) == ("vpc", "eks", "cluster")
+    assert allowed_in(plan_) == "environments.dev of stacks/acme.yaml"

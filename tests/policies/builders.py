@@ -264,11 +264,11 @@ def changed(resource: Resource, path: str, value: Any) -> Resource:
 
 def results_of(policy: Policy, stack: dict[str, Resource], **settings: Any) -> list[Violation | Undecided]:
     """Return a policy's results for a stack, with the pack's defaults."""
-    known = {**policy.defaults, **settings}
+    configuration = {**policy.defaults, **settings}
     runs = (
-        [policy.validate_stack(list(stack.values()), known)]
+        [policy.validate_stack(list(stack.values()), configuration)]
         if policy.validate_stack
-        else [policy.validate(each, known) for each in stack.values() if policy.applies_to(each.type)]
+        else [policy.validate(each, configuration) for each in stack.values() if policy.applies_to(each.type)]
     )
     return [item for run in runs for item in unknown_as_undecided(run)]
 

@@ -67,13 +67,13 @@ def test_values_are_plain_whole_numbers_whole_and_unknown_ones_marked():
 
 
 def test_a_violation_ends_with_how_to_fix_it():
-    said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
+    messages = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
     fix = (
         "Add it. To have it added automatically, set its value in the parameter values, and the level to remediate. "
         "Exceptions: `keys`, `values`, "
         "`waivers` of mandatory-tags in stacks/<organization>.policy.json."
     )
-    assert said == [f"it has no tag team. {fix}"]
+    assert messages == [f"it has no tag team. {fix}"]
 
 
 @pytest.mark.parametrize(("stack", "config"), [("acme-dev", "{}"), ("dev", '{"hpkit:organization": "acme"}')])
@@ -98,10 +98,10 @@ def test_names_and_properties_of_others_reach_no_terminal_as_commands():
     policy = to_pulumi(BY_NAME["resource-types-judged"], run.state)
     policy.validate(sdk.ResourceValidationArgs("random:x", {}, "urn:x", hostile, OPTIONS, None, None, {}), run.report)
     run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(2020) | {"reason": hostile}])
-    said = list(run.said) + run.configuration()
-    assert said[0].startswith(f"{shown} has the type")
-    assert shown[6:] in said[-1]
-    assert [each for each in said if not each.isprintable()] == []
+    messages = list(run.said) + run.configuration()
+    assert messages[0].startswith(f"{shown} has the type")
+    assert shown[6:] in messages[-1]
+    assert [each for each in messages if not each.isprintable()] == []
     inputs = unknown_checking_proxy({"clusterArn": UNKNOWN_STRING_VALUE})
     quota = sdk.PolicyResource("hyperpod:index:ComputeQuota", inputs, "urn:q", hostile, OPTIONS, None, None, [], {})
     with pytest.raises(UnknownValueError) as raised:
@@ -190,7 +190,7 @@ def test_a_remediation_keeps_what_it_does_not_touch():
 def test_stack_policies_see_inputs_where_no_output_is_known():
     """During a preview, the engine has no outputs of a provider that waits for another resource."""
     run = Run()
-    kind = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
+    resource_type = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
     inputs = {
         "metadata": {"namespace": "hyperpod-ns-smith"},
         "roleRef": {"name": "scientist"},
@@ -198,9 +198,17 @@ def test_stack_policies_see_inputs_where_no_output_is_known():
     }
     for outputs, reported in (({}, True), ({"metadata": {"namespace": "hyperpod-ns-john"}}, False)):
         run.said.clear()
-        to_pulumi(BY_NAME["nodepool-limits"], run.state).validate(arguments(inputs, kind=kind), run.report)
+        to_pulumi(BY_NAME["nodepool-limits"], run.state).validate(arguments(inputs, kind=resource_type), run.report)
         registered = sdk.PolicyResource(
-            kind, unknown_checking_proxy(outputs), arguments(inputs, kind=kind).urn, "it", OPTIONS, None, None, [], {}
+            resource_type,
+            unknown_checking_proxy(outputs),
+            arguments(inputs, kind=resource_type).urn,
+            "it",
+            OPTIONS,
+            None,
+            None,
+            [],
+            {},
         )
         policy = to_pulumi(BY_NAME["team-bindings-in-namespace"], run.state)
         policy.validate(sdk.StackValidationArgs([registered]), run.report)
@@ -209,12 +217,20 @@ def test_stack_policies_see_inputs_where_no_output_is_known():
 
 def test_a_guard_counts_by_what_the_program_says_now_though_its_output_is_old():
     run = Run()
-    kind = "hyperpod:index:ChangeGuard"
+    resource_type = "hyperpod:index:ChangeGuard"
     policy = to_pulumi(BY_NAME["protected-from-replacement"], run.state)
     inputs = {"subject": "acme-dev", "allowReplace": ["vpc"]}
-    to_pulumi(BY_NAME["nodepool-limits"], run.state).validate(arguments(inputs, kind=kind), run.report)
+    to_pulumi(BY_NAME["nodepool-limits"], run.state).validate(arguments(inputs, kind=resource_type), run.report)
     stale = sdk.PolicyResource(
-        kind, {"allowReplace": []}, arguments(inputs, kind=kind).urn, "keep", OPTIONS, None, None, [], {}
+        resource_type,
+        {"allowReplace": []},
+        arguments(inputs, kind=resource_type).urn,
+        "keep",
+        OPTIONS,
+        None,
+        None,
+        [],
+        {},
     )
     config = {**BY_NAME["protected-from-replacement"].defaults, "allowReplace": []}
     policy.validate(sdk.StackValidationArgs([stale], config), run.report)

@@ -132,14 +132,14 @@ def test_a_policy_file_that_waives_the_same_leaves_no_warning_and_passes(tmp_pat
     for text in (None, "no JSON", '{"all": "mandatory"}', '"text"'):
         if text is not None:
             file.write_text(text)
-        found = Loaded("stacks/acme.yaml", document, parse(document)).findings_on(case.today)
-        assert [each.rule for each in found] == ["WAI005"], text
-    for each in ({"waivers": waivers}, "advisory", {"enforcementLevel": "disabled"}):
-        policies = {"eks-endpoint-not-open": each}
+        findings = Loaded("stacks/acme.yaml", document, parse(document)).findings_on(case.today)
+        assert [config.rule for config in findings] == ["WAI005"], text
+    for config in ({"waivers": waivers}, "advisory", {"enforcementLevel": "disabled"}):
+        policies = {"eks-endpoint-not-open": config}
         file.write_text(json.dumps(policies))
-        found = Loaded("stacks/acme.yaml", document, parse(document)).findings_on(case.today)
-        assert list(found) == [], each
-        assert judged(data, case.today, policies) == [], each
+        findings = Loaded("stacks/acme.yaml", document, parse(document)).findings_on(case.today)
+        assert list(findings) == [], config
+        assert judged(data, case.today, policies) == [], config
 
 
 def test_the_smallest_new_organization_passes_though_it_states_nothing_of_protection():

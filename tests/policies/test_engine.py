@@ -69,20 +69,20 @@ def waiver(resource, until):
 
 
 def test_a_happy_stack_passes_while_nothing_of_it_is_made_yet(project):
-    said, passed = project.police()
-    assert passed, said
-    assert "Loading policy packs" in said
-    assert "can't run policy" not in said, "the quotas are matched with their cluster though its ARN is not known"
+    output, passed = project.police()
+    assert passed, output
+    assert "Loading policy packs" in output
+    assert "can't run policy" not in output, "the quotas are matched with their cluster though its ARN is not known"
 
 
 def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
     rows = project.spec["quotas"]["smith"]["compute_quota_config"]["computeQuotaResources"]
     rows[0]["count"] = 2
     project.run("config", "set", "hpkit:organization", "acme")
-    said, passed = project.police({"quota-fits-capacity": {"waivers": [waiver("train", UNTIL)]}})
+    output, passed = project.police({"quota-fits-capacity": {"waivers": [waiver("train", UNTIL)]}})
     assert not passed
-    assert "5 × ml.g5.12xlarge" in said
-    assert "quota-fits-capacity can't be waived. Remove its waivers from stacks/acme.policy.json" in said
+    assert "5 × ml.g5.12xlarge" in output
+    assert "quota-fits-capacity can't be waived. Remove its waivers from stacks/acme.policy.json" in output
 
 
 @pytest.mark.nightly
@@ -94,30 +94,30 @@ def test_levels_parameters_and_waivers_come_from_the_organization(project):
         "mandatory-tags": {"waivers": [waiver("train", UNTIL)]},
         "budget-ceiling": {"enforcementLevel": "advisory", "monthlyUsd": 1},
     }
-    said, passed = project.police(config)
-    assert passed, said
-    assert "budget-ceiling" in said
+    output, passed = project.police(config)
+    assert passed, output
+    assert "budget-ceiling" in output
     config["mandatory-tags"]["waivers"] = [waiver("train", LONG_AGO), waiver("john", UNTIL)]
-    said, passed = project.police(config)
+    output, passed = project.police(config)
     assert not passed
-    assert "[mandatory]  mandatory-tags" in said, "a waiver that has ended covers nothing"
-    assert "mandatory-tags for train" in said
-    assert "mandatory-tags for john" in said
+    assert "[mandatory]  mandatory-tags" in output, "a waiver that has ended covers nothing"
+    assert "mandatory-tags for train" in output
+    assert "mandatory-tags for john" in output
 
 
 @pytest.mark.nightly
 def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
-    said, passed = project.police({"protected-from-replacement": {"allowReplace": ["everything"]}})
+    output, passed = project.police({"protected-from-replacement": {"allowReplace": ["everything"]}})
     assert not passed
-    assert "allowReplace" in said
+    assert "allowReplace" in output
 
 
 @pytest.mark.nightly
 def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
-    said, passed = project.police({"cluster-node-recovery": "mandatory"}, "up", "--yes", "--skip-preview")
+    output, passed = project.police({"cluster-node-recovery": "mandatory"}, "up", "--yes", "--skip-preview")
     assert not passed
-    assert "nodeRecovery of train is None" in said
+    assert "nodeRecovery of train is None" in output
     assert project.cloud.sm.list_clusters()["ClusterSummaries"] == [], "the violation came before the cluster"
     project.spec["cluster"]["tags"] = []
     project.spec["quotas"] = {}
@@ -126,8 +126,8 @@ def test_a_remediation_changes_what_is_made(project):
         "cluster-node-recovery": "remediate",
         "mandatory-tags": {"enforcementLevel": "remediate", "values": tags},
     }
-    said, passed = project.police(remediations, "up", "--yes", "--skip-preview")
-    assert passed, said
+    output, passed = project.police(remediations, "up", "--yes", "--skip-preview")
+    assert passed, output
     live = project.cloud.describe()
     assert live["NodeRecovery"] == "Automatic"
     assert {each["Key"] for each in project.cloud.sm.list_tags(ResourceArn=live["ClusterArn"])["Tags"]} >= set(tags)
@@ -137,15 +137,15 @@ def test_a_remediation_changes_what_is_made(project):
 def test_what_the_policy_wants_protected_the_engine_refuses_to_replace(project):
     vpc = project.spec["cluster"]["vpc_config"]
     vpc["subnets"] = vpc["subnets"][:1]
-    said, passed = project.police()
+    output, passed = project.police()
     assert not passed
-    assert "This change would REPLACE the HyperPod cluster" in said
+    assert "This change would REPLACE the HyperPod cluster" in output
     # The protection still applies to what the plugin may allow.
     project.spec["cluster"]["allow_replace"] = True
-    said, passed = project.police()
+    output, passed = project.police()
     assert not passed
-    assert "marked for protection" in said
+    assert "marked for protection" in output
     project.spec["protect"] = False
-    said, passed = project.police()
+    output, passed = project.police()
     assert not passed
-    assert "train isn't protected" in said
+    assert "train isn't protected" in output

@@ -62,15 +62,15 @@ def configure(pack, stack):
     pack.Configure(request)
 
 
-def fields(each, program, known):
+def fields(resource, program, visible):
     providers = program.named("providers:aws") | program.named("providers:hyperpod")
-    provider = next((one for one in providers.values() if each.provider.startswith(one.urn)), None)
+    provider = next((one for one in providers.values() if resource.provider.startswith(one.urn)), None)
     return {
-        "type": each.type,
-        "properties": struct(known(each.inputs)),
-        "urn": each.urn,
-        "name": each.name,
-        "options": proto.AnalyzerResourceOptions(protect=each.protect),
+        "type": resource.type,
+        "properties": struct(visible(resource.inputs)),
+        "urn": resource.urn,
+        "name": resource.name,
+        "options": proto.AnalyzerResourceOptions(protect=resource.protect),
         "provider": proto.AnalyzerProviderResource(
             type=provider.type, urn=provider.urn, name=provider.name, properties=struct(provider.inputs)
         )
@@ -79,37 +79,37 @@ def fields(each, program, known):
     }
 
 
-def ask(pack, program, known):
+def ask(pack, program, visible):
     """Return every diagnostic of a program: for each resource, then for the stack."""
-    found = []
+    diagnostics = []
     for each in program.resources.values():
-        found += pack.Analyze(proto.AnalyzeRequest(**fields(each, program, known))).diagnostics
+        diagnostics += pack.Analyze(proto.AnalyzeRequest(**fields(each, program, visible))).diagnostics
     together = proto.AnalyzeStackRequest(
         resources=[
             proto.AnalyzerResource(
-                **fields(each, program, known),
-                dependencies=each.after,
+                **fields(resource, program, visible),
+                dependencies=resource.after,
                 propertyDependencies={
-                    name: proto.AnalyzerPropertyDependencies(urns=each.after) for name in each.inputs
+                    name: proto.AnalyzerPropertyDependencies(urns=resource.after) for name in resource.inputs
                 },
             )
-            for each in program.resources.values()
+            for resource in program.resources.values()
         ]
     )
-    return [*found, *pack.AnalyzeStack(together).diagnostics]
+    return [*diagnostics, *pack.AnalyzeStack(together).diagnostics]
 
 
-@pytest.mark.parametrize("known", [first_preview, as_is])
+@pytest.mark.parametrize("visible", [first_preview, as_is])
 @pytest.mark.parametrize("stack", ["enterprise-prod", "autoscale-dev"])
-def test_the_kits_own_stacks_pass_before_and_after_they_are_made(pack, stack, known):
+def test_the_kits_own_stacks_pass_before_and_after_they_are_made(pack, stack, visible):
     configure(pack, stack)
     mandatory = proto.EnforcementLevel.Value("MANDATORY")
-    said = ask(pack, recorded(stack), known)
+    said = ask(pack, recorded(stack), visible)
     assert [each.message for each in said if each.enforcementLevel == mandatory] == []
     undecided = {each.policyName for each in said if "can't run policy" in each.message}
     assert "quota-fits-capacity" not in undecided, "quotas are compared before the cluster has an ARN"
-    assert ("bucket-tls-only" in undecided) is (known is first_preview), "its document names the bucket's ARN"
-    assert known is first_preview or not undecided, undecided
+    assert ("bucket-tls-only" in undecided) is (visible is first_preview), "its document names the bucket's ARN"
+    assert visible is first_preview or not undecided, undecided
 
 
 def test_a_provider_in_a_region_that_is_not_allowed_is_reported_resource_by_resource(pack):

@@ -27,10 +27,10 @@ def test_they_are_asked_for_and_said_with_what_they_are_for():
     plan = plan_of()
     names = ("karpenter", "network", "nodes", "volumes")
     assert {role(name).key for name in names} <= {call.key for call in first_calls(record(plan))}
-    found = {role(name).key: {"Role": {"Arn": ROLE.format(name)}} for name in names if name != "nodes"}
+    roles = {role(name).key: {"Role": {"Arn": ROLE.format(name)}} for name in names if name != "nodes"}
     absent = FailedCall("iam:GetRole", "NoSuchEntity", "no such role")
     caller = {"Account": "123456789012", "Arn": ROLE.format("x")}
-    responses = Responses({**found, role("nodes").key: absent, CALLER.key: caller})
+    responses = Responses({**roles, role("nodes").key: absent, CALLER.key: caller})
     rows = {row.what.rpartition("/")[2]: row for row in check_roles(plan, responses)}
     assert {name: (rows[name].status, rows[name].needed) for name in names} == {
         "karpenter": ("ok", "managed Karpenter"),

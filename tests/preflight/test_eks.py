@@ -138,10 +138,10 @@ def test_a_cluster_has_nodes_of_its_own_where_all_instance_groups_are_empty(mode
     data = organization(groups=[group("gpu", "ml.g5.12xlarge", 0)])
     data["environments"]["dev"]["eks"]["existing"] = {"name": "kube"}
     plan = derive(typed(data), "dev")
-    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.35", **mode}}
-    rows = rows_of(plan, {eks_cluster(plan).key: found, KUBERNETES.key: inside})
+    answer = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.35", **mode}}
+    rows = rows_of(plan, {eks_cluster(plan).key: answer, KUBERNETES.key: inside})
     assert rows["nodes of kube for CoreDNS and the add-ons"].status == status
-    assert "nodes of kube for CoreDNS and the add-ons" not in rows_of(EXISTING, {eks_cluster(EXISTING).key: found})
+    assert "nodes of kube for CoreDNS and the add-ons" not in rows_of(EXISTING, {eks_cluster(EXISTING).key: answer})
 
 
 def test_a_cluster_that_states_no_authentication_mode_has_that_of_old():

@@ -114,7 +114,7 @@ def test_a_simulation_that_is_refused_leaves_the_rights_unknown():
 
 
 @pytest.mark.parametrize(
-    ("location", "status", "found"),
+    ("location", "status", "detail"),
     [
         ({"LocationConstraint": None}, "missing", "in us-east-1"),
         ({"LocationConstraint": "EU"}, "missing", "in eu-west-1"),
@@ -122,10 +122,10 @@ def test_a_simulation_that_is_refused_leaves_the_rights_unknown():
         (FailedCall("s3:GetBucketLocation", "AccessDenied", "no"), "unknown", ""),
     ],
 )
-def test_a_bucket_is_there_and_in_the_region(location, status, found):
+def test_a_bucket_is_there_and_in_the_region(location, status, detail):
     plan = plan_of()
     row = rows_of(plan, **{bucket_location(plan).key: location})["bucket sagemaker-live"]
-    assert (row.status, row.found) == (status, found)
+    assert (row.status, row.found) == (status, detail)
 
 
 def test_a_key_of_the_bucket_must_be_the_files():
@@ -143,7 +143,7 @@ def test_a_name_without_the_prefix_of_the_managed_policy_is_said():
 
 
 @pytest.mark.parametrize(
-    ("response", "status", "found"),
+    ("response", "status", "detail"),
     [
         ({"KeyMetadata": {"KeyState": "Enabled", "KeySpec": "SYMMETRIC_DEFAULT"}}, "ok", "enabled, SYMMETRIC_DEFAULT"),
         ({"KeyMetadata": {"KeyState": "Enabled", "KeySpec": "ECC_NIST_P256"}}, "missing", "enabled, ECC_NIST_P256"),
@@ -152,7 +152,7 @@ def test_a_name_without_the_prefix_of_the_managed_policy_is_said():
         (FailedCall("kms:DescribeKey", "AccessDeniedException", "no"), "unknown", ""),
     ],
 )
-def test_the_key_of_the_web_ui_of_spaces_encrypts(response, status, found):
+def test_the_key_of_the_web_ui_of_spaces_encrypts(response, status, detail):
     web = {
         "domain": "spaces.acme.com",
         "certificateArn": "arn:aws:acm:us-west-2:123456789012:certificate/1",
@@ -162,7 +162,7 @@ def test_the_key_of_the_web_ui_of_spaces_encrypts(response, status, found):
     assert key_of_web_ui(plan) in first_calls(recording_of(plan))
     (row,) = check_given(plan, Responses({key_of_web_ui(plan).key: response}))
     assert row.status == status
-    assert row.found.startswith(found)
+    assert row.found.startswith(detail)
 
 
 def test_a_role_that_the_deployment_makes_is_not_looked_for():

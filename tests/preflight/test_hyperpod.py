@@ -19,7 +19,7 @@ def live(*counts):
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "found"),
+    ("given", "status", "detail"),
     [
         (live(("gpu", "ml.g5.12xlarge", 4)), "ok", "InService"),
         (live(("gpu", "ml.g5.12xlarge", 3)), "missing", "gpu has 3 instances instead of 4"),
@@ -29,8 +29,8 @@ def live(*counts):
         ({CLUSTERS.key: {"ClusterSummaries": []}}, "missing", "missing"),
     ],
 )
-def test_an_existing_cluster_has_at_least_the_stated_groups(given, status, found):
+def test_an_existing_cluster_has_at_least_the_stated_groups(given, status, detail):
     data = organization(environment={"eks": {"version": "1.35", "existing": {"name": "kube"}}})
     data["environments"]["dev"]["cluster"]["existing"] = True
     (row,) = check_hyperpod(derive(typed(data), "dev"), Responses(given))
-    assert (row.status, row.found) == (status, found)
+    assert (row.status, row.found) == (status, detail)

@@ -33,11 +33,11 @@ def recording(**environment):
 
 
 def on_a_cluster(**inference):
-    said = {"tlsCertificateBucket": "acme-tls", **inference}
+    settings = {"tlsCertificateBucket": "acme-tls", **inference}
     subnets = {"us-west-2a": "subnet-01234567"}
     network = {"vpcId": "vpc-01234567", "subnets": subnets, "securityGroupIds": ["sg-01234567"]}
     eks = {"version": "1.35", "existing": {"name": "kube"}, "administrators": []}
-    return recording(inference=said, eks=eks, network={"existing": network})
+    return recording(inference=settings, eks=eks, network={"existing": network})
 
 
 def responses(recorded, **changed):
@@ -45,11 +45,11 @@ def responses(recorded, **changed):
         "arn": "arn:aws:eks:us-west-2:123456789012:cluster/kube",
         "identity": {"oidc": {"issuer": f"https://{ISSUER}"}},
     }
-    known = {CALLER.key: {"Account": "123456789012"}, eks_cluster(recorded.plan).key: {"cluster": eks}}
-    asked = [*first_calls(recorded), *further_calls(recorded.plan, Responses(known))]
+    answers = {CALLER.key: {"Account": "123456789012"}, eks_cluster(recorded.plan).key: {"cluster": eks}}
+    asked = [*first_calls(recorded), *further_calls(recorded.plan, Responses(answers))]
     codes = {"GetRole": "NoSuchEntity", "GetOpenIDConnectProvider": "NoSuchEntity", "GetBucketTagging": "NoSuchBucket"}
     free = {call.key: absent(codes[call.operation]) for call in asked if call.operation in codes}
-    return Responses({**known, **free, **changed})
+    return Responses({**answers, **free, **changed})
 
 
 def rows_of(recorded, **changed):
@@ -64,12 +64,12 @@ def test_in_an_empty_account_every_name_of_the_program_is_asked_for_and_free():
     assert {row.status for row in rows.values()} == {"ok"}
 
 
-@pytest.mark.parametrize(("tags", "status", "found"), [(OWN, "ok", "this stack's own"), ([], "missing", "taken")])
-def test_a_role_and_a_bucket_that_are_there_are_the_stacks_own_or_in_the_way(tags, status, found):
+@pytest.mark.parametrize(("tags", "status", "detail"), [(OWN, "ok", "this stack's own"), ([], "missing", "taken")])
+def test_a_role_and_a_bucket_that_are_there_are_the_stacks_own_or_in_the_way(tags, status, detail):
     there = {role(NODES).key: {"Role": {"Tags": tags}}, bucket_tags(BUCKET).key: {"TagSet": tags}}
     rows = rows_of(recording(), **there)
     for what in (f"name {NODES} for a role", f"name {BUCKET} for a bucket"):
-        assert (rows[what].status, rows[what].found) == (status, found)
+        assert (rows[what].status, rows[what].found) == (status, detail)
         assert ("or rename" in rows[what].fix) == (status == "missing")
 
 

@@ -50,7 +50,7 @@ def listed(values, *, adjustable=True):
 
 
 def responses(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
-    found = {
+    quotas = {
         applied_quotas("sagemaker").key: listed(sagemaker, adjustable=adjustable),
         default_quotas("sagemaker").key: listed({}),
         applied_quotas("vpc").key: listed({}),
@@ -72,7 +72,7 @@ def responses(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
         **{cluster(arn).key: described for arn, described in clusters},
         **more,
     }
-    return Responses(found)
+    return Responses(quotas)
 
 
 def rows_of(recording, given):

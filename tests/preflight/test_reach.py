@@ -29,12 +29,12 @@ EXISTING = {
 def row(given, *, network=None, **endpoint):
     changes = {"eks": {"version": "1.33", "endpoint": endpoint}} | ({"network": network} if network else {})
     plan = derive(typed(organization(environment=changes)), "dev")
-    known = {eks_cluster(plan).key: given.get("cluster", ABSENT)}
+    answers = {eks_cluster(plan).key: given.get("cluster", ABSENT)}
     if "address" in given:
-        known[PUBLIC_ADDRESS.key] = given["address"]
+        answers[PUBLIC_ADDRESS.key] = given["address"]
     if "endpoint" in given:
-        known[ENDPOINT.key] = given["endpoint"]
-    (found,) = check_reach(plan, Responses(known))
+        answers[ENDPOINT.key] = given["endpoint"]
+    (found,) = check_reach(plan, Responses(answers))
     return found
 
 

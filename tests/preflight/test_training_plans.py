@@ -83,8 +83,8 @@ def test_type_count_and_zone_of_a_plan_fit_the_groups_that_share_it(bought, cloc
 def test_each_type_of_a_plan_with_several_is_counted_by_itself():
     other = "ml.p4d.24xlarge"
     reserved = [
-        {"InstanceType": kind, "TotalInstanceCount": count, "Status": "Active", "AvailabilityZone": zone}
-        for kind, count, zone in ((TYPE, 2, "us-west-2a"), (other, 6, "us-west-2b"))
+        {"InstanceType": instance_type, "TotalInstanceCount": count, "Status": "Active", "AvailabilityZone": zone}
+        for instance_type, count, zone in ((TYPE, 2, "us-west-2a"), (other, 6, "us-west-2b"))
     ]
     answer = {"Status": "Active", "TotalInstanceCount": 8, "ReservedCapacitySummaries": reserved}
     there = {"instanceType": other, "availabilityZone": "us-west-2b"}
@@ -111,14 +111,14 @@ def test_offerings_are_searched_for_groups_with_accelerators(clock):
     assert list(calls) == ["gpu"]
     with running_endpoint(clock=clock) as endpoint:
         answer = endpoint.client("sagemaker").search_training_plan_offerings(**calls["gpu"].params)
-    found = offerings_of(calls, Responses({calls["gpu"].key: answer}))
-    assert [(each.group, each.count, each.zones) for each in found] == [
+    offerings = offerings_of(calls, Responses({calls["gpu"].key: answer}))
+    assert [(each.group, each.count, each.zones) for each in offerings] == [
         ("gpu", 4, ("us-west-2a",)),
         ("gpu", 4, ("us-west-2b",)),
     ]
-    printed = document(json_document(OfferingList, stack=plan.stack, offerings=list(found)))
+    printed = document(json_document(OfferingList, stack=plan.stack, offerings=list(offerings)))
     assert [each["instanceType"] for each in printed["offerings"]] == [TYPE, TYPE]
-    assert found[0].dates == "2027-01-15 11:30 to 2027-01-22 11:30 UTC"
+    assert offerings[0].dates == "2027-01-15 11:30 to 2027-01-22 11:30 UTC"
     refused = FailedCall("sagemaker:SearchTrainingPlanOfferings", "ValidationException", "not for this type")
     (none,) = offerings_of(calls, Responses({calls["gpu"].key: refused}))
     assert (none.id, none.why) == ("", "ValidationException: not for this type")

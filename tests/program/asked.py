@@ -52,11 +52,15 @@ def recorded(stack: str) -> set[str]:
 def write(stack: str, operations: set[str]) -> None:
     """Record the operations of an example stack."""
     every = set(example_stacks())
-    found = {name: every if "all" in stacks else stacks for name, stacks in asked_by_stack().items()}
-    for name in found.keys() | operations:
-        stacks = found.setdefault(name, set()) - {stack}
-        found[name] = stacks | {stack} if name in operations else stacks
-    shown = {name: "all" if stacks == every else " ".join(sorted(stacks)) for name, stacks in found.items() if stacks}
+    stacks_by_name = {name: every if "all" in stacks else stacks for name, stacks in asked_by_stack().items()}
+    for name in stacks_by_name.keys() | operations:
+        stacks = stacks_by_name.setdefault(name, set()) - {stack}
+        stacks_by_name[name] = stacks | {stack} if name in operations else stacks
+    shown = {
+        name: "all" if stacks == every else " ".join(sorted(stacks))
+        for name, stacks in stacks_by_name.items()
+        if stacks
+    }
     head = "# The AWS API operations that the example stacks call: see tests/program/asked.py.\n"
     text = head + "".join(f"{name} {stacks}\n" for name, stacks in sorted(shown.items()))
     (project_root() / FILE).write_text(text, encoding="utf-8")

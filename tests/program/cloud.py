@@ -242,9 +242,9 @@ class Live:
             "counts": {kind: len(ids) for kind, ids in inventory(self).items()},
         }
         queues = {
-            _name(each): each["spec"]
-            for kind in ("clusterqueues", "localqueues")
-            for each in self.api.items(f"{KUEUE}/{kind}")
+            _name(item): item["spec"]
+            for plural in ("clusterqueues", "localqueues")
+            for item in self.api.items(f"{KUEUE}/{plural}")
         }
         names = self.objects()
         nodes = len(names.pop("/api/v1/nodes"))

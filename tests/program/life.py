@@ -82,14 +82,14 @@ def environment_of(repository, stack):
 def run_jobs(live, teams):
     """Run a small job in each team on one of its instance types, and wait until all are complete."""
     for team, rows in teams.items():
-        kind = find_instance_type(rows[0]["instanceType"])
-        limits = {kind.accelerator_resource: "1"} if kind.accelerators else {}
+        instance_type = find_instance_type(rows[0]["instanceType"])
+        limits = {instance_type.accelerator_resource: "1"} if instance_type.accelerators else {}
         resources = {"requests": {"cpu": "100m", "memory": "64Mi", **limits}, "limits": limits}
         container = {"name": "main", "image": "train", "resources": resources}
         pod = {
             "restartPolicy": "Never",
             "containers": [container],
-            "nodeSelector": {"node.kubernetes.io/instance-type": kind.name},
+            "nodeSelector": {"node.kubernetes.io/instance-type": instance_type.name},
         }
         job = {
             "apiVersion": "batch/v1",
@@ -123,10 +123,10 @@ def assert_chart_runs(live, instance, team):
     def late():
         wanted = [("daemonsets", "desiredNumberScheduled", "numberReady"), ("deployments", "replicas", "readyReplicas")]
         return [
-            each["metadata"]["name"]
+            item["metadata"]["name"]
             for plural, desired, ready in wanted
-            for each in live.api.items(f"/apis/apps/v1/{plural}")
-            if each["status"].get(desired, 0) != each["status"].get(ready, 0)
+            for item in live.api.items(f"/apis/apps/v1/{plural}")
+            if item["status"].get(desired, 0) != item["status"].get(ready, 0)
         ]
 
     eventually(lambda: not late(), late)

@@ -56,9 +56,9 @@ class Mutant:
 @cache
 def _sources():
     """Return name → organization for every example, and every passing case of a rule that needs no other file."""
-    found = {file.stem: file.read_text(encoding="utf-8") for file in example_files()}
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in example_files()}
     usual = CASES[0].today
-    found |= {
+    texts |= {
         f"{case.rule}.{case.name}": case.text
         for case in CASES
         if case.passes and not case.stack_files and not case.files and case.today == usual
@@ -66,7 +66,7 @@ def _sources():
     # Existing resources are in one account, and the endpoint starts without any.
     return {
         name: plain(read_text(text.encode()).data)
-        for name, text in found.items()
+        for name, text in texts.items()
         if not any(each in text for each in ("existing:", "installed: [", "executionRoleArn:", "210987654321"))
     }
 
@@ -135,20 +135,20 @@ def _changes(data, path, chance):
     def put(new):
         return lambda: parent.__setitem__(step, new)
 
-    found = [("deleted", lambda: parent.pop(step))]
+    mutations = [("deleted", lambda: parent.pop(step))]
     if isinstance(parent, list):
-        found.append(("twice", lambda: parent.insert(step, copy.deepcopy(value))))
-    found += [(name, put(new)) for name, new in _values(value, chance)]
+        mutations.append(("twice", lambda: parent.insert(step, copy.deepcopy(value))))
+    mutations += [(name, put(new)) for name, new in _values(value, chance)]
     alike = [
         other
         for other in (_at(data, each) for each in _places(data, ()))
         if type(other) is type(value) and other != value
     ]
     if alike:
-        found.append(("of another place", put(copy.deepcopy(chance.choice(alike)))))
+        mutations.append(("of another place", put(copy.deepcopy(chance.choice(alike)))))
     if isinstance(parent, dict) and isinstance(step, str):
-        found.append(("key misspelt", lambda: parent.__setitem__(_near(step, chance), parent.pop(step))))
-    return found
+        mutations.append(("key misspelt", lambda: parent.__setitem__(_near(step, chance), parent.pop(step))))
+    return mutations
 
 
 def _values(value, chance):

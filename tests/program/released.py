@@ -58,14 +58,14 @@ def actions_required(changelog: str, release: str) -> set[str]:
 
 def unnamed_losses(folder: Path, changelog: str) -> dict[str, list[str]]:
     """Return what this program would replace or delete in each release's stacks without an entry in the changelog."""
-    found = {}
+    recordings = {}
     for file in sorted(folder.glob("*/*.json.xz")):
         now = recorded(file.name.partition(".")[0])
         named = actions_required(changelog, file.parent.name)
         lost = [loss for loss in losses(unpacked(file.read_bytes(), now.plan), now) if loss not in named]
         if lost:
-            found[f"{file.parent.name}/{file.name}"] = lost
-    return found
+            recordings[f"{file.parent.name}/{file.name}"] = lost
+    return recordings
 
 
 if __name__ == "__main__":

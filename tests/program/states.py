@@ -94,9 +94,9 @@ def _same(before, after, names: Mapping[str, set[str]]) -> bool:
 
 def _called(text: str, names: Mapping[str, set[str]]) -> Iterator[str]:
     """Yield the recording's possible values for a live text; an ARN may be invented under two names."""
-    found = sorted((name for name in names if name in text), key=len, reverse=True)
-    for chosen in product(*([*sorted(names[name]), name] for name in found)):
+    matches = sorted((name for name in names if name in text), key=len, reverse=True)
+    for chosen in product(*([*sorted(names[name]), name] for name in matches)):
         renamed = text
-        for name, called in zip(found, chosen, strict=True):
+        for name, called in zip(matches, chosen, strict=True):
             renamed = renamed.replace(name, called)
         yield renamed

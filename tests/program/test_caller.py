@@ -61,21 +61,24 @@ def test_everybody_has_the_same_entries_whoever_deploys():
 
 
 def test_a_viewer_reads_secrets_only_where_helm_keeps_releases():
-    found = program(session(ADMIN))
+    recording = program(session(ADMIN))
     policies = {
-        each.inputs["principalArn"]: (each.inputs["policyArn"].rpartition("/")[2], each.inputs["accessScope"])
-        for each in found.all("eks/accessPolicyAssociation:AccessPolicyAssociation")
+        association.inputs["principalArn"]: (
+            association.inputs["policyArn"].rpartition("/")[2],
+            association.inputs["accessScope"],
+        )
+        for association in recording.all("eks/accessPolicyAssociation:AccessPolicyAssociation")
     }
     assert policies == {
         ADMIN: ("AmazonEKSClusterAdminPolicy", {"type": "cluster"}),
         VIEWER: ("AmazonEKSAdminViewPolicy", {"type": "namespace", "namespaces": ["kube-system"]}),
     }
     groups = {
-        each.inputs["principalArn"]: each.inputs["kubernetesGroups"]
-        for each in found.all("eks/accessEntry:AccessEntry")
+        entry.inputs["principalArn"]: entry.inputs["kubernetesGroups"]
+        for entry in recording.all("eks/accessEntry:AccessEntry")
     }
     assert groups[VIEWER] == ["hyperpod:viewers"]
-    binding = found.one("ClusterRoleBinding", "hpkit-viewer").inputs
+    binding = recording.one("ClusterRoleBinding", "hpkit-viewer").inputs
     assert [each["name"] for each in binding["subjects"]] == ["hyperpod:viewers"]
 
 

@@ -42,11 +42,11 @@ def in_the_cluster(program) -> list[RecordedResource]:
 def cut(program, later) -> list[tuple[str, str]]:
     """Return the parts of the network that may be deleted while these still exist, with what needs them."""
     return [
-        (f"{each.type}:{each.name}", missed.name)
-        for kind in CONNECTIVITY
-        for each in program.all(kind)
+        (f"{resource.type}:{resource.name}", missed.name)
+        for resource_type in CONNECTIVITY
+        for resource in program.all(resource_type)
         for missed in later
-        if not program.waits(missed, each)
+        if not program.waits(missed, resource)
     ]
 
 

@@ -46,13 +46,13 @@ def test_the_engine_previews_what_is_foretold(file, instance, repository):
         program = Program(instance, stack, root=repository.folder)
         repository.write(file.stem, repository.read(file.stem))
         program.up()
-        for each in (each for each in edits if each.stack == stack):
+        for each in (edit for edit in edits if edit.stack == stack):
             repository.write(file.stem, each.data)
-            goes_on, lost, said = previewed(program)
+            goes_on, lost, output = previewed(program)
             expected = foretold(each.change)
             if goes_on is each.change.refused or (goes_on and lost != expected):
                 decisions = sorted(code(decision) for decision in each.change.decisions)
-                differs = sorted(lost ^ expected) if goes_on else said
+                differs = sorted(lost ^ expected) if goes_on else output
                 wrong.append(f"{each.edit.how} {each.edit.path} → {each.value}: {decisions}, {goes_on=}, {differs}")
         data = repository.read(file.stem)
         data["environments"][stack.rpartition("-")[2]]["protect"] = False

@@ -87,10 +87,10 @@ def a_registry(data, dev):
 
 def see_repositories(live):
     ecr = live.client("ecr")
-    found = {each["repositoryName"]: each for each in ecr.describe_repositories()["repositories"]}
+    repositories = {each["repositoryName"]: each for each in ecr.describe_repositories()["repositories"]}
     rules = {
         name: json.loads(ecr.get_lifecycle_policy(repositoryName=name)["lifecyclePolicyText"])["rules"]
-        for name in found
+        for name in repositories
     }
     iam = live.client("iam")
     role = live.cluster()["InstanceGroups"][0]["ExecutionRole"].rpartition("/")[2]
@@ -98,8 +98,8 @@ def see_repositories(live):
     policy = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
     (images,) = (each for each in policy["Statement"] if each.get("Sid") == "OwnImages")
     return {
-        "repositories": {name: each["imageTagMutability"] for name, each in found.items()},
-        "encrypted": {each["encryptionConfiguration"]["encryptionType"] for each in found.values()},
+        "repositories": {name: each["imageTagMutability"] for name, each in repositories.items()},
+        "encrypted": {each["encryptionConfiguration"]["encryptionType"] for each in repositories.values()},
         "kept": {name: [each["selection"]["countNumber"] for each in there] for name, there in rules.items()},
         "pulled": {each.partition(":repository/")[2] for each in images["Resource"]},
     }
@@ -130,11 +130,11 @@ def see_places(live):
     ranges = {each["SubnetId"]: each["CidrBlock"] for each in found}
     return {
         "groups": {
-            each["InstanceGroupName"]: (
-                each["CurrentCount"],
-                [ranges[id_] for id_ in each["OverrideVpcConfig"]["Subnets"]],
+            group["InstanceGroupName"]: (
+                group["CurrentCount"],
+                [ranges[id_] for id_ in group["OverrideVpcConfig"]["Subnets"]],
             )
-            for each in live.cluster()["InstanceGroups"]
+            for group in live.cluster()["InstanceGroups"]
         },
         "subnets": {ranges[id_] for id_, name in names.items() if name.startswith("handson-dev-nodes-")},
     }
@@ -316,9 +316,9 @@ def test_a_node_that_was_deleted_with_the_file_in_step_is_no_change_for_the_next
     up.up()
     variables = {"AWS_ENDPOINT_URL": live.url, "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
     (node, *_) = [
-        each["InstanceId"]
-        for each in live.sm.list_cluster_nodes(ClusterName=live.cluster()["ClusterName"])["ClusterNodeSummaries"]
-        if each["InstanceGroupName"] == "gpu"
+        node["InstanceId"]
+        for node in live.sm.list_cluster_nodes(ClusterName=live.cluster()["ClusterName"])["ClusterNodeSummaries"]
+        if node["InstanceGroupName"] == "gpu"
     ]
     words = ("node", "delete", node, "--yes", "--write", "--stack", "handson-dev")
     done = hpkit(*words, cwd=repository.folder, **variables)

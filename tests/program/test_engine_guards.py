@@ -63,15 +63,15 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
     before = live.everything()
     edit(lambda _, dev: change(dev))
     refused = up.run("preview", check=False)
-    said = refused.stdout + refused.stderr
-    print(said)
+    output = refused.stdout + refused.stderr
+    print(output)
     assert refused.returncode != 0
-    assert [text for text in at_preview if text not in said] == []
+    assert [text for text in at_preview if text not in output] == []
     refused = up.up(check=False)
-    said = refused.stdout + refused.stderr
-    print(said)
+    output = refused.stdout + refused.stderr
+    print(output)
     assert refused.returncode != 0
-    assert [text for text in (at_up or at_preview if at_up is not None else []) if text not in said] == []
+    assert [text for text in (at_up or at_preview if at_up is not None else []) if text not in output] == []
     if at_up is None:
         # Without the preview, something is created before the service or the plugin rejects the change; nothing is
         # deleted.

@@ -29,7 +29,9 @@ def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finis
     state = json.loads(up.read("stack", "export"))
     resources = state["deployment"]["resources"]
     differing = {}
-    for each in [each for each in resources if is_looked_for(each["type"]) and not each.get("external")]:
+    for each in [
+        resource for resource in resources if is_looked_for(resource["type"]) and not resource.get("external")
+    ]:
         others = [other for other in resources if other is not each]
         pending = [{"type": "creating", "resource": each}]
         killed = {"deployment": {"resources": others, "pending_operations": pending}}
@@ -60,10 +62,10 @@ def test_the_lock_of_a_killed_up_is_released_as_the_page_of_recovery_says(instan
         done = subprocess.run(words, cwd=handson._root, env=handson.environment, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
-    code, said = typed(begun)
+    code, output = typed(begun)
     held = json.loads(lock.read_text(encoding="utf-8"))
-    assert (code != 0, shown in said) == (True, True), said
-    assert f"{held['username']}@{held['hostname']} (pid {held['pid']}) at " in said
+    assert (code != 0, shown in output) == (True, True), output
+    assert f"{held['username']}@{held['hostname']} (pid {held['pid']}) at " in output
     stack = PulumiStack("handson-dev", root=handson._root, environment=handson.environment)
     with pytest.raises(ToolError, match=f"If no other run is active: `{release}`"):
         stack.refresh()

@@ -57,13 +57,13 @@ def karpenter(*groups):
 def ready(live):
     """Return which NodeClass and NodePool is Ready, and which groups the class has found."""
     classes, pools = live.api.items(NODE_CLASSES), live.api.items(NODE_POOLS)
-    found = {
-        each["metadata"]["name"]: condition["status"]
-        for each in [*classes, *pools]
-        for condition in each["status"]["conditions"]
+    nodes = {
+        item["metadata"]["name"]: condition["status"]
+        for item in [*classes, *pools]
+        for condition in item["status"]["conditions"]
         if condition["type"] == "Ready"
     }
-    return found, {group["name"] for each in classes for group in each["status"]["instanceGroups"]}
+    return nodes, {group["name"] for each in classes for group in each["status"]["instanceGroups"]}
 
 
 def groups(live):
@@ -79,9 +79,9 @@ def placeholders(live):
     """Return the replicas and the priority of the pods that keep nodes warm."""
     (deployment,) = live.api.items("/apis/apps/v1/namespaces/hpkit-warm-pool/deployments")
     (priority,) = [
-        each["value"]
-        for each in live.api.items("/apis/scheduling.k8s.io/v1/priorityclasses")
-        if each["metadata"]["name"] == deployment["spec"]["template"]["spec"]["priorityClassName"]
+        item["value"]
+        for item in live.api.items("/apis/scheduling.k8s.io/v1/priorityclasses")
+        if item["metadata"]["name"] == deployment["spec"]["template"]["spec"]["priorityClassName"]
     ]
     return deployment["spec"]["replicas"], priority
 

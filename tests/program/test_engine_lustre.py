@@ -28,10 +28,10 @@ def job(name, count, root):
     """Return the example job with a claim, as a job of john that requests a number of GPUs."""
     (plan,) = load_stack("handson-dev", root=root).plans.values()
     (first,) = (team.user_ids.start for team in plan.teams if team.name == "john")
-    found = yaml.safe_load(EXAMPLE.replace("nlp", "john").replace("20000", str(first)))
-    found["metadata"]["name"] = name
-    found["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = count
-    return found
+    job = yaml.safe_load(EXAMPLE.replace("nlp", "john").replace("20000", str(first)))
+    job["metadata"]["name"] = name
+    job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = count
+    return job
 
 
 def test_one_up_makes_volumes_claims_and_folders_and_one_destroy_leaves_nothing(instance, repository):

@@ -41,14 +41,14 @@ def space(name, *, team="john", **labels):
 
 def admitted(api):
     """Return the class of each admitted pod of a space in john's namespace."""
-    found = api.items("/apis/kueue.x-k8s.io/v1beta2/namespaces/hyperpod-ns-john/workloads")
+    workloads = api.items("/apis/kueue.x-k8s.io/v1beta2/namespaces/hyperpod-ns-john/workloads")
     return [
-        each["spec"]["priorityClassRef"]["name"]
-        for each in found
-        if each["metadata"]["name"].startswith("pod-workspace-lab-")
+        workload["spec"]["priorityClassRef"]["name"]
+        for workload in workloads
+        if workload["metadata"]["name"].startswith("pod-workspace-lab-")
         and any(
             item["type"] == "Admitted" and item["status"] == "True"
-            for item in each.get("status", {}).get("conditions", ())
+            for item in workload.get("status", {}).get("conditions", ())
         )
     ]
 

@@ -53,7 +53,7 @@ def test_what_is_not_in_the_file_is_not_made():
     plain = organization()
     plain["environments"]["dev"].pop("governance")
     plain["environments"]["dev"]["cluster"]["dependencies"] = {"installed": True}
-    kinds = {each.type for each in recorded_from(plain).resources.values()}
+    resource_types = {each.type for each in recorded_from(plain).resources.values()}
     absent = (
         "ComputeQuota",
         "ClusterSchedulerConfig",
@@ -64,7 +64,7 @@ def test_what_is_not_in_the_file_is_not_made():
         "helm.sh",
         "RoleBinding",
     )
-    assert [kind for kind in kinds if any(word in kind for word in absent)] == []
+    assert [kind for kind in resource_types if any(word in kind for word in absent)] == []
 
 
 def test_storage_and_observability_come_with_their_sections():
@@ -207,21 +207,26 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
         },
     ]
     program = recorded_from(organization(groups=groups))
-    found = {each["instanceGroupName"]: each for each in program.one("hyperpod:index:Cluster").inputs["instanceGroups"]}
-    assert found["gpu"]["instanceStorageConfigs"] == [{"ebsVolumeConfig": {"volumeSizeInGB": 500}}]
-    assert found["gpu"]["lifeCycleConfig"] == {"sourceS3Uri": "s3://sagemaker-mine/folder", "onCreate": "run.sh"}
-    assert found["gpu"]["kubernetesConfig"]["taints"] == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-    assert found["gpu"]["autoPatchConfig"]["deploymentConfig"] == {
+    registered = {
+        each["instanceGroupName"]: each for each in program.one("hyperpod:index:Cluster").inputs["instanceGroups"]
+    }
+    assert registered["gpu"]["instanceStorageConfigs"] == [{"ebsVolumeConfig": {"volumeSizeInGB": 500}}]
+    assert registered["gpu"]["lifeCycleConfig"] == {"sourceS3Uri": "s3://sagemaker-mine/folder", "onCreate": "run.sh"}
+    assert registered["gpu"]["kubernetesConfig"]["taints"] == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    assert registered["gpu"]["autoPatchConfig"]["deploymentConfig"] == {
         "rollingUpdatePolicy": {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}}
     }
-    assert [name for name, each in found.items() if "threadsPerCore" in each] == ["gpu"]
-    assert found["gpu"]["threadsPerCore"] == 1
-    assert found["any"]["instanceRequirements"] == {"instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"]}
-    assert found["any"]["capacityRequirements"] == {"spot": {}}
-    assert found["any"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id", "nodes-us-west-2b-id"]
-    assert found["late"]["instanceStorageConfigs"] == groups[1]["instanceStorageConfigs"]
-    assert found["late"]["lifeCycleConfig"] == {"sourceS3Uri": "s3://sagemaker-mine/folder", "onInitComplete": "run.sh"}
-    assert (found["late"]["imageReleaseVersion"], found["late"]["networkInterface"]) == (
+    assert [name for name, each in registered.items() if "threadsPerCore" in each] == ["gpu"]
+    assert registered["gpu"]["threadsPerCore"] == 1
+    assert registered["any"]["instanceRequirements"] == {"instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"]}
+    assert registered["any"]["capacityRequirements"] == {"spot": {}}
+    assert registered["any"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id", "nodes-us-west-2b-id"]
+    assert registered["late"]["instanceStorageConfigs"] == groups[1]["instanceStorageConfigs"]
+    assert registered["late"]["lifeCycleConfig"] == {
+        "sourceS3Uri": "s3://sagemaker-mine/folder",
+        "onInitComplete": "run.sh",
+    }
+    assert (registered["late"]["imageReleaseVersion"], registered["late"]["networkInterface"]) == (
         "1.2.3",
         {"interfaceType": "efa-only"},
     )

@@ -25,7 +25,7 @@ class Built(Exception):  # noqa: N818 - what ends a run where it would register 
 @pytest.fixture
 def run(monkeypatch):
     """Return a function that runs the program until it would build components; it returns the log."""
-    said = []
+    messages = []
 
     def build(plan, **_):
         raise Built(plan.stack)
@@ -34,7 +34,7 @@ def run(monkeypatch):
     monkeypatch.setattr(gc, "disable", lambda: None)
     monkeypatch.setattr(atexit, "register", lambda *_: None)
     for level in ("info", "warn", "error"):
-        monkeypatch.setattr(pulumi.log, level, said.append)
+        monkeypatch.setattr(pulumi.log, level, messages.append)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
 
@@ -44,7 +44,7 @@ def run(monkeypatch):
             monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         with pytest.raises((Built, pulumi.RunError)) as caught:
             hpkit.program.run.run()
-        return ("builds " if caught.type is Built else "refused: ") + str(caught.value), "\n".join(said)
+        return ("builds " if caught.type is Built else "refused: ") + str(caught.value), "\n".join(messages)
 
     return start
 
@@ -70,11 +70,11 @@ def test_an_error_ends_a_run_with_its_place_before_anything_is_registered(run, t
     data["environments"]["dev"]["governance"]["allocations"]["smith"][0]["count"] = 2
     repository.write("handson", data)
     monkeypatch.chdir(tmp_path)
-    outcome, said = run("handson-dev", LOCAL)
+    outcome, output = run("handson-dev", LOCAL)
     assert outcome.startswith("refused: 1 errors in ")
     assert outcome.endswith("nothing was registered")
-    assert "stacks/handson.yaml:" in said
-    assert "CAP001" in said
+    assert "stacks/handson.yaml:" in output
+    assert "CAP001" in output
 
 
 def test_a_run_is_refused_for_what_another_file_says_of_its_cluster(run, tmp_path, monkeypatch):

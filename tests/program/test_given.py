@@ -136,10 +136,10 @@ def test_the_pods_of_an_addon_take_their_role_as_the_file_says(said, association
     assert addon.inputs.get("serviceAccountRoleArn") == irsa
     assert addon.ignore_changes == ignored
     assert ("aws-ebs-csi-driver" in roles_of(program)) == (association == "made")
-    found = [each.inputs for each in program.all("eks/podIdentityAssociation:PodIdentityAssociation")]
-    assert [each["serviceAccount"] for each in found] == ["ebs-csi-controller-sa"] * (association is not None)
+    associations = [each.inputs for each in program.all("eks/podIdentityAssociation:PodIdentityAssociation")]
+    assert [each["serviceAccount"] for each in associations] == ["ebs-csi-controller-sa"] * (association is not None)
     if association not in (None, "made"):
-        assert [each["roleArn"] for each in found] == [association]
+        assert [each["roleArn"] for each in associations] == [association]
 
 
 def test_an_addon_that_gets_no_role_from_the_kit_is_associated_with_the_one_that_is_named():

@@ -40,10 +40,10 @@ def program():
 
 
 def test_without_configuration_all_three_use_the_environment(config):
-    found = program()
-    assert asked_for(found) == []
+    recording = program()
+    assert asked_for(recording) == []
     for provider in ("pulumi:providers:aws", "pulumi:providers:hyperpod"):
-        assert not {"profile", "assumeRoles", "assumeRoleArn"} & found.one(provider).inputs.keys()
+        assert not {"profile", "assumeRoles", "assumeRoleArn"} & recording.one(provider).inputs.keys()
 
 
 def test_endpoints_reach_the_aws_provider(config):
@@ -55,11 +55,11 @@ def test_endpoints_reach_the_aws_provider(config):
 
 def test_profile_and_role_reach_all_three(config):
     config(profile="work", assumeRoles=[{"roleArn": ROLE, "sessionName": "ci"}])
-    found = program()
-    assert asked_for(found) == ["--profile", "work", "--role-arn", ROLE]
-    plugin = found.one("pulumi:providers:hyperpod").inputs
+    recording = program()
+    assert asked_for(recording) == ["--profile", "work", "--role-arn", ROLE]
+    plugin = recording.one("pulumi:providers:hyperpod").inputs
     assert (plugin["profile"], plugin["assumeRoleArn"]) == ("work", ROLE)
-    aws = found.one("pulumi:providers:aws").inputs
+    aws = recording.one("pulumi:providers:aws").inputs
     assert aws["profile"] == "work"
     assert json.loads(aws["assumeRoles"]) == [{"roleArn": ROLE, "sessionName": "ci"}]
 

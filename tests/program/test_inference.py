@@ -100,9 +100,9 @@ def test_each_role_is_for_pods_of_one_service_account(program, role, account):
 def test_sagemaker_takes_the_operators_role_alone(program):
     services = {
         role: [
-            each["Principal"]["Service"]
-            for each in trusts(program, role)
-            if each["Effect"] == "Allow" and "Service" in each["Principal"]
+            trust["Principal"]["Service"]
+            for trust in trusts(program, role)
+            if trust["Effect"] == "Allow" and "Service" in trust["Principal"]
         ]
         for role in ("inference", "inference-load-balancers", "inference-keda")
     }
@@ -166,13 +166,13 @@ def test_only_the_operators_role_writes_to_it_and_only_deployers_set_it():
     program = certificates()
     role = program.one("iam/role:Role", "inference").made["arn"]
     statements = json.loads(program.one("s3/bucketPolicy:BucketPolicy", "certificates").inputs["policy"])["Statement"]
-    found = {each["Sid"]: each for each in statements}
-    assert found["TlsOnly"]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    assert found["OnlyOperatorWrite"]["Condition"] == {"ArnNotLike": {"aws:PrincipalArn": [role]}}
-    assert "s3:PutObject*" in found["OnlyOperatorWrite"]["Action"]
+    by_id = {each["Sid"]: each for each in statements}
+    assert by_id["TlsOnly"]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert by_id["OnlyOperatorWrite"]["Condition"] == {"ArnNotLike": {"aws:PrincipalArn": [role]}}
+    assert "s3:PutObject*" in by_id["OnlyOperatorWrite"]["Action"]
     scripts = json.loads(program.one("s3/bucketPolicy:BucketPolicy", "lifecycle").inputs["policy"])["Statement"]
     deployers = next(each["Condition"] for each in scripts if each["Sid"] == "OnlyDeployersConfigure")
-    assert found["OnlyDeployersConfigure"]["Condition"] == deployers
+    assert by_id["OnlyDeployersConfigure"]["Condition"] == deployers
 
 
 def test_its_certificates_are_kept_like_scripts():

@@ -165,8 +165,8 @@ def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_
 def test_the_sample_mounts_what_a_team_has(shared):
     job = yaml.safe_load(SAMPLE.read_text(encoding="utf-8"))
     claims = {
-        (each.inputs["metadata"]["namespace"], each.inputs["metadata"]["name"])
-        for each in shared.all("core/v1:PersistentVolumeClaim")
+        (claim.inputs["metadata"]["namespace"], claim.inputs["metadata"]["name"])
+        for claim in shared.all("core/v1:PersistentVolumeClaim")
     }
     (volume,) = job["spec"]["template"]["spec"]["volumes"]
     assert (job["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"]) in claims

@@ -131,11 +131,11 @@ def test_users_of_grafana_have_the_roles_that_the_file_says():
     program = observed(
         grafana=True, grafanaRoles={"ADMIN": {"groupIds": ["g1"]}, "VIEWER": {"userIds": ["u2", "u1"], "groupIds": []}}
     )
-    found = {each.inputs["role"]: each.inputs for each in program.all("grafana/roleAssociation:RoleAssociation")}
-    assert found["ADMIN"]["groupIds"] == ["g1"]
-    assert found["VIEWER"]["userIds"] == ["u1", "u2"]
-    assert "userIds" not in found["ADMIN"]
-    assert "groupIds" not in found["VIEWER"]
+    roles = {each.inputs["role"]: each.inputs for each in program.all("grafana/roleAssociation:RoleAssociation")}
+    assert roles["ADMIN"]["groupIds"] == ["g1"]
+    assert roles["VIEWER"]["userIds"] == ["u1", "u2"]
+    assert "userIds" not in roles["ADMIN"]
+    assert "groupIds" not in roles["VIEWER"]
 
 
 def test_grafana_may_tell_the_topic_of_its_alert_rules_and_no_other():

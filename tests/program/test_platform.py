@@ -110,7 +110,7 @@ def test_a_platform_uses_the_aws_provider_and_the_options_that_it_gets(stack, ru
 
 
 @pytest.mark.parametrize(
-    ("caller", "zones", "passed", "said"),
+    ("caller", "zones", "passed", "message"),
     [
         ("arn:aws:sts::123456789012:assumed-role/Admin/other-session", ["a"], "aws", None),
         ("arn:aws:sts::123456789012:assumed-role/Other/session", ["a"], "aws", "stack's configuration leads to"),
@@ -119,14 +119,14 @@ def test_a_platform_uses_the_aws_provider_and_the_options_that_it_gets(stack, ru
         ("arn:aws:sts::123456789012:assumed-role/Admin/session", ["a"], "hyperpod", "holds the stack's guards"),
     ],
 )
-def test_a_provider_that_disagrees_with_the_stack_is_refused(monkeypatch, caller, zones, passed, said):
+def test_a_provider_that_disagrees_with_the_stack_is_refused(monkeypatch, caller, zones, passed, message):
     monkeypatch.setattr(given.aws, "get_caller_identity", lambda **_: SimpleNamespace(arn=caller))
     provider = object.__new__(pulumi.ProviderResource)
     provider._type, provider.package = "aws", "aws"
     parent = SimpleNamespace(get_provider=lambda member: provider if member.startswith(f"{passed}:") else None)
     plan = SimpleNamespace(stack="acme-dev", spec=SimpleNamespace(region="us-west-2"))
     own = "arn:aws:iam::123456789012:role/Admin"
-    context = nullcontext() if said is None else pytest.raises(pulumi.RunError, match=said)
+    context = nullcontext() if message is None else pytest.raises(pulumi.RunError, match=message)
     with context:
         assert given.given_provider(parent, plan, own, ["a"], lambda _: zones) is provider
 

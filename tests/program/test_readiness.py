@@ -57,15 +57,21 @@ def test_other_services_use_the_key_when_it_can_be_used_everywhere():
 @pytest.mark.parametrize("stack", ["enterprise-prod", "autoscale-dev"])
 def test_pods_with_a_role_wait_until_their_association_is_in_force(stack):
     program = recorded(stack)
-    addons = {each.name: each for each in program.all("eks/addon:Addon")}
+    addons = {association.name: association for association in program.all("eks/addon:Addon")}
     associations = program.all("eks/podIdentityAssociation:PodIdentityAssociation")
-    waits = {each.name: each for each in program.all(READINESS) if "podIdentityAssociations" in each.inputs}
+    waits = {
+        association.name: association
+        for association in program.all(READINESS)
+        if "podIdentityAssociations" in association.inputs
+    }
     known = {account for wait in waits.values() for account in wait.inputs["podIdentityAssociations"]}
-    assert known == {f"{each.inputs['namespace']}/{each.inputs['serviceAccount']}" for each in associations}
-    for each in associations:
-        user = program.one("helm.sh/v3:Release", "keda") if each.name == "keda" else addons[each.name]
-        between = [wait for wait in waits.values() if program.waits(user, wait) and program.waits(wait, each)]
-        assert between, each.name
+    assert known == {
+        f"{association.inputs['namespace']}/{association.inputs['serviceAccount']}" for association in associations
+    }
+    for association in associations:
+        user = program.one("helm.sh/v3:Release", "keda") if association.name == "keda" else addons[association.name]
+        between = [wait for wait in waits.values() if program.waits(user, wait) and program.waits(wait, association)]
+        assert between, association.name
     assert not any(program.waits(addons["vpc-cni"], wait) for wait in waits.values())
 
 

@@ -39,13 +39,15 @@ def test_each_team_has_its_repositories_under_the_stacks_name(program):
 
 
 def test_images_are_encrypted_with_the_stacks_key_scanned_and_their_tags_stay(program):
-    for each in program.all(REPOSITORY):
-        (encryption,) = each.inputs["encryptionConfigurations"]
+    for repository in program.all(REPOSITORY):
+        (encryption,) = repository.inputs["encryptionConfigurations"]
         assert encryption == {"encryptionType": "KMS", "kmsKey": program.one("kms/key:Key", "key").made["arn"]}
-        assert each.inputs["imageScanningConfiguration"] == {"scanOnPush": True}
-        assert each.inputs["imageTagMutability"] == "IMMUTABLE"
-        assert not each.inputs["forceDelete"], "ECR itself refuses to delete one that has images"
-        assert each.ignore_changes == ("encryptionConfigurations",), "another key would replace it, images and all"
+        assert repository.inputs["imageScanningConfiguration"] == {"scanOnPush": True}
+        assert repository.inputs["imageTagMutability"] == "IMMUTABLE"
+        assert not repository.inputs["forceDelete"], "ECR itself refuses to delete one that has images"
+        assert repository.ignore_changes == ("encryptionConfigurations",), (
+            "another key would replace it, images and all"
+        )
 
 
 @pytest.mark.parametrize(
@@ -66,10 +68,10 @@ def test_nodes_pull_the_teams_images_and_what_else_the_file_names_and_nothing_mo
     elsewhere = "210987654321.dkr.ecr.us-west-2.amazonaws.com/x"
     wanted = data(nlp=["train"], environment={"registry": {"pullFrom": ["shared/*"]}})
     cluster = wanted["environments"]["dev"]["cluster"]
-    for mirror, found in ((f"{ecr}/hyperpod", ["hyperpod/*"]), (elsewhere, [])):
+    for mirror, repositories in ((f"{ecr}/hyperpod", ["hyperpod/*"]), (elsewhere, [])):
         cluster["dependencies"] = {"imageRegistry": mirror}
         statements = images_of_nodes(recorded_from(wanted))
-        expected = ["acme-dev/*", "shared/*", *found]
+        expected = ["acme-dev/*", "shared/*", *repositories]
         assert statements["OwnImages"]["Resource"] == [
             f"arn:aws:ecr:us-west-2:{ACCOUNT}:repository/{name}" for name in expected
         ]

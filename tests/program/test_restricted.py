@@ -94,10 +94,10 @@ def test_a_deployer_may_pass_the_role_of_a_restricted_group():
     types = calling_types(each.type for each in recording.resources.values())
     account = AwsAccount("aws", "us-west-2", "123456789012")
     statements = [
-        each
+        statement
         for policy in deployer_policies(recording.plan, account, types)
-        for each in policy.document["Statement"]
-        if "iam:PassRole" in each["Action"] and ROLE in each["Resource"]
+        for statement in policy.document["Statement"]
+        if "iam:PassRole" in statement["Action"] and ROLE in statement["Resource"]
     ]
     assert len(statements) == 1
     assert "sagemaker.amazonaws.com" in str(statements[0]["Condition"])

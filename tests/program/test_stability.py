@@ -32,9 +32,9 @@ def differences(change):
     inputs = {(each.type, each.name): each.inputs for each in before.resources.values()}
     outputs = {(each.type, each.name): each.inputs for each in after.resources.values()}
     return {
-        f"{kind.rpartition(':')[2]} {name}"
-        for kind, name in inputs.keys() | outputs.keys()
-        if inputs.get((kind, name)) != outputs.get((kind, name))
+        f"{resource_type.rpartition(':')[2]} {name}"
+        for resource_type, name in inputs.keys() | outputs.keys()
+        if inputs.get((resource_type, name)) != outputs.get((resource_type, name))
     }
 
 

@@ -173,10 +173,10 @@ def test_admission_policies_are_in_force_before_anybody_of_a_team_has_rights(pro
     bound = program.named("v1:ValidatingAdmissionPolicyBinding")
     assert policies.keys() == bound.keys()
     assert bool(policies) is bool(bindings)
-    for name, each in bound.items():
-        assert each.inputs["spec"] == {"policyName": name, "validationActions": ["Deny"]}
-        assert program.waits(each, policies[name])
-        assert [binding.name for binding in bindings if not program.waits(binding, each)] == []
+    for name, resource in bound.items():
+        assert resource.inputs["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+        assert program.waits(resource, policies[name])
+        assert [binding.name for binding in bindings if not program.waits(binding, resource)] == []
         spec = policies[name].inputs["spec"]
         assert spec["failurePolicy"] == "Fail"
         (selector,) = spec["matchConstraints"]["namespaceSelector"]["matchExpressions"]
@@ -300,13 +300,13 @@ def test_a_node_class_lets_go_of_a_group_before_the_group_goes():
     program = recorded("autoscale-dev")
     cluster, node_class = program.one("hyperpod:index:Cluster"), program.one(":HyperpodNodeClass")
     groups = program.all("hyperpod:index:AutoscaledGroup")
-    assert sorted(each.inputs["instanceGroupName"] for each in groups) == ["burst-a", "burst-b"]
-    for each in groups:
-        assert each.urn in node_class.after, "deletion goes the other way round: the NodeClass first"
-        assert program.waits(each, cluster)
+    assert sorted(group.inputs["instanceGroupName"] for group in groups) == ["burst-a", "burst-b"]
+    for group in groups:
+        assert group.urn in node_class.after, "deletion goes the other way round: the NodeClass first"
+        assert program.waits(group, cluster)
         right = program.one("iam/rolePolicy:RolePolicy", "karpenter").urn
-        assert right in each.after, "the cluster waits for the role only while autoscaling is on"
-        assert each.provider == cluster.provider, "one process knows which groups the cluster has in this run"
+        assert right in group.after, "the cluster waits for the role only while autoscaling is on"
+        assert group.provider == cluster.provider, "one process knows which groups the cluster has in this run"
     assert not recorded("handson-dev").all("hyperpod:index:AutoscaledGroup")
 
 
@@ -374,9 +374,9 @@ def test_connected_networks_reach_the_control_plane_on_one_port():
     program = with_private_endpoint(privateFrom=["10.20.0.0/16", "10.30.0.0/16"])
     group = program.named("ec2/securityGroup:SecurityGroup")["kubernetes-api"]
     rules = [
-        each
-        for each in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
-        if each.name.startswith("kubernetes-api-from-")
+        rule
+        for rule in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+        if rule.name.startswith("kubernetes-api-from-")
     ]
     assert {each.inputs["cidrIpv4"] for each in rules} == {"10.20.0.0/16", "10.30.0.0/16"}
     assert {(each.inputs["ipProtocol"], each.inputs["fromPort"], each.inputs["toPort"]) for each in rules} == {
@@ -391,9 +391,9 @@ def test_connected_networks_reach_the_control_plane_on_one_port():
 def test_what_goes_through_the_kubernetes_api_outlives_no_way_to_it():
     program = with_private_endpoint(privateFrom=["10.20.0.0/16"])
     (way,) = [
-        each
-        for each in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
-        if each.name.startswith("kubernetes-api-from-")
+        rule
+        for rule in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+        if rule.name.startswith("kubernetes-api-from-")
     ]
     assert program.waits(program.one("pulumi:providers:kubernetes"), way)
 
@@ -415,7 +415,9 @@ def test_nodes_that_the_examples_begin_with_are_in_the_first_range_of_their_vpc(
 def test_a_log_group_that_eks_wrote_of_a_cluster_that_is_gone_is_taken_over():
     plan = derive(typed(organization()), "dev")
     name = f"/aws/eks/{plan.stack}/cluster"
-    kind = "cloudwatch/logGroup:LogGroup"
-    assert record(plan).one(kind).import_id == ""
-    assert record(plan, Answers(log_groups=[name])).one(kind).import_id == name
-    assert record(plan, Answers(log_groups=[f"{name}-2"])).one(kind).import_id == "", "the look-up is by prefix"
+    resource_type = "cloudwatch/logGroup:LogGroup"
+    assert record(plan).one(resource_type).import_id == ""
+    assert record(plan, Answers(log_groups=[name])).one(resource_type).import_id == name
+    assert record(plan, Answers(log_groups=[f"{name}-2"])).one(resource_type).import_id == "", (
+        "the look-up is by prefix"
+    )

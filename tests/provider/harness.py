@@ -65,10 +65,10 @@ class Engine(Plugin):
     @contextmanager
     def warnings(self):
         """Return the plugin's warnings during the block, in a list."""
-        said, log = [], self.servicer.log
-        self.servicer.log = lambda severity, message, *_: said.append(message) if severity == "warning" else None
+        messages, log = [], self.servicer.log
+        self.servicer.log = lambda severity, message, *_: messages.append(message) if severity == "warning" else None
         try:
-            yield said
+            yield messages
         finally:
             self.servicer.log = log
 
@@ -97,10 +97,10 @@ class Engine(Plugin):
         return self.state[name]
 
     def _update(self, token, name, inputs, *, timeout):
-        known = self._known(name)
+        resource = self._known(name)
         with self._keeping(name):
-            answer = self.ask("Update", token, name, news=inputs, timeout=timeout, **known)
-        self.state[name] = {"id": known["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
+            answer = self.ask("Update", token, name, news=inputs, timeout=timeout, **resource)
+        self.state[name] = {"id": resource["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
         return self.state[name]
 
     def delete(self, token, name, *, timeout=600.0):
@@ -247,10 +247,10 @@ class Watch:
 
     def _sum(self):
         pages = self._client.get_paginator("list_compute_quotas").paginate(PaginationConfig={"PageSize": 100})
-        found = [
+        reserved = [
             reserved_amounts(entry["ComputeQuotaConfig"]) for page in pages for entry in page["ComputeQuotaSummaries"]
         ]
-        return sum(value for amounts in found for (_, name), value in amounts.items() if name == self._measure)
+        return sum(value for amounts in reserved for (_, name), value in amounts.items() if name == self._measure)
 
     def __enter__(self):
         self._thread.start()

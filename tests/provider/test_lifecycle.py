@@ -63,10 +63,10 @@ def test_what_is_imported_needs_no_change(world, engine, token):
         "ClusterSchedulerConfig": {"name": "policy", "clusterArn": arn, "schedulerConfig": POLICY},
     }[token]
     resource_id = engine.up(token, "r", inputs)["id"] if inputs else arn
-    found, imported, outputs = engine.read(token, "i", resource_id)
-    assert found == resource_id
+    resource, imported, outputs = engine.read(token, "i", resource_id)
+    assert resource == resource_id
     assert engine.check(token, imported) == {}
-    engine.state["i"] = {"id": found, "inputs": imported, "outputs": outputs}
+    engine.state["i"] = {"id": resource, "inputs": imported, "outputs": outputs}
     assert list(engine.diff(token, "i", imported).detailedDiff) == []
     assert engine.refresh(token, "i")["inputs"] == imported
 
@@ -175,14 +175,14 @@ def test_only_groups_of_the_program_are_removed_and_others_are_reported(world, e
         "ExecutionRole": world.roles["node"],
     }
     world.sm.update_cluster(ClusterName="train", InstanceGroups=[stray])
-    with engine.warnings() as said:
+    with engine.warnings() as warnings:
         engine.up("Cluster", "c", world.cluster(world.group("a", 1), allowDeleteInstanceGroups=["b"]))
-        assert said == [
+        assert warnings == [
             f"This change DELETES the instance group, as allowed: b (1 × {TYPE}).",
             "Instance groups stray aren't in the program, and aren't changed.",
         ]
         engine.refresh("Cluster", "c")
-        assert len(said) == 3, "a refresh says so too"
+        assert len(warnings) == 3, "a refresh says so too"
     names = [g["InstanceGroupName"] for g in world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]]
     assert sorted(names) == ["a", "stray"]
     assert engine.refresh("Cluster", "c")["inputs"]["instanceGroups"] == [world.group("a", 1)]

@@ -199,11 +199,11 @@ class Members:
         """Change the object with a name, or a pod or Workload whose name starts with it."""
         folder = FOLDERS[kind].format(team)
         names = [item["metadata"]["name"] for item in self._api.items(folder, metadata_only=True)]
-        wanted = [found for found in names if found == name or name in found.split("-")]
-        for found in wanted[:2]:
-            self._tried(self._clients[team].merge, f"{folder}/{found}", change)
+        wanted = [victim for victim in names if victim == name or name in victim.split("-")]
+        for victim in wanted[:2]:
+            self._tried(self._clients[team].merge, f"{folder}/{victim}", change)
             if kind == "workload":
-                self._tried(delete, self._clients[team], f"{folder}/{found}", {})
+                self._tried(delete, self._clients[team], f"{folder}/{victim}", {})
 
     def _tried(self, call, *arguments):
         try:

@@ -26,44 +26,44 @@ def program(*, caller=SESSION, **environment):
     return recording_of(derive(builders.typed(data), "dev"), Answers(caller=caller))
 
 
-def policy_of(found):
-    return json.loads(found.one("s3/bucketPolicy:BucketPolicy").inputs["policy"])
+def policy_of(recording):
+    return json.loads(recording.one("s3/bucketPolicy:BucketPolicy").inputs["policy"])
 
 
-def bucket_of(found):
-    return found.one("s3/bucket:Bucket").made["arn"]
+def bucket_of(recording):
+    return recording.one("s3/bucket:Bucket").made["arn"]
 
 
-def request(found, who, action, *, inside=""):
+def request(recording, who, action, *, inside=""):
     """Return a request on the bucket or, with inside, on an object in it."""
-    return Request(who, f"s3:{action}", bucket_of(found) + inside, {"aws:SecureTransport": "true"})
+    return Request(who, f"s3:{action}", bucket_of(recording) + inside, {"aws:SecureTransport": "true"})
 
 
 @pytest.fixture(params=["named", "the caller"])
-def found(request):
+def recording(request):
     return program(deployers=[CI]) if request.param == "named" else program()
 
 
-def studio_policy(found):
+def studio_policy(recording):
     """Return AmazonSageMakerFullAccess as it applies to this bucket.
 
     A recording's ARNs don't contain the bucket's name.
     """
-    name = found.one("s3/bucket:Bucket").inputs["bucket"]
+    name = recording.one("s3/bucket:Bucket").inputs["bucket"]
     document = json.loads(json.dumps(managed("AmazonSageMakerFullAccess")))
     for statement in document["Statement"]:
         resources = statement.get("Resource", [])
         if "arn:aws:s3:::*sagemaker*" in resources and "sagemaker" in name:
-            statement["Resource"] = [*resources, f"{bucket_of(found)}*"]
+            statement["Resource"] = [*resources, f"{bucket_of(recording)}*"]
     return document
 
 
 @pytest.mark.parametrize("action", ["PutObject", "DeleteObject"])
-def test_a_studio_role_becomes_root_on_nodes_by_overwriting_their_script(found, action):
-    script = f"/{found.one('BucketObjectv2').inputs['key']}"
-    attack = request(found, STUDIO, action, inside=script)
-    assert allows(attack, identity=[studio_policy(found)]), "without the bucket's policy nothing refuses it"
-    assert not allows(attack, identity=[studio_policy(found)], resource=policy_of(found))
+def test_a_studio_role_becomes_root_on_nodes_by_overwriting_their_script(recording, action):
+    script = f"/{recording.one('BucketObjectv2').inputs['key']}"
+    attack = request(recording, STUDIO, action, inside=script)
+    assert allows(attack, identity=[studio_policy(recording)]), "without the bucket's policy nothing refuses it"
+    assert not allows(attack, identity=[studio_policy(recording)], resource=policy_of(recording))
 
 
 def test_a_studio_role_changes_the_cluster_itself():
@@ -76,61 +76,65 @@ def test_a_studio_role_changes_the_cluster_itself():
 
 
 @pytest.mark.parametrize("action", ["PutObject", "PutObjectAcl", "DeleteObjectVersion", "ReplicateObject"])
-def test_who_may_do_everything_with_s3_overwrites_the_script(found, action):
-    attack = request(found, POWER, action, inside="/lifecycle/0123/on_create.sh")
+def test_who_may_do_everything_with_s3_overwrites_the_script(recording, action):
+    attack = request(recording, POWER, action, inside="/lifecycle/0123/on_create.sh")
     assert allows(attack, identity=[EVERYTHING_ON_S3])
-    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
 
 
 @pytest.mark.parametrize(
     "action",
     ["PutBucketVersioning", "PutLifecycleConfiguration", "PutReplicationConfiguration", "PutBucketAcl", "DeleteBucket"],
 )
-def test_who_may_do_everything_with_s3_loses_the_old_versions_or_has_others_written(found, action):
-    attack = request(found, POWER, action)
-    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+def test_who_may_do_everything_with_s3_loses_the_old_versions_or_has_others_written(recording, action):
+    attack = request(recording, POWER, action)
+    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
 
 
 @pytest.mark.parametrize("action", ["PutBucketPolicy", "DeleteBucketPolicy"])
 def test_who_may_do_everything_with_s3_takes_the_policy_away_first(action):
-    found = program(deployers=[CI])
-    assert not allows(request(found, POWER, action), identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+    recording = program(deployers=[CI])
+    assert not allows(request(recording, POWER, action), identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
 
 
 @pytest.mark.parametrize("who", [ADMIN, CI])
 @pytest.mark.parametrize("action", ["PutObject", "DeleteObjectVersion", "PutBucketVersioning", "PutBucketPolicy"])
-def test_who_deploys_or_administers_still_can(found, who, action):
+def test_who_deploys_or_administers_still_can(recording, who, action):
     inside = "/lifecycle/0123/on_create.sh" if "Object" in action else ""
-    assert allows(request(found, who, action, inside=inside), identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+    assert allows(
+        request(recording, who, action, inside=inside), identity=[EVERYTHING_ON_S3], resource=policy_of(recording)
+    )
 
 
 def test_a_deployer_that_no_file_names_can_be_followed_by_another():
-    found = program()
-    assert allows(request(found, POWER, "PutBucketPolicy"), identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+    recording = program()
+    assert allows(
+        request(recording, POWER, "PutBucketPolicy"), identity=[EVERYTHING_ON_S3], resource=policy_of(recording)
+    )
 
 
 @pytest.mark.parametrize("deployers", [[], [CI]])
 def test_nodes_still_read_their_script(deployers):
-    found = program(deployers=deployers)
+    recording = program(deployers=deployers)
     node = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
     for action, inside in (("GetObject", "/lifecycle/0123/on_create.sh"), ("ListBucket", "")):
-        asked = request(found, node, action, inside=inside)
-        assert allows(asked, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+        asked = request(recording, node, action, inside=inside)
+        assert allows(asked, identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
 
 
 def test_a_role_of_the_same_name_in_another_account_is_not_the_deployer():
-    found = program()
+    recording = program()
     stranger = CI.replace(ACCOUNT, "210987654321")
-    attack = request(found, stranger, "PutObject", inside="/x")
-    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+    attack = request(recording, stranger, "PutObject", inside="/x")
+    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
 
 
 def certificates(action, who, inside="/endpoint/ca.pem"):
     """Return the request on the bucket of an endpoint's certificates, and that bucket's policy."""
-    found = program(deployers=[CI], inference={})
-    bucket = found.one("s3/bucket:Bucket", "certificates").made["arn"]
-    policy = json.loads(found.one("s3/bucketPolicy:BucketPolicy", "certificates").inputs["policy"])
-    who = found.one("iam/role:Role", "inference").made["arn"] if who == "operator" else who
+    recording = program(deployers=[CI], inference={})
+    bucket = recording.one("s3/bucket:Bucket", "certificates").made["arn"]
+    policy = json.loads(recording.one("s3/bucketPolicy:BucketPolicy", "certificates").inputs["policy"])
+    who = recording.one("iam/role:Role", "inference").made["arn"] if who == "operator" else who
     return Request(who, f"s3:{action}", bucket + inside, {"aws:SecureTransport": "true"}), policy
 
 
@@ -173,6 +177,6 @@ def test_a_preview_by_a_viewer_shows_no_other_writer(monkeypatch):
     data["environments"]["dev"]["eks"]["viewers"] = [viewer]
     plan = derive(builders.typed(data), "dev")
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    found = recording_of(plan, Answers(caller=viewer))
-    assert found.one("s3/bucketPolicy:BucketPolicy").ignore_changes == ("policy",)
+    recording = recording_of(plan, Answers(caller=viewer))
+    assert recording.one("s3/bucketPolicy:BucketPolicy").ignore_changes == ("policy",)
     assert program().one("s3/bucketPolicy:BucketPolicy").ignore_changes == ()

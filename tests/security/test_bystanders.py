@@ -51,12 +51,12 @@ def operations():
 
 def referenced():
     """Return the same from the Service Authorization Reference, whose actions differ from the model's operations."""
-    found = set()
+    operations_ = set()
     for action in get_actions_for_service("sagemaker"):
         kinds = {form.split(":")[5].split("/")[0] for form in resource_formats(action)}
         if kinds & set(OF_HYPERPOD) and access_level(action) not in ("List", "Read"):
-            found.add(action)
-    return found
+            operations_.add(action)
+    return operations_
 
 
 def test_a_bystander_changes_hyperpod_by_an_operation_that_the_denial_leaves_out(denied):

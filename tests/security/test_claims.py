@@ -95,8 +95,8 @@ def of_others(action, policies):
     formats = resource_formats(action)
     patterns = [
         resource
-        for each in policies
-        for statement in each["Statement"]
+        for policy in policies
+        for statement in policy["Statement"]
         if action in statement["Action"]
         for resource in statement["Resource"]
     ]
@@ -151,14 +151,14 @@ def test_a_deployer_changes_a_resource_of_another(name, stage, tags):
         context |= OF_GUARDDUTY
     done = {action for action in writes(policies) if succeeds(action, policies, context)}
     unnarrowed = {action for action in done if not can_be_narrowed(action)}
-    known = {*unnarrowed, *ALLOWED, *(TAGGED if "hpkit:environment" not in TAGS[tags] else ())}
+    conditions = {*unnarrowed, *ALLOWED, *(TAGGED if "hpkit:environment" not in TAGS[tags] else ())}
     if tags == "GuardDuty's":
         # EC2 has no condition key for the VPC of an endpoint. Before the VPC exists, the group's isn't known either.
-        known |= {"ec2:DeleteVpcEndpoints", "ec2:ModifyVpcEndpoint"}
-        known |= {"ec2:DeleteSecurityGroup"} if stage == "first up" else set()
+        conditions |= {"ec2:DeleteVpcEndpoints", "ec2:ModifyVpcEndpoint"}
+        conditions |= {"ec2:DeleteSecurityGroup"} if stage == "first up" else set()
     if tags == "another environment's":
-        known.add("ec2:ModifySnapshotAttribute")  # For the organization's own images.
-    assert done - known == set()
+        conditions.add("ec2:ModifySnapshotAttribute")  # For the organization's own images.
+    assert done - conditions == set()
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -168,10 +168,10 @@ def test_a_deployer_puts_the_stacks_tags_on_a_resource_of_another_and_then_owns_
     claims = [action for action in writes(policies) if access_level(action) == "Tagging"]
     before, after = asked(plan), {**asked(plan), **tags_of(plan, {key: plan.tags[key] for key in KEPT})}
     claimed = {
-        (action.partition(":")[0], each)
+        (action.partition(":")[0], policy)
         for action in claims
-        for (each,) in of_others(action, policies)
-        if allows(Request(DEPLOYER, action, each, before), identity=policies)
+        for (policy,) in of_others(action, policies)
+        if allows(Request(DEPLOYER, action, policy, before), identity=policies)
     }
     services = {service for service, _ in claimed}
     assert services <= {action.partition(":")[0] for action in TAGGED}

@@ -33,14 +33,14 @@ def owners(text, path):
 
     Source: GitHub's documentation, "About code owners": later lines win, and one without owners removes them.
     """
-    found = []
+    owners = []
     for line in text.splitlines():
         pattern, *names = line.split("#")[0].split() or [""]
         if not pattern:
             continue
         if expression(pattern).fullmatch(path):
-            found = names
-    return found
+            owners = names
+    return owners
 
 
 @cache

@@ -302,12 +302,12 @@ def test_a_team_raises_the_rank_of_a_job_that_waits(john, api, classes):
     john.create(JOBS, job("waiting", pods=50, labels=low))
 
     def rank():
-        found = [
-            each
-            for each in john.items(f"{KUEUE}/namespaces/{NAMESPACE}/workloads")
-            if each["metadata"]["name"].startswith("job-waiting")
+        workloads = [
+            workload
+            for workload in john.items(f"{KUEUE}/namespaces/{NAMESPACE}/workloads")
+            if workload["metadata"]["name"].startswith("job-waiting")
         ]
-        return found and found[0]["spec"].get("priority")
+        return workloads and workloads[0]["spec"].get("priority")
 
     eventually(lambda: rank() == 40, rank)
     john.merge(f"{JOBS}/waiting", {"metadata": {"labels": high}})

@@ -90,7 +90,7 @@ def test_a_node_runs_what_was_put_in_place_of_its_script(node, stored):
     status, log, ran = node(stored)
     assert (status, ran) == (1, [])
     found = hashlib.sha256(stored.encode()).hexdigest()
-    assert f"refused: {URI} has the SHA-256 {found}, and the organization file says {DIGEST}" in log
+    assert f"refused: {URI} has the SHA-256 {found}, but the organization file has {DIGEST}" in log
 
 
 def test_a_node_runs_what_stands_in_the_address_of_its_script(node):
@@ -114,10 +114,10 @@ def test_two_groups_with_one_script_have_one_loader_and_nodes_wait_for_it():
     groups = [
         builders.group(name, "ml.g5.12xlarge", 1, lifecycleScript=URI, lifecycleScriptSha256=DIGEST) for name in "ab"
     ]
-    found = recording_of(derive(builders.typed(builders.organization(groups=groups)), "dev"))
-    scripts = [urn for urn, each in found.resources.items() if each.type.endswith("BucketObjectv2")]
+    recording = recording_of(derive(builders.typed(builders.organization(groups=groups)), "dev"))
+    scripts = [urn for urn, each in recording.resources.items() if each.type.endswith("BucketObjectv2")]
     assert len(scripts) == 2, "hpkit's own, and the loader of both"
-    assert set(scripts) <= found.one("hyperpod:index:Cluster").after
+    assert set(scripts) <= recording.one("hyperpod:index:Cluster").after
 
 
 # What a pod gets that reaches the instance metadata service: the role of its node.
@@ -151,14 +151,14 @@ def test_a_pod_with_the_role_of_its_node_reads_what_others_keep_in_buckets_named
 
 
 def test_a_pod_of_another_cluster_takes_the_role_of_an_add_on():
-    found = program(environment={"observability": {"cloudwatch": True}})
+    recording = program(environment={"observability": {"cloudwatch": True}})
     trusts = [
-        json.loads(each.inputs["assumeRolePolicy"])
-        for each in found.resources.values()
-        if each.type == "aws:iam/role:Role" and "pods.eks.amazonaws.com" in each.inputs["assumeRolePolicy"]
+        json.loads(resource.inputs["assumeRolePolicy"])
+        for resource in recording.resources.values()
+        if resource.type == "aws:iam/role:Role" and "pods.eks.amazonaws.com" in resource.inputs["assumeRolePolicy"]
     ]
     assert trusts
-    own = found.one("eks/cluster:Cluster").made["arn"]
+    own = recording.one("eks/cluster:Cluster").made["arn"]
     for trust in trusts:
         statements = {"Statement": [{**each, "Resource": "*"} for each in trust["Statement"]]}
 

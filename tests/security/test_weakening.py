@@ -29,19 +29,22 @@ def recording():
 @pytest.fixture
 def live(recording):
     """Return the API server's objects after an `up`: with its defaults, and with objects of others."""
-    found = {POLICIES: {"of-somebody": {}}, BINDINGS: {"of-somebody": {}}, NAMESPACES: {"default": {}}}
-    for each in recording.resources.values():
-        kind = each.type.rpartition(":")[2].removesuffix("Patch")
-        if kind in found:
-            metadata = each.inputs["metadata"]
-            spec = each.inputs.get("spec") or {**metadata["labels"], "kubernetes.io/metadata.name": metadata["name"]}
-            found[kind][metadata["name"]] = copy.deepcopy(spec)
-    for spec in found[POLICIES].values():
+    objects = {POLICIES: {"of-somebody": {}}, BINDINGS: {"of-somebody": {}}, NAMESPACES: {"default": {}}}
+    for resource in recording.resources.values():
+        kind = resource.type.rpartition(":")[2].removesuffix("Patch")
+        if kind in objects:
+            metadata = resource.inputs["metadata"]
+            spec = resource.inputs.get("spec") or {
+                **metadata["labels"],
+                "kubernetes.io/metadata.name": metadata["name"],
+            }
+            objects[kind][metadata["name"]] = copy.deepcopy(spec)
+    for spec in objects[POLICIES].values():
         matches = spec.get("matchConstraints", {})
         matches |= {"matchPolicy": "Equivalent", "objectSelector": {}}
         for rule in matches.get("resourceRules", ()):
             rule["scope"] = "*"
-    return found
+    return objects
 
 
 def told(recording, live):

@@ -263,9 +263,9 @@ def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
 def _policies(released: Sequence[ManagedResource], above: Mapping[str, ManagedResource]) -> Iterator[str]:
     """Yield one policy per stack, because a nested stack's policy doesn't prevent its parent from deleting it."""
     denied: dict[str, dict[str, str]] = {}
-    for each in released:
-        denied.setdefault(each.stack, {})[each.logical_id] = "Update:*"
-        stack, seen = each.stack, {each.stack}
+    for resource in released:
+        denied.setdefault(resource.stack, {})[resource.logical_id] = "Update:*"
+        stack, seen = resource.stack, {resource.stack}
         while stack in above and above[stack].stack not in seen:
             holder = above[stack]
             denied.setdefault(holder.stack, {}).setdefault(holder.logical_id, "Update:Delete")

@@ -45,9 +45,9 @@ def training_plan_problem(
     if types and not types.intersection(instance_types):
         return f"reserves {', '.join(sorted(types))}, not {' or '.join(instance_types)}"
     reserved = [
-        each
-        for each in document.get("ReservedCapacitySummaries", ())
-        if each["Status"] not in _ENDED and each["InstanceType"] in instance_types
+        summary
+        for summary in document.get("ReservedCapacitySummaries", ())
+        if summary["Status"] not in _ENDED and summary["InstanceType"] in instance_types
     ]
     places = {each["AvailabilityZone"] for each in reserved if each.get("AvailabilityZone")}
     if places and zones and not places.intersection(zones):

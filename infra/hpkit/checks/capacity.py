@@ -158,8 +158,8 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
     """Return how to make the quota of a type fit: with counts of its static groups, or with limits of NodePools."""
     instance = context.instances.get(name)
     elastic = any(each.elastic for _, each in quota_resources)
-    standing = [group.spec for group in context.plan.groups if name in group.spec.types and not group.autoscaled]
-    static = [group for group in standing if len(group.types) == 1]
+    permanent = [group.spec for group in context.plan.groups if name in group.spec.types and not group.autoscaled]
+    static = [group for group in permanent if len(group.types) == 1]
     pools = [pool.spec for pool in context.plan.node_pools if name in pool.instance_types]
     lower = f"Lower allocations by {_surplus(quota_resources, instances, instance)}"
     enough = _enough(quota_resources, instances, instance, elastic=elastic)
@@ -180,8 +180,8 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
         if len(static) == 1:
             return f"{lower}, or {counts} to {static[0].instance_count + enough - instances}."
         return f"{lower}, or {counts} by {enough - instances} in total."
-    if standing:
-        flexible = listing([group.name for group in standing])
+    if permanent:
+        flexible = listing([group.name for group in permanent])
         return (
             f"Add an instance group with {name} as its only type: {flexible} can start instances of any of its "
             "types, so none is guaranteed."

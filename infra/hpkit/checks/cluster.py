@@ -57,10 +57,10 @@ def _chart_is_pinned(context: Context) -> Iterator[Issue]:
         return
     path: Path = (*context.path, "cluster", "dependencies", "chart")
     if not dependencies.is_in_repository:
-        beside = ", and the sha256 next to it isn't verified" if dependencies.sha256 else ""
+        unverified = ", and the sha256 next to it isn't verified" if dependencies.sha256 else ""
         yield Issue(
             path,
-            f"{dependencies.chart} comes from a registry, where a version can be overwritten{beside}",
+            f"{dependencies.chart} comes from a registry, where a version can be overwritten{unverified}",
             f"Run `helm pull {dependencies.chart} --version {dependencies.version}`, commit the .tgz to the "
             "repository, and set "
             "`chart` and `sha256` for it.",
@@ -78,21 +78,21 @@ def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
     dependencies = context.spec.cluster.dependencies
     path: Path = (*context.path, "cluster", "dependencies")
     of_own = {"chart": dependencies.chart, "version": dependencies.version, "sha256": dependencies.sha256}
-    beside = [key for key, value in of_own.items() if value is not None]
+    others = [key for key, value in of_own.items() if value is not None]
     if dependencies.installed:
-        beside += ["imageRegistry"] if dependencies.image_registry is not None else []
-        beside += ["values"] if dependencies.values else []
-        if beside:
+        others += ["imageRegistry"] if dependencies.image_registry is not None else []
+        others += ["values"] if dependencies.values else []
+        if others:
             yield Issue(
                 (*path, "installed"),
-                f"`installed` means that the cluster already has the chart, but {listing(beside)} applies to a chart "
+                f"`installed` means that the cluster already has the chart, but {listing(others)} applies to a chart "
                 "that hpkit installs",
                 "Remove `installed`, or remove the other keys.",
             )
-    elif beside and dependencies.chart is None:
+    elif others and dependencies.chart is None:
         yield Issue(
-            (*path, beside[0]),
-            f"{listing(beside)} applies to your own chart, but no chart is set; hpkit's chart is already pinned",
+            (*path, others[0]),
+            f"{listing(others)} applies to your own chart, but no chart is set; hpkit's chart is already pinned",
             "Set `chart`, or remove the other keys.",
         )
     elif dependencies.chart is not None and dependencies.version is None:
@@ -236,10 +236,10 @@ def _beside_restricted(context: Context) -> Iterator[Issue]:
     if not context.plan.restricted_groups:
         return
     addons = [addon.name for addon in context.plan.addons if addon.name in _NOT_BESIDE_RESTRICTED]
-    beside = ["ordinary groups", "continuous provisioning", *addons]
+    unusual = ["ordinary groups", "continuous provisioning", *addons]
     yield Issue(
         (*context.path, "cluster", "restrictedInstanceGroups"),
-        f"next to restricted groups, the cluster has {listing(beside)}; AWS's Terraform modules omit these, and AWS "
+        f"next to restricted groups, the cluster has {listing(unusual)}; AWS's Terraform modules omit these, and AWS "
         "doesn't document whether the service accepts them",
         "Ask AWS support before you pay for nodes, or test with one small group. Then waive this rule.",
     )

@@ -352,19 +352,19 @@ def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
 def _without_effect(context: Context) -> Iterator[Issue]:
     network, path = context.spec.network, (*context.path, "network")
     stated = {"nat_gateways": "natGateways", "endpoints": "endpoints"}
-    beside = [key for name, key in stated.items() if name in network.model_fields_set]
-    if network.existing is not None and beside:
-        verb = "have" if len(beside) > 1 else "has"
+    others = [key for name, key in stated.items() if name in network.model_fields_set]
+    if network.existing is not None and others:
+        verb = "have" if len(others) > 1 else "has"
         yield Issue(
-            (*path, beside[0]),
-            f"{listing(beside)} {verb} no effect next to `existing`, because hpkit adds nothing to an existing network",
+            (*path, others[0]),
+            f"{listing(others)} {verb} no effect next to `existing`, because hpkit adds nothing to an existing network",
             "Remove it, and set up egress and endpoints in that network."
-            if len(beside) == 1
+            if len(others) == 1
             else "Remove them, and set up egress and endpoints in that network.",
             other=(*path, "existing"),
             other_name="`existing`",
         )
-    elif network.closed and "natGateways" in beside and network.nat_gateways != "None":
+    elif network.closed and "natGateways" in others and network.nat_gateways != "None":
         yield Issue(
             (*path, "natGateways"),
             f"natGateways is {network.nat_gateways}, but a closed network has none",

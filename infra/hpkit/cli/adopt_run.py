@@ -159,12 +159,12 @@ def _show(preview: str, count: int, stack: str) -> None:
 
     changes = differences(preview)
     acted("adopt", stack, detail=plural(count, "resource"))
-    for each in changes:
-        acted(each.operation, each.resource, done=False, detail="\n".join([each.reason, *each.lines]))
-        click.echo(f"{each.operation} {each.resource}: {each.reason}")
-        for line in each.lines:
+    for change in changes:
+        acted(change.operation, change.resource, done=False, detail="\n".join([change.reason, *change.lines]))
+        click.echo(f"{change.operation} {change.resource}: {change.reason}")
+        for line in change.lines:
             click.echo(f"  {line}")
-    lost = [each for each in changes if each.is_destructive]
+    lost = [change for change in changes if change.is_destructive]
     if lost:
         raise ToolError(f"`pulumi up` would delete or replace {len(lost)} of {count} resources; don't run it")
     if changes:

@@ -215,8 +215,10 @@ def _stack(stack: str) -> Output:
     data: Stack = {
         "stack": plan.stack,
         "values": [
-            {**place, "value": json.dumps(each.value, ensure_ascii=False), "inherited": each.inherited}
-            for each, place in zip(values, _places(loaded, ((each.path, each.mark) for each in values)), strict=True)
+            {**place, "value": json.dumps(setting.value, ensure_ascii=False), "inherited": setting.inherited}
+            for setting, place in zip(
+                values, _places(loaded, ((setting.path, setting.mark) for setting in values)), strict=True
+            )
         ],
     }
     return Output(text=lambda: "\n".join(map(_value_line, data["values"])), json=lambda: json_document(Stack, **data))

@@ -83,10 +83,10 @@ def _found(name: str, stack: str | None, profile: str | None, team: str | None, 
 def _seconds(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+)([smhd])", text)
-    if found is None or not int(found[1]):
+    match = re.fullmatch(r"(\d+)([smhd])", text)
+    if match is None or not int(match[1]):
         raise click.BadParameter(f"{text}: write a number with its unit, such as 90s, 15m, 2h or 3d")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 @click.command("logs", epilog=rights("job logs"))
@@ -123,13 +123,15 @@ def logs(
         for line in history(api, job, ranks, pods):
             click.echo(folded(line, "    ", "  - "), err=True)
         chosen = ranks if rank is None or follow else [_rank(job, ranks, rank)]
-        told: set[str] = set()
+        reported: set[str] = set()
 
         def report(current: list[Rank]) -> None:
-            for each in current:
-                if each.waits and rank in (None, each.number) and each.name not in told:
-                    told.add(each.name)
-                    click.echo(folded(f"rank {each.number} hasn't started: {each.waits}", "    ", "  "), err=True)
+            for candidate in current:
+                if candidate.waits and rank in (None, candidate.number) and candidate.name not in reported:
+                    reported.add(candidate.name)
+                    click.echo(
+                        folded(f"rank {candidate.number} hasn't started: {candidate.waits}", "    ", "  "), err=True
+                    )
 
         if follow:
             lines = followed(api, job, since, waiting=report)
@@ -151,14 +153,14 @@ def _states(ranks: list[Rank]) -> str:
 
 
 def _rank(job: Job, ranks: list[Rank], number: int) -> Rank:
-    found = next((each for each in ranks if each.number == number), None)
-    if found is None:
+    chosen = next((each for each in ranks if each.number == number), None)
+    if chosen is None:
         numbers = ", ".join(str(each.number) for each in ranks)
         raise ToolError(
             f"{job.words} has no pod of rank {number}; "
             + (f"it has {numbers}" if numbers else f"it has no pods. `hpkit job why {job.name}` explains why it waits")
         )
-    return found
+    return chosen
 
 
 @click.command("exec", epilog=rights("job exec"))
@@ -178,15 +180,15 @@ def execute(
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise ToolError("kubectl isn't installed; see https://kubernetes.io/docs/tasks/tools/")
-    with _found(name, stack, profile, team, needs="list pods") as found:
-        chosen = _rank(found.job, found.ranks, rank)
+    with _found(name, stack, profile, team, needs="list pods") as target:
+        chosen = _rank(target.job, target.ranks, rank)
     if not chosen.is_running:
         raise ToolError(f"rank {rank} ({chosen.name}) doesn't run: {chosen.waits or 'it has ended'}")
     terminal = ("-t",) if sys.stdin.isatty() and sys.stdout.isatty() else ()
-    with kubeconfig(found.session, found.eks) as file:
+    with kubeconfig(target.session, target.eks) as file:
         done = subprocess.run(  # noqa: S603 - the user's own command, in the container
             [
-                *(kubectl, f"--kubeconfig={file}", f"--namespace={found.job.namespace}", "exec", "-i", *terminal),
+                *(kubectl, f"--kubeconfig={file}", f"--namespace={target.job.namespace}", "exec", "-i", *terminal),
                 *(chosen.name, f"--container={chosen.container}", "--", *words),
             ],
             check=False,

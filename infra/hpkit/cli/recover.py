@@ -65,9 +65,9 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     pulumi.cancel()
     pulumi.write_state(with_found(state, ids))
     pulumi.refresh()
-    there = {each["urn"] for each in pulumi.export()["deployment"]["resources"]}
+    urns = {each["urn"] for each in pulumi.export()["deployment"]["resources"]}
     for creation in creations:
         id_ = ids.get(creation.urn)
-        acted("import", creation.urn, done=creation.urn in there and id_ is not None, detail=id_)
-    kept = sum(urn in there for urn in ids)
+        acted("import", creation.urn, done=creation.urn in urns and id_ is not None, detail=id_)
+    kept = sum(urn in urns for urn in ids)
     click.echo(f"{plural(kept, 'resource')} added to the state of {stack}; run `pulumi up` to continue")

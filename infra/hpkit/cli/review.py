@@ -109,17 +109,17 @@ class _Recordings:
     """Recordings of plans, one for equal plans; Pulumi is loaded only with the first of them."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, str], list[Recording]] = {}
+        self._recordings: dict[tuple[str, str], list[Recording]] = {}
 
     def record(self, plan: Plan, stack: str, account: str) -> "Recording":
         """Return what a plan registers in a stack of an account, "" for any."""
         from hpkit.program.recording import Answers, record
 
-        made = self._made.setdefault((stack, account), [])
-        found = next((recording for recording in made if recording.plan == plan), None)
-        if found is None:
-            made.append(found := record(plan, Answers(account=account) if account else None, stack=stack))
-        return found
+        recordings = self._recordings.setdefault((stack, account), [])
+        recording = next((recording for recording in recordings if recording.plan == plan), None)
+        if recording is None:
+            recordings.append(recording := record(plan, Answers(account=account) if account else None, stack=stack))
+        return recording
 
 
 def _policies(folder: Path, base: Base, file: str) -> Change[PolicySettings]:

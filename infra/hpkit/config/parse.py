@@ -132,9 +132,11 @@ def _in_untaken(document: Document) -> list[Problem]:
     ]
     # Items of the list that is used have other indexes, so an item isn't named.
     return [
-        replace(each, path=path if any(isinstance(step, int) for step in each.path[len(path) :]) else each.path)
-        for each, path in problems
-        if each.mark not in reported_marks
+        replace(
+            problem, path=path if any(isinstance(step, int) for step in problem.path[len(path) :]) else problem.path
+        )
+        for problem, path in problems
+        if problem.mark not in reported_marks
     ]
 
 
@@ -222,16 +224,16 @@ class _Reading:
         """Return the keys under `environments` that belong in the environment above them, and its name."""
         environments = _mapping_at(self._data, ("environments",))
         own = fields_at(("environments", ""))
-        found: list[tuple[Path, str]] = []
+        misplaced: list[tuple[Path, str]] = []
         above = ""
         for name, value in environments.items():
             keys = set(value) if isinstance(value, dict) else set()
             inner = set(fields_at(("environments", "", name))) if name in own else set()
             if above and keys & inner and not keys & set(own):
-                found.append((("environments", name), above))
+                misplaced.append((("environments", name), above))
             elif "region" in keys:
                 above = name
-        return found
+        return misplaced
 
     def _misplaced(self) -> list[Path]:
         """Return the keys under `environments` that belong at the top level, such as a list of teams."""
@@ -269,7 +271,7 @@ class _Reading:
     def _unknown_key(self, path: Path) -> None:
         """Report a key; continue with the key that it probably means, or without it."""
         key, key_names = str(path[-1]), fields_at(path[:-1])
-        beside = _at(self._data, path[:-1])
+        siblings = _at(self._data, path[:-1])
         here = format_path(path[:-1], self.document.data) or "the file"
         message, mark = f"unknown key `{key}` in {here}", self.document.locate(path, key=True)
         environments = _at(self._data, ("environments",)) if "environments" in self._data else {}
@@ -289,22 +291,22 @@ class _Reading:
         if home is not None:
             self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
             return
-        if near and near in beside and is_alike(key, near):
+        if near and near in siblings and is_alike(key, near):
             fix = f"Remove it: `{near}` already exists."
-        elif near and near not in beside:
+        elif near and near not in siblings:
             fix = f"Did you mean `{near}`?"
         elif self._is_environment(path, key_names):
             fix = "Add `environments:` above it, and indent it and everything below it."
         else:
             fix = f"Known keys: {', '.join(key_names) or 'none'}."
         self.problems.append(Problem("CFG001", path, message, fix, mark))
-        if near and near not in beside:
+        if near and near not in siblings:
             self._data = _renamed(self._data, path, near)
             self.document = self.document.renamed(path, near)
             return
-        rest = {name: value for name, value in beside.items() if name != path[-1]}
-        if self._is_environment(path, key_names) and isinstance(around := beside.get("environments", {}), dict):
-            rest["environments"] = {key: beside[path[-1]], **around}
+        rest = {name: value for name, value in siblings.items() if name != path[-1]}
+        if self._is_environment(path, key_names) and isinstance(around := siblings.get("environments", {}), dict):
+            rest["environments"] = {key: siblings[path[-1]], **around}
         self._data = _with(self._data, path[:-1], rest)
 
     @staticmethod
@@ -457,15 +459,15 @@ class _Reading:
 
     def _value_of_one(self, path: Path, key_names: Sequence[str]) -> tuple[str, Any] | None:
         """Return key and value that a line without a colon, or a map with one entry (nodeClassRef), probably means."""
-        value, beside = _at(self._data, path), _at(self._data, path[:-1])
+        value, siblings = _at(self._data, path), _at(self._data, path[:-1])
         name, space, rest = str(path[-1]).partition(" ")
-        if space and value is None and name in key_names and name not in beside:
+        if space and value is None and name in key_names and name not in siblings:
             # A line without its colon.
             return name, resolve(rest.strip())
-        if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in beside:
+        if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in siblings:
             return pair[0], resolve(pair[1])
         inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-        near = nearest(name, [each for each in key_names if each not in beside and each not in _LOWERING])
+        near = nearest(name, [each for each in key_names if each not in siblings and each not in _LOWERING])
         if (
             near is None
             or homes_of(name)

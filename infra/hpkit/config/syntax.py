@@ -29,15 +29,15 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
     mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
     begun = error.context_mark.line + 1 if error.context_mark else mark.line
     lines = text.splitlines()
-    beside = (begun, mark.line - 1, mark.line)
+    line_numbers = (begun, mark.line - 1, mark.line)
     explanations = (
         _conflict(lines),
         _tab(lines, mark),
-        _other_space(lines, beside),
+        _other_space(lines, line_numbers),
         _open_quote(lines, mark),
-        _no_space(lines, beside),
+        _no_space(lines, line_numbers),
         _open_bracket(error, lines, mark),
-        _no_dash(lines, beside),
+        _no_dash(lines, line_numbers),
         _of_the_line(error.problem or "", lines, mark),
     )
     return next((found for found in explanations if found is not None), None) or (

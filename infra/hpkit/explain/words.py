@@ -95,7 +95,7 @@ def _has(part: TypeExplanation, so: str) -> str:
     capacity = part.quota.capacity
     sentences = []
     if part.reserved:
-        stand = f"{capacity.guaranteed} that always run{_in_groups(capacity.standing)}"
+        stand = f"{capacity.guaranteed} that always run{_in_groups(capacity.permanent_groups)}"
         together = sum(share.reserved for share in part.quota.teams)
         if together > capacity.guaranteed:
             sentences.append(

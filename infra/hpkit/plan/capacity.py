@@ -349,23 +349,23 @@ def type_capacities(
     guaranteed: dict[str, int] = {}
     flexible: dict[str, int] = {}
     from_groups: dict[str, set[str]] = {}
-    standing_groups: dict[str, set[str]] = {}
+    permanent_groups: dict[str, set[str]] = {}
     for group in groups:
         alone = len(set(group.instance_types)) == 1
         for name in dict.fromkeys(group.instance_types):
-            standing = 0 if group.autoscaled else group.count
-            guaranteed[name] = guaranteed.get(name, 0) + (standing if alone else 0)
-            flexible[name] = flexible.get(name, 0) + (0 if alone else standing)
+            permanent = 0 if group.autoscaled else group.count
+            guaranteed[name] = guaranteed.get(name, 0) + (permanent if alone else 0)
+            flexible[name] = flexible.get(name, 0) + (0 if alone else permanent)
             from_groups.setdefault(name, set()).add(group.name)
-            if standing and alone:
-                standing_groups.setdefault(name, set()).add(group.name)
+            if permanent and alone:
+                permanent_groups.setdefault(name, set()).add(group.name)
     return {
         name: TypeCapacity(
             guaranteed=guaranteed[name],
             maximum=_maximum(name, guaranteed[name] + flexible[name], pools, instances.get(name)),
             groups=tuple(sorted(from_groups[name])),
             pools=tuple(pool.name for pool in pools if name in pool.instance_types),
-            standing=tuple(sorted(standing_groups.get(name, ()))),
+            permanent_groups=tuple(sorted(permanent_groups.get(name, ()))),
         )
         for name in sorted(guaranteed)
     }

@@ -75,10 +75,10 @@ def derive_all(organization: Organization) -> dict[str, Plan]:
 def derive(organization: Organization, environment: str) -> Plan:
     """Return the plan of one environment; raises KeyError when the organization has no such environment."""
     spec = organization.environments[environment]
-    node_class_of = _node_class_of(spec)
+    node_classes = _node_class_of(spec)
     zones = _zones(spec.network)
     groups = tuple(
-        GroupPlan(group, _group_zones(group, zones), node_class_of.get(group.name))
+        GroupPlan(group, _group_zones(group, zones), node_classes.get(group.name))
         for group in sorted(spec.cluster.instance_groups, key=lambda group: group.name)
     )
     restricted = tuple(

@@ -23,13 +23,13 @@ def pod_requests(spec: Mapping[str, Any], amount: Convert[Number]) -> dict[str, 
     Containers).
     """
     first: list[Mapping[Any, Any]] = list(_mappings(spec.get("initContainers")))
-    beside: list[Mapping[Any, Any]] = [each for each in first if each.get("restartPolicy") == "Always"]
+    sidecars: list[Mapping[Any, Any]] = [each for each in first if each.get("restartPolicy") == "Always"]
     total: dict[str, Number] = {}
-    for container in (*_mappings(spec.get("containers")), *beside):
+    for container in (*_mappings(spec.get("containers")), *sidecars):
         for name, requested in _of_container(container, amount).items():
             total[name] = total[name] + requested if name in total else requested
     for container in first:
-        if container not in beside:
+        if container not in sidecars:
             for name, requested in _of_container(container, amount).items():
                 total[name] = max(total.get(name, requested), requested)
     return total
@@ -76,7 +76,7 @@ def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collecti
     affinity = _mapping(_mapping(spec.get("affinity")).get("nodeAffinity"))
     required = _mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
     terms = [
-        [each for each in _mappings(term.get("matchExpressions")) if each.get("key") in keys]
+        [expression for expression in _mappings(term.get("matchExpressions")) if expression.get("key") in keys]
         for term in _mappings(required.get("nodeSelectorTerms"))
     ]
     return not terms or any(all(_matches(each, labels) for each in term) for term in terms)

@@ -116,9 +116,9 @@ class KueueScheduler:
     def reasons(self) -> dict[str, str]:
         """Return Kueue's message about each waiting task."""
         messages = {}
-        for each in self._api.items(_WORKLOADS.folder()):
-            name = self._names.get(_owner(each), "")
-            conditions = {one["type"]: one for one in each.get("status", {}).get("conditions", ())}
+        for workload in self._api.items(_WORKLOADS.folder()):
+            name = self._names.get(_owner(workload), "")
+            conditions = {one["type"]: one for one in workload.get("status", {}).get("conditions", ())}
             if name in self._tasks and not _holds(conditions, "QuotaReserved"):
                 messages[name] = str(conditions.get("QuotaReserved", {}).get("message", "nothing yet"))
         return messages

@@ -333,10 +333,10 @@ def _link_language_host(pulumi: Path, language_host: Path) -> None:
     if pulumi.parent == language_host.parent or pulumi.parents[3] != language_host.parents[3]:
         return
     for file in language_host.parent.iterdir():
-        beside = pulumi.parent / file.name
-        if not beside.exists():
-            beside.unlink(missing_ok=True)
-            beside.symlink_to(file)
+        link = pulumi.parent / file.name
+        if not link.exists():
+            link.unlink(missing_ok=True)
+            link.symlink_to(file)
 
 
 def _runs(pid: int) -> bool:

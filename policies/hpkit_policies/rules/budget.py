@@ -115,7 +115,7 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
         region = _region(cluster)
         if instance_groups(cluster) is None:
             yield Undecided(f"{cluster.name}: its instance groups aren't known before the update", cluster)
-        for group in _standing(cluster, resources):
+        for group in _permanent_groups(cluster, resources):
             cost = _cost(group, region)
             if cost is None:
                 message = f"{cluster.name}: the cost of {_label(group)} in {region} is unknown"
@@ -142,7 +142,7 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
         region = _region(cluster)
         # One finding for all groups with the same consequence: one command answers it.
         labels: dict[str, list[str]] = {}
-        for group in _standing(cluster, resources):
+        for group in _permanent_groups(cluster, resources):
             cost = _cost(group, region)
             if cost is None:
                 labels.setdefault(", so budgets don't count it", []).append(_label(group))
@@ -158,7 +158,7 @@ def _price_note(regions: Iterable[str]) -> str:
     return f", at the prices of {dated_regions(regions)}"
 
 
-def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
+def _permanent_groups(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
     """Return the groups whose nodes always run: groups that Karpenter doesn't manage and that aren't empty."""
     owned = owned_groups(cluster, resources)
     return [

@@ -42,11 +42,11 @@ def flexible(name, types, count):
 
 
 def test_standing_groups_are_summed_and_those_of_karpenter_are_not():
-    found = guaranteed_cost(
+    cost = guaranteed_cost(
         plan(group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.8xlarge", 0), pools={"nodes": "5"}), price
     )
-    assert found == Cost(Decimal(120), own=OWN)
-    assert found.complete
+    assert cost == Cost(Decimal(120), own=OWN)
+    assert cost.complete
 
 
 def test_a_type_without_a_price_is_named_and_the_rest_still_counts():
@@ -80,10 +80,10 @@ def test_what_is_not_bought_on_demand_has_no_price_on_demand(more, why):
 
 def test_the_maximum_fills_a_pool_with_its_dearest_type():
     groups = (group("one", "ml.g5.8xlarge", 0), group("two", "ml.g5.12xlarge", 0))
-    found = maximum_cost(
+    cost = maximum_cost(
         plan(group("gpu", "ml.g5.8xlarge", 1), *groups, pools={"nodes": "5"}, classes=["one", "two"]), price
     )
-    assert found == Cost(Decimal(10 + 5 * 30), own=OWN)
+    assert cost == Cost(Decimal(10 + 5 * 30), own=OWN)
 
 
 def test_a_pool_without_a_limit_has_no_maximum():

@@ -56,10 +56,10 @@ def test_a_new_stack_creates_as_many_resources_as_the_plan_has():
     text = text_of(
         organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
     )
-    found = review_of(None, text)
+    review = review_of(None, text)
     plan = file_version(text)[0].plans["dev"]
     count = tree_of(recorded(plan, "acme-dev", "")).count()
-    assert f"create {count} resources (a new stack)" in as_text(found, width=100)
+    assert f"create {count} resources (a new stack)" in as_text(review, width=100)
 
 
 def test_a_comment_about_many_teams_fits_and_says_what_is_left_out(large):
@@ -181,12 +181,12 @@ def page(hostile):
 
 
 def test_the_page_is_well_formed_with_headings_in_order(page, large):
-    for each in (page, Page(as_html(large))):
-        assert each.open == []
-        assert len(each.ids) == len(set(each.ids))
-        assert each.headings[0] == 1
-        assert each.headings.count(1) == 1
-        steps = zip(each.headings, each.headings[1:], strict=False)
+    for content in (page, Page(as_html(large))):
+        assert content.open == []
+        assert len(content.ids) == len(set(content.ids))
+        assert content.headings[0] == 1
+        assert content.headings.count(1) == 1
+        steps = zip(content.headings, content.headings[1:], strict=False)
         assert all(after - before <= 1 for before, after in steps), "a screen reader's outline skips no level"
 
 
@@ -310,18 +310,18 @@ def test_json_keys_are_the_contract():
 
 
 def test_what_a_budget_is_exceeded_by_is_said_in_every_format_and_asks_for_attention():
-    kind = "ml.p4d.24xlarge"
+    instance_type = "ml.p4d.24xlarge"
     sides = [
         organization(
-            groups=[group("train", kind, 9)],
+            groups=[group("train", instance_type, 9)],
             teams=[team("ada")],
-            allocations={"ada": [{"instanceType": kind, "count": count}]},
+            allocations={"ada": [{"instanceType": instance_type, "count": count}]},
         )
         for count in (1, 9)
     ]
     given = budgets_of({"teams": {"ada": 100_000, "gone": 5}})
     review = review_of(*map(text_of, sides), budgets={FILE: Change(given, given)})
-    one, nine = (round(find_price(kind, "us-west-2").monthly * count) for count in (1, 9))
+    one, nine = (round(find_price(instance_type, "us-west-2").monthly * count) for count in (1, 9))
     for said in (as_text(review, width=200), as_markdown(review), as_html(review)):
         text = html.unescape(said)
         assert f"{one:,} → {nine:,}" in text
@@ -355,10 +355,10 @@ def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
     ]
     review = review_of(*map(text_of, sides))
     nine, four = (f"{round(price.hourly * 730 * count):,}" for count in (9, 4))
-    for said in (as_text(review, width=200), as_markdown(review), as_html(review)):
-        assert f"{nine} → {four}" in html.unescape(said)
-    said = plain(as_dict(review))["stacks"][0]["teams"][0]["shares"]
-    shares = {each["instanceType"]: (each["monthlyUsd"], each["monthlyUsdIsAbout"]) for each in said}
+    for text in (as_text(review, width=200), as_markdown(review), as_html(review)):
+        assert f"{nine} → {four}" in html.unescape(text)
+    text = plain(as_dict(review))["stacks"][0]["teams"][0]["shares"]
+    shares = {each["instanceType"]: (each["monthlyUsd"], each["monthlyUsdIsAbout"]) for each in text}
     own = {"before": round(price.hourly * 730 * 9), "after": round(price.hourly * 730 * 4)}
     near = round(2 * near_price("ml.g5.12xlarge", "us-west-2").monthly)
     assert shares == {"ml.p4d.24xlarge": (own, False), "ml.g5.12xlarge": ({"before": near, "after": near}, True)}

@@ -97,11 +97,11 @@ def named_losses(old, new):
             yield from LOWER[was.type](was.name, was.inputs, now.inputs)
 
 
-def is_said(text, said):
+def is_said(text, message):
     """Return whether a text appears, where `team: loss` may be one of several losses in the team's line."""
     team, parted, loss = text.partition(": ")
-    lines = [line for line in said.splitlines() if line.strip().startswith(f"{team}: ")]
-    return text in said or (bool(parted) and any(loss in line for line in lines))
+    lines = [line for line in message.splitlines() if line.strip().startswith(f"{team}: ")]
+    return text in message or (bool(parted) and any(loss in line for line in lines))
 
 
 def held(recording):

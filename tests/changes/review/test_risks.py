@@ -61,10 +61,10 @@ def test_the_shared_pool_is_nobodys_loss():
 
 
 def test_a_found_vpc_in_place_of_a_made_one_replaces_what_is_in_it():
-    found = risks(of(), of({"network": {"existing": EXISTING}}))
-    assert "vpc-0123456789abcdef0" in found["delete-vpc"].message
-    assert "it can't move to another VPC" in found["replace-eks"].message
-    assert found["replace-cluster"].verdict == "blocked"
+    codes = risks(of(), of({"network": {"existing": EXISTING}}))
+    assert "vpc-0123456789abcdef0" in codes["delete-vpc"].message
+    assert "it can't move to another VPC" in codes["replace-eks"].message
+    assert codes["replace-cluster"].verdict == "blocked"
 
 
 def test_other_security_groups_replace_the_cluster_and_nothing_else():
@@ -75,10 +75,10 @@ def test_other_security_groups_replace_the_cluster_and_nothing_else():
 
 
 def test_a_found_eks_cluster_in_place_of_a_made_one_replaces_the_hyperpod_cluster():
-    found = risks(of(), of({"eks": {"version": "1.35", "existing": {"name": "shared"}}}))
-    assert "hpkit's own → shared" in found["delete-eks"].message
-    assert {found["delete-key"].verdict, found["replace-cluster"].verdict} == {"blocked"}
-    assert "replace-vpc" not in found
+    codes = risks(of(), of({"eks": {"version": "1.35", "existing": {"name": "shared"}}}))
+    assert "hpkit's own → shared" in codes["delete-eks"].message
+    assert {codes["delete-key"].verdict, codes["replace-cluster"].verdict} == {"blocked"}
+    assert "replace-vpc" not in codes
 
 
 def test_a_group_may_change_its_type_when_the_whole_cluster_is_new():
@@ -127,10 +127,10 @@ def with_types(*types, limits):
 )
 def test_a_type_that_a_node_pool_gains_is_named_with_its_price_and_the_new_bound(limits, adds, bound, money):
     sides = (with_types("small", limits=limits), with_types("small", "large", limits=limits))
-    (found,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
-    assert f"NodePool pool may add {adds} (about $5,176 a month each) too" in found.message
-    assert bound in found.message
-    assert (found.money and round(found.money.change)) == money
+    (risk,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
+    assert f"NodePool pool may add {adds} (about $5,176 a month each) too" in risk.message
+    assert bound in risk.message
+    assert (risk.money and round(risk.money.change)) == money
     assert not [each for each in reviewed(*reversed(sides)).risks if " may add " in each.message]
 
 
@@ -317,7 +317,7 @@ def tiered(**storage):
 
 
 @pytest.mark.parametrize(
-    ("after", "said"),
+    ("after", "message"),
     [
         (tiered(), "tieredStorage is switched off"),
         (tiered(mode="Disable"), "tieredStorage is switched off"),
@@ -325,10 +325,10 @@ def tiered(**storage):
         (tiered(mode="Enable"), "40% → the default"),
     ],
 )
-def test_less_memory_for_checkpoints_is_watched(after, said):
+def test_less_memory_for_checkpoints_is_watched(after, message):
     before = tiered(mode="Enable", instanceMemoryAllocationPercentage=40)
     found = risks(before, after)
-    assert said in found["tiered-storage"].message
+    assert message in found["tiered-storage"].message
     assert "settings" not in found
 
 
@@ -378,15 +378,15 @@ def test_a_cluster_that_is_there_is_called_by_its_name():
 
 
 @pytest.mark.parametrize(
-    ("sides", "said"),
+    ("sides", "message"),
     [((None, "one"), "can do no more than it allows"), (("one", None), "no longer have a permissions boundary")],
 )
-def test_another_boundary_of_roles_is_watched(sides, said):
+def test_another_boundary_of_roles_is_watched(sides, message):
     policies = [
         {} if each is None else {"permissionsBoundary": f"arn:aws:iam::123456789012:policy/{each}"} for each in sides
     ]
     found = risks(of(policies[0]), of(policies[1]))
-    assert said in found["boundary"].message
+    assert message in found["boundary"].message
     assert set(found) == {"boundary"}
 
 

@@ -29,7 +29,7 @@ def reviewed(*teams, note=""):
 
 
 @pytest.mark.parametrize(
-    ("team", "said"),
+    ("team", "message"),
     [
         (waits(0.0, 5400.0), ["acme-dev: 95 of 100 tasks of john wait up to 1h30m, not 0s"]),
         (waits(3600.0, 3700.0), []),
@@ -38,21 +38,21 @@ def reviewed(*teams, note=""):
         (waits(0.0, 0.0, never=Change(0, 2)), ["acme-dev: 2 tasks of john can no longer run at all"]),
     ],
 )
-def test_much_longer_waits_ask_for_attention(team, said):
+def test_much_longer_waits_ask_for_attention(team, message):
     found = reviewed(team)
-    assert list(found.reasons) == said
-    assert found.verdict == ("attention" if said else "ok")
+    assert list(found.reasons) == message
+    assert found.verdict == ("attention" if message else "ok")
 
 
 def test_every_format_shows_the_waits():
-    found = reviewed(waits(0.0, 5400.0), waits(None, 60.0, name="<new>"))
-    text, markdown, page = as_text(found), as_markdown(found), as_html(found)
+    review = reviewed(waits(0.0, 5400.0), waits(None, 60.0, name="<new>"))
+    text, markdown, page = as_text(review), as_markdown(review), as_html(review)
     for shown in (text, html.unescape(markdown), page):
         assert "0s → 1h30m" in shown
         assert "90% → 80%" in shown
         assert "day.yaml" in shown
     assert "<new>" not in page + markdown
-    (stack,) = plain(as_dict(found))["stacks"]
+    (stack,) = plain(as_dict(review))["stacks"]
     assert stack["scenario"]["teams"][0]["waitP95"] == {"before": 0.0, "after": 5400.0}
 
 
@@ -68,12 +68,12 @@ def test_the_command_simulates_base_and_head(tmp_path):
     repository.write("stacks/acme.yaml", acme(count=1))
     tasks = "\n".join(f"- {{name: t{n}, team: ada, count: 1, run: 1h}}" for n in range(3))
     (tmp_path / "day.yaml").write_text(f"tasks:\n{tasks}\n- {{name: big, team: ada, count: 2, run: 1h}}\n")
-    found = repository.review("--scenario", "day.yaml", "--quick")
-    (stack,) = found["stacks"]
+    review = repository.review("--scenario", "day.yaml", "--quick")
+    (stack,) = review["stacks"]
     (team,) = stack["scenario"]["teams"]
     assert team["never"] == {"before": 0, "after": 1}
     assert team["waitP95"]["after"] > team["waitP95"]["before"]
-    assert any("can no longer run at all" in reason for reason in found["reasons"])
+    assert any("can no longer run at all" in reason for reason in review["reasons"])
 
 
 def test_a_scenario_of_other_teams_is_said_and_one_that_is_not_there_ends_it(tmp_path):

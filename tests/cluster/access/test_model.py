@@ -106,11 +106,11 @@ def test_who_made_the_cluster_has_an_entry_of_eks_and_is_no_difference():
 
 def test_a_lost_group_policy_and_binding_are_differences():
     entries = (Entry(ADMIN, "admin", ()), Entry(ADA, "ada", ("other",)))
-    found = differences(Access(entries, ()), plan())
-    assert f"{ADMIN} has {ADMINISTRATOR_POLICY} in the file, but not in its access entry" in found
-    assert f"{ADA} is a member of team nlp in the file, but not in its access entry" in found
-    assert f"{ADA} has the group other in its access entry, but not in the file" in found
-    assert f"team nlp has no binding to {TEAM_ROLE} in the cluster; `pulumi up` creates it" in found
+    drift = differences(Access(entries, ()), plan())
+    assert f"{ADMIN} has {ADMINISTRATOR_POLICY} in the file, but not in its access entry" in drift
+    assert f"{ADA} is a member of team nlp in the file, but not in its access entry" in drift
+    assert f"{ADA} has the group other in its access entry, but not in the file" in drift
+    assert f"team nlp has no binding to {TEAM_ROLE} in the cluster; `pulumi up` creates it" in drift
 
 
 def test_a_principal_is_meant_by_arn_session_or_name():

@@ -155,10 +155,10 @@ def select(kind):
     ],
 )
 def test_each_mistake_is_said_with_what_puts_it_right(change, check, message, fix):
-    (found,) = findings(changed(change))
-    assert (found.check, found.file) == (check, "job.yaml")
-    assert message in found.message
-    assert fix in found.fix
+    (finding,) = findings(changed(change))
+    assert (finding.check, finding.file) == (check, "job.yaml")
+    assert message in finding.message
+    assert fix in finding.fix
 
 
 @pytest.mark.parametrize(
@@ -211,11 +211,11 @@ def of_pods(**more):
 )
 def test_what_the_namespaces_level_refuses_is_said_where_it_stands(document, message):
     text = text_of(document)
-    (found,) = check(read_manifests("job.yaml", text), PLAN)
-    assert found.check == "pod-security"
-    assert message in found.message
-    assert found.message.endswith("which Pod Security rejects in a team's namespace (level baseline)")
-    line = text.splitlines()[found.line - 1]
+    (finding,) = check(read_manifests("job.yaml", text), PLAN)
+    assert finding.check == "pod-security"
+    assert message in finding.message
+    assert finding.message.endswith("which Pod Security rejects in a team's namespace (level baseline)")
+    line = text.splitlines()[finding.line - 1]
     assert any(word in line for word in ("hostPath", "hostNetwork", "hostIPC", "privileged"))
 
 
@@ -468,21 +468,21 @@ def test_a_priority_class_that_is_not_the_teams_is_said():
     spec = john.spec.model_copy(update={"priority_classes": ("experiment",)})
     plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, spec=spec),))
     wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training-priority"}))
-    (found,) = findings(wrong, plan=plan)
-    assert (found.check, found.edit) == ("priority", None)
-    assert found.fix == "Use one of experiment-priority, or remove the label"
-    (found,) = findings(wrong, plan=load_stack("handson-dev").plans["dev"])
-    assert (found.fix, found.edit) == ("Remove the label", None)
+    (finding,) = findings(wrong, plan=plan)
+    assert (finding.check, finding.edit) == ("priority", None)
+    assert finding.fix == "Use one of experiment-priority, or remove the label"
+    (finding,) = findings(wrong, plan=load_stack("handson-dev").plans["dev"])
+    assert (finding.fix, finding.edit) == ("Remove the label", None)
 
 
 def test_a_kind_that_the_teams_workloads_do_not_include_is_said():
     john = next(each for each in PLAN.teams if each.name == "john")
     spec = john.spec.model_copy(update={"workloads": ("inference",)})
     plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, spec=spec),))
-    (found,) = findings(changed(lambda *_: None), plan=plan)
-    assert (found.check, found.line) == ("kind", 2)
-    assert found.message == "members of john can't create a Job: the team's workloads are inference"
-    assert found.fix == "Use a kind that they can create (Deployment), or add training to `teams[john].workloads`"
+    (finding,) = findings(changed(lambda *_: None), plan=plan)
+    assert (finding.check, finding.line) == ("kind", 2)
+    assert finding.message == "members of john can't create a Job: the team's workloads are inference"
+    assert finding.fix == "Use a kind that they can create (Deployment), or add training to `teams[john].workloads`"
 
 
 def test_documents_that_kueue_does_not_queue_are_passed_over():

@@ -53,10 +53,10 @@ def test_a_job_that_waits_is_told_for_what_and_until_when():
     assert endless.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert endless.when == "unknown: no limit is set on how long own, first can run"
     limited = replace(other, longest=600.0)
-    (found,) = foreseen(job("smith", "train", 1), running=(own, limited))
+    (forecast,) = foreseen(job("smith", "train", 1), running=(own, limited))
     # It began five minutes ago.
-    assert found.runs_at == NOW + timedelta(minutes=5)
-    assert "in 5 min, if tasks run as long as they're allowed to and no more are submitted" in found.when
+    assert forecast.runs_at == NOW + timedelta(minutes=5)
+    assert "in 5 min, if tasks run as long as they're allowed to and no more are submitted" in forecast.when
     (smaller,) = foreseen(job("smith", "train", 2), running=(other, replace(own, usage={(KIND, GPU): 11})))
     assert smaller.fate == "waits"
 

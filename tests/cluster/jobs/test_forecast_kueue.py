@@ -74,12 +74,12 @@ class World:
         seen = self.observe()
         document = job_of(workload, number, priority_class=self.classes.get(priority))
         (task,) = tasks_of([document], self.plan, seen)
-        (found,) = foresee_all(seen, [task], fair_sharing=fair_sharing_of(self.plan))
-        self.fates.append(found.fate)
+        (forecast,) = foresee_all(seen, [task], fair_sharing=fair_sharing_of(self.plan))
+        self.fates.append(forecast.fate)
         self.waiting[workload.name] = workload
         self.scheduler.submit(workload)
         changes = self.settle()
-        if found.fate == "never":
+        if forecast.fate == "never":
             self.never.add(workload.name)
         runs = workload.name in self.running
         victims = [each for each in changes if isinstance(each, Preempted) and each.by == workload.name]
@@ -90,8 +90,8 @@ class World:
                 used.update(each.holds)
         quotas = self.quotas(team)
         borrows = runs and any(amount > quotas[key].nominal for key, amount in used.items() if key[1] in per_pod)
-        foretold = (found.fate in ("now", "borrowing"), found.fate == "borrowing", len(found.preempts))
-        return foretold, (runs, borrows, len(victims)), f"{workload}: {found}, {changes}"
+        foretold = (forecast.fate in ("now", "borrowing"), forecast.fate == "borrowing", len(forecast.preempts))
+        return foretold, (runs, borrows, len(victims)), f"{workload}: {forecast}, {changes}"
 
     def quotas(self, team):
         return next(each for each in self.observe().queues if each.name == team.cluster_queue).quotas

@@ -125,9 +125,9 @@ def test_kinds_that_the_teams_workloads_do_not_include_are_refused():
 def test_every_kind_needs_the_workload_whose_rules_create_it():
     for kind, workload in WORKLOADS.items():
         opened = [
-            each
-            for each in ("training", "inference")
-            if any(f"{kind.lower()}s" in rule.resources for rule in workload_rules(each))
+            workload_type
+            for workload_type in ("training", "inference")
+            if any(f"{kind.lower()}s" in rule.resources for rule in workload_rules(workload_type))
         ]
         assert opened == [workload], kind
 
@@ -177,17 +177,19 @@ def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
         )
     topology = load_stack("topology-prod").plans["prod"]
     assert topology.topology_aware_scheduling
-    team, kind = topology.teams[0].name, topology.teams[0].quota_resources[0].instance_type
-    document = made(topology, team, instance_type=kind, priority=None, topology=("required", NETWORK_LAYERS[2]))
+    team, instance_type = topology.teams[0].name, topology.teams[0].quota_resources[0].instance_type
+    document = made(
+        topology, team, instance_type=instance_type, priority=None, topology=("required", NETWORK_LAYERS[2])
+    )
     (pods,) = pods_of(document)
     assert pods.template["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-required-topology": NETWORK_LAYERS[2]}
-    assert find_instance_type(kind) is not None
+    assert find_instance_type(instance_type) is not None
     document = made(
         topology,
         team,
         kind="pytorchjob",
         count=2,
-        instance_type=kind,
+        instance_type=instance_type,
         priority=None,
         topology=("required", NETWORK_LAYERS[2]),
     )
@@ -196,7 +198,7 @@ def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"team": "jon"}, "has no team jon; did you mean john?"),
         ({"instance_type": "ml.g5.12xlage"}, "has no instances of ml.g5.12xlage; did you mean ml.g5.12xlarge?"),
@@ -209,7 +211,7 @@ def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
         ({"priority": "zzz"}, "has no priority class zzz; it has training, experiment"),
     ],
 )
-def test_what_the_stack_does_not_have_is_said_with_the_nearest_name(plan, more, said):
+def test_what_the_stack_does_not_have_is_said_with_the_nearest_name(plan, more, message):
     with pytest.raises(SelectionError) as caught:
         made(plan, **more)
-    assert said in str(caught.value)
+    assert message in str(caught.value)

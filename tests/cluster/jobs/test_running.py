@@ -113,22 +113,22 @@ SHAPES = {
         job("JobSet"),
         [
             pod(
-                f"train-w-{each}",
+                f"train-w-{index}",
                 {
                     "jobset.sigs.k8s.io/jobset-name": "train",
-                    "jobset.sigs.k8s.io/job-global-index": str(each // 2),
-                    INDEX: str(each % 2),
+                    "jobset.sigs.k8s.io/job-global-index": str(index // 2),
+                    INDEX: str(index % 2),
                 },
             )
-            for each in (3, 2, 1, 0)
+            for index in (3, 2, 1, 0)
         ],
         ["train-w-0", "train-w-1", "train-w-2", "train-w-3"],
     ),
     "RayJob": (
         job("RayJob", status={"rayClusterName": "train-abc"}),
         [
-            pod(f"train-abc-{each}", {"ray.io/cluster": "train-abc", "ray.io/node-type": each[:-2]})
-            for each in ("worker-b", "worker-a", "head-c")
+            pod(f"train-abc-{name}", {"ray.io/cluster": "train-abc", "ray.io/node-type": name[:-2]})
+            for name in ("worker-b", "worker-a", "head-c")
         ],
         ["train-abc-head-c", "train-abc-worker-a", "train-abc-worker-b"],
     ),
@@ -195,10 +195,10 @@ def test_the_first_rank_that_failed_is_named_first_then_kueue_and_the_events():
     }
     other = {**event, "involvedObject": {"kind": "Pod", "name": "other", "uid": "other"}}
     api = FakeApi(job(status=status), pods=pods, events=[event, other])
-    found = running.find_job(api, [JOHN], "train")
-    assert found.has_ended
-    all_pods = running.pods_of(api, found)
-    first, second, third, fourth = running.history(api, found, running.ranks_of(found, all_pods), all_pods)
+    running_job = running.find_job(api, [JOHN], "train")
+    assert running_job.has_ended
+    all_pods = running.pods_of(api, running_job)
+    first, second, third, fourth = running.history(api, running_job, running.ranks_of(running_job, all_pods), all_pods)
     assert first == "it failed: BackoffLimitExceeded: m"
     assert second.startswith(
         "rank 1 (train-1-x) on node-of-train-1-x failed: container main exited with 137 (OOMKilled), "
@@ -225,7 +225,7 @@ def test_logs_are_those_of_all_ranks_that_have_started_since_a_time():
 def test_following_adds_pods_that_start_later_and_ends_with_the_job():
     first = pod("train-0-x", {NAME: "train", INDEX: "0"})
     api = FakeApi(job(), pods=[first], logs={"train-0-x": ["1Z a"], "train-1-x": ["2Z b"]})
-    found = running.find_job(api, [JOHN], "train")
+    running_job = running.find_job(api, [JOHN], "train")
     steps = itertools.count()
 
     def advance(ranks):
@@ -234,9 +234,9 @@ def test_following_adds_pods_that_start_later_and_ends_with_the_job():
             api.pods.append(pod("train-1-x", {NAME: "train", INDEX: "1"}))
         if step == 2:
             api.pods = [pod(each["metadata"]["name"], each["metadata"]["labels"], state=ended(0)) for each in api.pods]
-            api.objects[found.path] = job(status={"conditions": [{"type": "Complete", "status": "True"}]})
+            api.objects[running_job.path] = job(status={"conditions": [{"type": "Complete", "status": "True"}]})
 
-    lines = [*follow(api, found, None, waiting=advance, pause=0.05)]
+    lines = [*follow(api, running_job, None, waiting=advance, pause=0.05)]
     assert lines == [(0, "a"), (1, "b")]
     assert all(each["follow"] == "true" for each in api.queries)
     assert threading.active_count() < 20
@@ -256,13 +256,16 @@ def test_a_refused_log_is_an_error_also_when_following():
 
 def test_stopping_deletes_the_job_that_was_found_and_nothing_else():
     api = FakeApi(job(), job(name="other"))
-    found = running.find_job(api, [JOHN], "train")
+    running_job = running.find_job(api, [JOHN], "train")
     pods = [pod("train-0-x", {NAME: "train"})]
-    api.objects[found.path] = {**found.document, "metadata": {**found.document["metadata"], "uid": "another"}}
+    api.objects[running_job.path] = {
+        **running_job.document,
+        "metadata": {**running_job.document["metadata"], "uid": "another"},
+    }
     with pytest.raises(ToolError, match="was replaced by a new one, which wasn't deleted"):
-        running.stop(api, found, pods)
-    api.objects[found.path] = found.document
-    assert running.stop(api, found, pods) == "deleted Job train of john; its pods end within 30s"
-    assert [path for path, _ in api.deleted] == [found.path] * 2
+        running.stop(api, running_job, pods)
+    api.objects[running_job.path] = running_job.document
+    assert running.stop(api, running_job, pods) == "deleted Job train of john; its pods end within 30s"
+    assert [path for path, _ in api.deleted] == [running_job.path] * 2
     assert json.loads(json.dumps(api.deleted[-1][1]))["propagationPolicy"] == "Background"
     assert [each["metadata"]["name"] for each in api.objects.values()] == ["other"]

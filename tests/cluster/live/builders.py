@@ -68,19 +68,19 @@ def task(
     spec, template: of its Workload and its pod template; more: resources of all its pods in addition to the GPUs.
     """
     created = f"2026-11-22T11:{60 - minutes:02d}:00Z"
-    said = {"QuotaReserved": (runs, "", ""), "Admitted": (True, "Admitted", ""), **conditions}
+    states = {"QuotaReserved": (runs, "", ""), "Admitted": (True, "Admitted", ""), **conditions}
     if not runs:
-        del said["Admitted"]
+        del states["Admitted"]
     status = {
         "conditions": [
             {
-                "type": kind,
+                "type": condition_type,
                 "status": str(is_true),
                 "reason": reason,
                 "message": message,
                 "lastTransitionTime": created,
             }
-            for kind, (is_true, reason, message) in said.items()
+            for condition_type, (is_true, reason, message) in states.items()
         ],
         "resourceRequests": [{"name": "main", "resources": {GPU: str(pods * gpus), **(more or {})}}],
     }

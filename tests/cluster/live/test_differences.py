@@ -26,22 +26,22 @@ def seen(plan):
     addons = tuple(AddonHealth(each.name, each.version or "v1", "ACTIVE") for each in plan.addons)
     queues = tuple(
         Queue(
-            each.name,
-            each.cohort,
-            Decimal(each.fair_weight),
+            queue.name,
+            queue.cohort,
+            Decimal(queue.fair_weight),
             active=True,
             message="",
-            within=each.preemption.within_cluster_queue,
+            within=queue.preemption.within_cluster_queue,
             quotas={
                 (flavor.name, name): Quota(
                     of(name, quota.nominal), of(name, quota.borrowing_limit), of(name, quota.lending_limit)
                 )
-                for group in each.resource_groups
+                for group in queue.resource_groups
                 for flavor in group.flavors
                 for name, quota in flavor.resources.items()
             },
         )
-        for each in model_of(plan).queues
+        for queue in model_of(plan).queues
     )
     classes = {f"{each.name}-priority": each.weight for each in plan.policy.priority_classes}
     policy = SchedulerPolicy("handson-dev", "Created", "", "Enabled", "Disabled", {"training": 80, "experiment": 40})
@@ -63,13 +63,13 @@ def test_groups_and_add_ons_that_differ_are_named(seen, plan):
     gpu, system = seen.platform.groups
     groups = (replace(gpu, target=3), replace(system, name="other"))
     addons = (*seen.platform.addons[1:-1], replace(seen.platform.addons[-1], version="v0"))
-    found = differences(replace(seen, platform=replace(seen.platform, groups=groups, addons=addons)), plan)
-    assert "instance group gpu has a target of 3 instances, but 4 in the file" in found
-    assert "instance group system is in the file, but not in the cluster" in found
-    assert "instance group other is in the cluster, but not in the file" in found
-    assert f"add-on {plan.addons[0].name} is in the file, but not on the cluster" in found
+    drift = differences(replace(seen, platform=replace(seen.platform, groups=groups, addons=addons)), plan)
+    assert "instance group gpu has a target of 3 instances, but 4 in the file" in drift
+    assert "instance group system is in the file, but not in the cluster" in drift
+    assert "instance group other is in the cluster, but not in the file" in drift
+    assert f"add-on {plan.addons[0].name} is in the file, but not on the cluster" in drift
     wanted = plan.addons[-1].version
-    assert (f"add-on {plan.addons[-1].name} is v0, and {wanted} in the file" in found) == (wanted is not None)
+    assert (f"add-on {plan.addons[-1].name} is v0, and {wanted} in the file" in drift) == (wanted is not None)
 
 
 def test_policy_and_teams_of_another_stack_are_no_difference(seen, plan):

@@ -58,11 +58,11 @@ def seen():
 
 def alone(page):
     """Check that a page loads nothing and runs no script."""
-    found = Page(page)
-    assert not {tag for tag, _ in found.seen} & {"script", "link", "img", "iframe"}
-    assert not any({"src", "href"} & attributes.keys() for _, attributes in found.seen)
+    content = Page(page)
+    assert not {tag for tag, _ in content.seen} & {"script", "link", "img", "iframe"}
+    assert not any({"src", "href"} & attributes.keys() for _, attributes in content.seen)
     assert "url(" not in page
-    return found
+    return content
 
 
 def test_the_page_of_status_says_what_the_table_says_and_escapes_names():

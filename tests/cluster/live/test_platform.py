@@ -130,14 +130,14 @@ def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
 
 def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
     del tasks
-    found = data(ask("job", "why", "borrowed", "--format", "json"))
-    assert found["reason"].startswith("it was preempted, because the team that lent the quota reclaimed it; now 4 ")
-    assert found["preemptedBy"] == "own of john"
-    assert found["holders"] == [
+    answer = data(ask("job", "why", "borrowed", "--format", "json"))
+    assert answer["reason"].startswith("it was preempted, because the team that lent the quota reclaimed it; now 4 ")
+    assert answer["preemptedBy"] == "own of john"
+    assert answer["holders"] == [
         "john holds 12 nvidia.com/gpu of ml.g5.12xlarge",
         "smith holds 4 nvidia.com/gpu of ml.g5.12xlarge",
     ]
-    assert sorted(found["wouldRunIf"]) == ["task first ends", "task own ends"]
+    assert sorted(answer["wouldRunIf"]) == ["task first ends", "task own ends"]
     words = ask("job", "why", "huge").stdout
     assert "It can never run" in words
     assert "it is submitted with at most 2 instead of 6 pods, and other tasks end" in words
@@ -147,16 +147,16 @@ def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
     del tasks
     result = ask("whatif", "record", "--since", "2h", "--output", tmp_path / "hours.yaml")
     assert result.returncode == 0, result.stderr
-    found = {task.name: task for task in open_scenario(tmp_path / "hours.yaml").scenario.tasks}
-    assert found.keys() >= {"smith/first", "smith/borrowed", "john/own"}
-    own = found["john/own"]
+    scenario_tasks = {task.name: task for task in open_scenario(tmp_path / "hours.yaml").scenario.tasks}
+    assert scenario_tasks.keys() >= {"smith/first", "smith/borrowed", "john/own"}
+    own = scenario_tasks["john/own"]
     assert (own.team, own.priority, own.pods, own.accelerators, own.instance_type, own.run) == (
         "john", 0, 3, 4, "ml.g5.12xlarge", None,
     )  # fmt: skip
     # Tasks that `simulate` would reject are left out and reported.
-    assert "smith/huge" not in found
+    assert "smith/huge" not in scenario_tasks
     assert "more than their team can ever have" in result.stderr
-    assert found["smith/first"].submit <= found["smith/borrowed"].submit <= own.submit
+    assert scenario_tasks["smith/first"].submit <= scenario_tasks["smith/borrowed"].submit <= own.submit
     assert "their run time is unknown" in result.stderr
 
 
@@ -260,8 +260,8 @@ def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, ta
 
 
 def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
-    found = data(ask("cluster", "access", "--format", "json"))
-    rows = {each["principal"].rpartition("/")[2]: each for each in found["principals"]}
+    access = data(ask("cluster", "access", "--format", "json"))
+    rows = {each["principal"].rpartition("/")[2]: each for each in access["principals"]}
     john = rows["john-scientists"]
     assert john["inFile"] == ["member of john"]
     assert {(each["place"], each["role"]) for each in john["grants"]} == {
@@ -269,8 +269,8 @@ def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
         ("hyperpod-ns-john", "hpkit-data-scientist"),
     }
     assert [each["role"] for each in rows["Admin"]["grants"]] == ["administrator"]
-    assert found["differences"] == []
-    assert [each["principal"].partition("/")[0] for each in found["principals"] if each["madeTheCluster"]] == [
+    assert access["differences"] == []
+    assert [each["principal"].partition("/")[0] for each in access["principals"] if each["madeTheCluster"]] == [
         "arn:aws:iam::123456789012:user"
     ]
     allowed = ask("cluster", "access", "check", "john-scientists", "create", "jobs", "-n", "john")

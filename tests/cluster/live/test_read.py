@@ -32,16 +32,16 @@ def api(allowed):
 
 def test_a_teams_member_reads_the_namespace_of_the_team():
     unknown = []
-    found = objects_of(
+    objects = objects_of(
         api(("namespaces/hyperpod-ns-john/", "nodes", "cluster", "classes", "flavors")),
         unknown,
         namespaces=TEAMS,
     )
-    assert (found["namespaces"], found["unread"]) == (("hyperpod-ns-john",), frozenset())
+    assert (objects["namespaces"], objects["unread"]) == (("hyperpod-ns-john",), frozenset())
     assert unknown == [
         "pods, localqueues, workloads of namespaces other than hyperpod-ns-john: listing them isn't allowed"
     ]
-    seen = Observed(time=NOW, **found)
+    seen = Observed(time=NOW, **objects)
     assert seen.sees("hyperpod-ns-john")
     assert not seen.sees("hyperpod-ns-smith")
 

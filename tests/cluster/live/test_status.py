@@ -24,17 +24,17 @@ def shares(*queues):
 
 
 def test_what_one_borrows_the_only_other_one_lends():
-    found = shares(queue("john", 12, limit=6), queue("smith", 4, used=8, borrowed=4, limit=4))
-    assert found["smith"].lenders == ("john",)
-    assert found["john"].lent == (4, 4)
-    assert found["smith"].lent == (0, 0)
+    team_shares = shares(queue("john", 12, limit=6), queue("smith", 4, used=8, borrowed=4, limit=4))
+    assert team_shares["smith"].lenders == ("john",)
+    assert team_shares["john"].lent == (4, 4)
+    assert team_shares["smith"].lent == (0, 0)
 
 
 def test_of_two_lenders_each_lends_between_what_the_other_cannot_and_all():
-    found = shares(queue("a", 4), queue("b", 8), queue("c", 4, used=10, borrowed=6))
-    assert found["c"].lenders == ("b", "a"), "who has most first"
-    assert found["c"].borrowed_words == "6 from b or a"
-    assert (found["a"].lent, found["b"].lent) == ((0, 4), (2, 6))
+    team_shares = shares(queue("a", 4), queue("b", 8), queue("c", 4, used=10, borrowed=6))
+    assert team_shares["c"].lenders == ("b", "a"), "who has most first"
+    assert team_shares["c"].borrowed_words == "6 from b or a"
+    assert (team_shares["a"].lent, team_shares["b"].lent) == ((0, 4), (2, 6))
 
 
 def test_of_many_lenders_three_are_named():
@@ -87,10 +87,10 @@ def test_what_waits_is_listed_by_priority_and_age():
 def test_what_waits_in_no_queue_is_listed_and_needs_attention():
     lost = replace(task("john", "lost", 1), queue="", local_queue="hyperpod-ns-johnn-localqueue")
     seen = observed(queues=(queue("john", 4),), tasks=(lost, task("john", "fine", 1)))
-    found = status_of(seen)
-    assert [each.name for each in found.teams[0].waiting] == ["fine"]
-    assert [(each.team, each.name) for each in found.unserved] == [("john", "lost")]
-    (problem,) = found.problems
+    status = status_of(seen)
+    assert [each.name for each in status.teams[0].waiting] == ["fine"]
+    assert [(each.team, each.name) for each in status.unserved] == [("john", "lost")]
+    (problem,) = status.problems
     assert problem.startswith("Job lost of john is waiting: it has no queue: LocalQueue hyperpod-ns-johnn-localqueue")
     unread = status_of(replace(seen, unread=frozenset({"localqueues"})))
     assert unread.unserved == (), "what LocalQueues there are is not known"
@@ -128,7 +128,7 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
         policy=SchedulerPolicy("acme-dev", "UpdateFailed", "why"),
     )
     pool = NodePool("spot", ready=False, message="NodeClass not found", limits={}, used={})
-    found = status_of(
+    status = status_of(
         observed(
             platform=failing,
             nodes=(node("n", ready="False"),),
@@ -136,7 +136,7 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
             queues=(queue("john", 4, active=False, message="Can't admit new workloads: FlavorNotFound"),),
         )
     )
-    assert found.problems == (
+    assert status.problems == (
         "cluster acme is RollingBack",
         "the cluster policy is UpdateFailed: why",
         "add-on vpc-cni is DEGRADED: ConfigurationConflict: aws-node",
@@ -150,7 +150,7 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
 def test_a_group_that_is_still_short_of_instances_is_said():
     group = Group("gpu", ("t",), 4, 1, "Creating")
     pending = tuple(ClusterNode(f"i-{number}", "gpu", "t", "Pending", "Insufficient capacity") for number in range(3))
-    found = status_of(observed(platform=platform(groups=(group,), nodes=pending)))
-    assert found.problems == ("gpu has 1 of 4 instances: Pending: Insufficient capacity (3 instances)",)
-    assert found.groups[0].others == {"Pending": 3}
-    assert found.observed.time == NOW
+    status = status_of(observed(platform=platform(groups=(group,), nodes=pending)))
+    assert status.problems == ("gpu has 1 of 4 instances: Pending: Insufficient capacity (3 instances)",)
+    assert status.groups[0].others == {"Pending": 3}
+    assert status.observed.time == NOW

@@ -24,15 +24,15 @@ def why(name, *tasks, classes=None, queues=TEAMS, **more):
 
 
 def test_each_task_whose_end_would_be_enough_is_named():
-    found = why(
+    answer = why(
         "wait",
         task("john", "own", 3, runs=True),
         task("smith", "lend", 1, runs=True),
         task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)),
     )
-    assert found.reason == f"4 more {GPU} of {KIND} must become free"
-    assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
-    assert found.remedies == ("task own ends", "task lend ends")
+    assert answer.reason == f"4 more {GPU} of {KIND} must become free"
+    assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
+    assert answer.remedies == ("task own ends", "task lend ends")
 
 
 def test_who_holds_memory_is_told_in_gib():
@@ -48,14 +48,14 @@ def test_who_holds_memory_is_told_in_gib():
 
 
 def test_a_higher_priority_helps_where_it_preempts():
-    found = why(
+    answer = why(
         "wait",
         task("smith", "low", 2, runs=True, priority=10),
         task("smith", "wait", 2, priority=10),
         task("john", "own", 2, runs=True),
         classes={"training-priority": 80, "experiment-priority": 40, "none-priority": 10},
     )
-    assert "it gets the priority class experiment-priority; then it preempts low" in found.remedies
+    assert "it gets the priority class experiment-priority; then it preempts low" in answer.remedies
 
 
 def test_fewer_pods_help_where_some_fit():
@@ -64,10 +64,10 @@ def test_fewer_pods_help_where_some_fit():
 
 
 def test_what_can_never_run_is_told_how_much_can():
-    found = why(
+    answer = why(
         "wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), task("smith", "wait", 6)
     )
-    assert found.remedies == ("it is submitted with at most 2 instead of 6 pods, and other tasks end",)
+    assert answer.remedies == ("it is submitted with at most 2 instead of 6 pods, and other tasks end",)
 
 
 def test_a_task_that_the_simulator_admits_needs_nothing():
@@ -90,15 +90,15 @@ ENDED = {"Finished": (True, "Succeeded", "")}
 
 
 def test_a_task_that_has_ended_holds_nothing():
-    found = why(
+    answer = why(
         "wait",
         task("john", "done", 3, runs=True, **ENDED),
         task("john", "own", 3, runs=True),
         task("smith", "lend", 1, runs=True),
         task("john", "wait", 1),
     )
-    assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
-    assert found.remedies == ("task own ends", "task lend ends")
+    assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
+    assert answer.remedies == ("task own ends", "task lend ends")
 
 
 def test_what_comes_free_goes_to_the_one_that_waits_before_it():
@@ -166,11 +166,11 @@ def test_when_it_could_run_is_said_where_those_that_run_say_how_long():
 
 
 def test_a_preemptor_that_is_gone_is_known_by_its_team():
-    said = (
+    message = (
         "Preempted to accommodate a workload (UID: uid-gone, JobUID: 1) due to reclamation within the cohort; "
         "preemptor path: /hyperpod-cohort/hyperpod-ns-john-clusterqueue; preemptee path: /x"
     )
-    back = task("smith", "back", 1, Preempted=(True, "InCohortReclamation", said))
+    back = task("smith", "back", 1, Preempted=(True, "InCohortReclamation", message))
     assert why("back", back).preempted_by == "a task of john that no longer exists"
     assert why("back", back, namespaces=("hyperpod-ns-smith",)).preempted_by == "a task of john that couldn't be read"
 
@@ -178,11 +178,11 @@ def test_a_preemptor_that_is_gone_is_known_by_its_team():
 def test_what_others_hold_counts_though_their_tasks_could_not_be_read():
     queues = (queue("john", 12, used=12, limit=6), queue("smith", 4, used=4, limit=4))
     tasks = (task("john", "own", 3, runs=True), task("john", "wait", 1))
-    found = why("wait", *tasks, queues=queues, namespaces=("hyperpod-ns-john",))
-    assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
-    assert found.remedies == ("task own ends",)
-    assert found.outlook.startswith("tasks that wait before it in other namespaces couldn't be")
-    assert found.when == "unknown: no limit is set on how long those of smith, own can run"
+    answer = why("wait", *tasks, queues=queues, namespaces=("hyperpod-ns-john",))
+    assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
+    assert answer.remedies == ("task own ends",)
+    assert answer.outlook.startswith("tasks that wait before it in other namespaces couldn't be")
+    assert answer.when == "unknown: no limit is set on how long those of smith, own can run"
 
 
 def test_queues_that_were_not_read_are_not_said_to_be_missing():

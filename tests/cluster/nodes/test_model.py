@@ -39,10 +39,10 @@ def test_a_node_is_its_instance_its_kubelet_and_what_runs_there():
 
 
 def test_nodes_are_named_by_id_or_name_and_a_wrong_name_by_the_nearest():
-    found = nodes_of(live("Running", "Running"))
-    assert [each.id for each in choose(found, [f"hyperpod-{IDS[1]}", IDS[0], IDS[1]])] == [IDS[1], IDS[0]]
+    nodes = nodes_of(live("Running", "Running"))
+    assert [each.id for each in choose(nodes, [f"hyperpod-{IDS[1]}", IDS[0], IDS[1]])] == [IDS[1], IDS[0]]
     with pytest.raises(SelectionError, match=f"no node i-0aaaaaaaaaaaaaaa3; did you mean {IDS[0][:-1]}"):
-        choose(found, ["i-0aaaaaaaaaaaaaaa3"])
+        choose(nodes, ["i-0aaaaaaaaaaaaaaa3"])
 
 
 def test_what_the_service_would_refuse_is_said_before():

@@ -22,15 +22,15 @@ class Clock:
 
 
 def run(verb, looks, ids, wanted=None, timeout=600):
-    said, answers = [], iter(looks)
+    messages, answers = [], iter(looks)
     last = {}
 
     def look():
         last.update(now=next(answers, last.get("now")))
         return {name: (status, GPU) for name, status in last["now"].items()}
 
-    follow(look, verb, ids, wanted or {}, clock=Clock(), timeout=timeout, say=said.append)
-    return said
+    follow(look, verb, ids, wanted or {}, clock=Clock(), timeout=timeout, say=messages.append)
+    return messages
 
 
 def test_a_reboot_is_over_when_the_node_was_away_and_runs():
@@ -79,7 +79,7 @@ class Session:
 
 def test_many_nodes_go_in_as_many_requests_as_the_limit_takes_and_refusals_are_kept():
     client, ids = Client(), [f"i-{number:017x}" for number in range(60)]
-    found = hand_over(Session(client), "acme", "reboot", ids)
+    failures = hand_over(Session(client), "acme", "reboot", ids)
     assert [len(each) for each in client.asked] == [25, 25, 10]
-    assert dict(found.refused) == {ids[start]: "InstanceIdInUse: busy" for start in (0, 25, 50)}
-    assert len(found.taken) == 57
+    assert dict(failures.refused) == {ids[start]: "InstanceIdInUse: busy" for start in (0, 25, 50)}
+    assert len(failures.taken) == 57

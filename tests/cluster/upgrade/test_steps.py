@@ -47,16 +47,16 @@ def test_an_addon_that_the_next_version_lacks_is_raised_before_and_again_after()
         (CNI, "1.33"): OfferedAddon(("v1.0.0", "v1.1.0"), "v1.0.0"),
         (CNI, "1.34"): OfferedAddon(("v1.1.0", "v1.2.0"), "v1.1.0"),
     }
-    found = steps(data(**{CNI: "v1.0.0"}), Running("1.33", {CNI: "v1.0.0"}, offered=offered, known=True), "1.34")
-    assert [each.title for each in found.steps] == [
+    upgrade = steps(data(**{CNI: "v1.0.0"}), Running("1.33", {CNI: "v1.0.0"}, offered=offered, known=True), "1.34")
+    assert [each.title for each in upgrade.steps] == [
         "Update add-ons that Kubernetes 1.34 requires in a newer version: vpc-cni",
         "Kubernetes 1.34",
         "Add-ons: vpc-cni",
         "Nodes",
     ]
     path = ("environments", "dev", "addons", CNI, "version")
-    assert [each.edits.get(path) for each in found.steps] == ["v1.1.0", None, "v1.2.0", None]
-    assert "add-on vpc-cni is v1.0.0; EKS offers v1.1.0 for Kubernetes 1.33" in found.behind
+    assert [each.edits.get(path) for each in upgrade.steps] == ["v1.1.0", None, "v1.2.0", None]
+    assert "add-on vpc-cni is v1.0.0; EKS offers v1.1.0 for Kubernetes 1.33" in upgrade.behind
 
 
 def test_an_addon_without_a_version_in_both_changes_with_kubernetes():
@@ -74,13 +74,13 @@ def test_an_addon_that_is_behind_without_a_step_says_why():
     offered = {(name, "1.34"): OfferedAddon((version, newer), None) for name, version in running.items()}
     found = steps(made, Running("1.34", running, offered=offered, known=True), "1.34")
     assert found.steps == ()
-    said = {each.split()[1]: each.split("; ", 2)[2] for each in found.behind if each.startswith("add-on")}
-    assert said[held.name] == (
+    remarks = {each.split()[1]: each.split("; ", 2)[2] for each in found.behind if each.startswith("add-on")}
+    assert remarks[held.name] == (
         "hpkit pins it, and a later hpkit upgrades it: "
         f"for another version, set environments.dev.addons.{held.name}.version"
     )
-    assert said["of-somebody"] == "it isn't in the organization file; upgrade it with the tool that installed it"
-    assert said[CNI].startswith(
+    assert remarks["of-somebody"] == "it isn't in the organization file; upgrade it with the tool that installed it"
+    assert remarks[CNI].startswith(
         "EKS chose it at installation: for another version, set environments.dev.addons.vpc-cni.version"
     )
     older = Running("1.34", {held.name: "v0.1.0"}, offered=offered, known=True)
@@ -103,10 +103,10 @@ def test_the_newest_kubernetes_is_not_behind_when_its_support_ends_soon():
 def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():
     version = kubernetes_versions()[-1]
     nodes = {("gpu", "1.0.0", "SecurityUpdateRequired"): 3, ("cpu", "1.1.0", "UpToDate"): 1}
-    found = steps(data(version), Running(version, nodes=nodes, known=True))
-    assert [each.title for each in found.steps] == ["Nodes"]
-    assert "--group gpu" in found.steps[0].commands[0]
-    assert "3 nodes of gpu with AMI release 1.0.0: SecurityUpdateRequired" in found.behind
+    upgrade = steps(data(version), Running(version, nodes=nodes, known=True))
+    assert [each.title for each in upgrade.steps] == ["Nodes"]
+    assert "--group gpu" in upgrade.steps[0].commands[0]
+    assert "3 nodes of gpu with AMI release 1.0.0: SecurityUpdateRequired" in upgrade.behind
 
 
 def test_an_existing_cluster_and_its_nodes_are_upgraded_elsewhere():
@@ -130,16 +130,16 @@ def test_a_file_that_is_not_what_runs_comes_first():
 def test_each_patch_applies_on_those_before_it(tmp_path):
     text = text_of(data(**{CNI: "v1.0.0"})).decode()
     made = read_text(text.encode()).data
-    offered = {(CNI, each): OfferedAddon(("v1.1.0", "v1.2.0"), "v1.1.0") for each in ("1.34", "1.35")}
-    found = steps(made, Running("1.33", offered=offered, known=True), "1.35")
+    offered = {(CNI, step): OfferedAddon(("v1.1.0", "v1.2.0"), "v1.1.0") for step in ("1.34", "1.35")}
+    upgrade = steps(made, Running("1.33", offered=offered, known=True), "1.35")
     plan = derive(typed(made), "dev")
     (tmp_path / "a.yaml").write_text(text)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    for each in patched(
-        text, plan, found.steps, file="a.yaml", record=None, read=lambda text: read_text(text.encode())
+    for step in patched(
+        text, plan, upgrade.steps, file="a.yaml", record=None, read=lambda text: read_text(text.encode())
     ):
-        assert not each.problem
-        if each.patch:
-            subprocess.run(["git", "apply"], cwd=tmp_path, input=each.patch, text=True, check=True)
+        assert not step.problem
+        if step.patch:
+            subprocess.run(["git", "apply"], cwd=tmp_path, input=step.patch, text=True, check=True)
     final = read_text((tmp_path / "a.yaml").read_bytes()).data["environments"]["dev"]
     assert (final["eks"]["version"], final["addons"][CNI]["version"]) == ("1.35", "v1.2.0")

@@ -200,10 +200,10 @@ def _broken(service: str) -> tuple[str, str, dict[str, Any]]:
     for name in model.operation_names:
         shape = model.operation_model(name).input_shape
         members = shape.members if shape else {}
-        if all(members[each].type_name == "string" for each in getattr(shape, "required_members", ())):
-            for member, each in members.items():
-                if getattr(each, "enum", None) or (
-                    each.type_name == "string" and each.metadata.get("max", 9999) < 3000
+        if all(members[member_shape].type_name == "string" for member_shape in getattr(shape, "required_members", ())):
+            for member, member_shape in members.items():
+                if getattr(member_shape, "enum", None) or (
+                    member_shape.type_name == "string" and member_shape.metadata.get("max", 9999) < 3000
                 ):
                     return name, member, {**dict.fromkeys(shape.required_members, "x" * 50), member: "x" * 3000}
     raise AssertionError(f"{service} has no such operation")

@@ -58,7 +58,7 @@ def test_what_is_no_number_and_no_time_is_refused(cloud, service, operation, cha
         method, change.get("path", "/"), body=change.get("body"), headers={"Authorization": scope, **target}
     )
     answer = connection.getresponse()
-    said = json.loads(answer.read())
+    content = json.loads(answer.read())
     connection.close()
-    assert (answer.status, said["__type"]) == (400, "SerializationException"), operation
-    assert part in said["message"]
+    assert (answer.status, content["__type"]) == (400, "SerializationException"), operation
+    assert part in content["message"]

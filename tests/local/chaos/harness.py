@@ -75,14 +75,14 @@ class Run:
     def ends(self):
         """Wait for the end; return whether the run succeeded. A failed run must state clearly what happened."""
         code = self.process.wait(SECONDS)
-        said = self.said
-        assert not re.search(r"Traceback|panic:|goroutine \d|exit status|RPC|rpc error", said), said
+        output = self.said
+        assert not re.search(r"Traceback|panic:|goroutine \d|exit status|RPC|rpc error", output), output
         if code == 0:
             return True
         # Each error is under the name of its resource, as `type (name):`, in a sentence with the required action.
-        errors = re.findall(r"^ +error: (?!update failed$)(.+(?:\n {4,}.+)*)", said, re.MULTILINE)
-        assert errors, said
-        assert all("What to do: " in each for each in errors), said
+        errors = re.findall(r"^ +error: (?!update failed$)(.+(?:\n {4,}.+)*)", output, re.MULTILINE)
+        assert errors, output
+        assert all("What to do: " in each for each in errors), output
         return False
 
 
@@ -110,9 +110,9 @@ def calls(instance):
 
 def marked(mark):
     """Return the command lines of all processes with the mark, which every child process inherits."""
-    found = []
+    problems = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get(MARK) == mark:
-                found.append(process.cmdline())
-    return found
+                problems.append(process.cmdline())
+    return problems

@@ -55,22 +55,22 @@ def interrupted(process):
 def test_an_up_that_is_interrupted_at_each_stage_goes_on_and_down_leaves_nothing(instance, repository, mark):
     with hpkit(repository, "up") as first:
         eventually(lambda: control.running(instance) is not None or first.poll() is not None, "it starts", SECONDS)
-        code, said = interrupted(first)
+        code, output = interrupted(first)
     assert code == 1
-    assert "error: interrupted. The local cloud goes on starting: run it again, or end it with" in said
+    assert "error: interrupted. The local cloud goes on starting: run it again, or end it with" in output
     with hpkit(repository, "up") as second:
         # Long after the start, while the network is being created.
         eventually(lambda: made(instance, "ec2.CreateSubnet") or second.poll() is not None, "it is at work", SECONDS)
-        code, said = interrupted(second)
-    assert code == 1, said
-    assert said.splitlines()[-1].startswith("error: up was interrupted. Created resources are kept"), said
+        code, output = interrupted(second)
+    assert code == 1, output
+    assert output.splitlines()[-1].startswith("error: up was interrupted. Created resources are kept"), output
     with hpkit(repository, "up") as third:
-        code, said = ended(third)
-    assert code == 0, said
+        code, output = ended(third)
+    assert code == 0, output
     assert Live(instance).cluster()["ClusterStatus"] == "InService"
     with hpkit(repository, "down") as last:
-        code, said = ended(last)
-    assert code == 0, said
+        code, output = ended(last)
+    assert code == 0, output
     assert marked(mark) == []
 
 

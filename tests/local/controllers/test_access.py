@@ -42,13 +42,13 @@ def session_token(aws, role, name):
 @pytest.fixture
 def as_(environment, aws):
     """Return Kubernetes clients for bearer tokens, with the endpoint from EKS's DescribeCluster."""
-    found = environment.eks.describe_cluster(name="kube")["cluster"]
+    cluster = environment.eks.describe_cluster(name="kube")["cluster"]
     made = []
 
     def connect(bearer, folder):
         ca = folder / "ca.crt"
-        ca.write_bytes(base64.b64decode(found["certificateAuthority"]["data"]))
-        settings = client.Configuration(host=found["endpoint"], api_key={"authorization": f"Bearer {bearer}"})
+        ca.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
+        settings = client.Configuration(host=cluster["endpoint"], api_key={"authorization": f"Bearer {bearer}"})
         settings.ssl_ca_cert = str(ca)
         made.append(client.ApiClient(settings))
         return made[-1]

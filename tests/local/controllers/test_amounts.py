@@ -9,16 +9,18 @@ from hpkit_local.controllers.amounts import amounts, quantity
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
 
 
-@pytest.mark.parametrize("kind", [each for each in instance_types() if each.accelerators], ids=lambda each: each.name)
-def test_all_accelerators_of_an_instance_are_worth_the_instance(kind):
+@pytest.mark.parametrize(
+    "instance_type", [each for each in instance_types() if each.accelerators], ids=lambda each: each.name
+)
+def test_all_accelerators_of_an_instance_are_worth_the_instance(instance_type):
     # The service fills in vCPU and memory.
     row = {
-        "InstanceType": kind.name,
-        "Accelerators": kind.accelerators,
-        "VCpu": kind.vcpu,
-        "MemoryInGiB": kind.memory_gib,
+        "InstanceType": instance_type.name,
+        "Accelerators": instance_type.accelerators,
+        "VCpu": instance_type.vcpu,
+        "MemoryInGiB": instance_type.memory_gib,
     }
-    assert amounts([row]) == amounts([{"InstanceType": kind.name, "Count": 1}])
+    assert amounts([row]) == amounts([{"InstanceType": instance_type.name, "Count": 1}])
 
 
 def test_rows_of_one_type_add_up():
@@ -50,9 +52,9 @@ def test_amounts_are_written_as_the_api_server_writes_them(resource, amount, tex
 
 
 def test_the_kubelet_keeps_less_than_an_instance_has():
-    for kind in (each for each in instance_types() if each.name in KNOWN):
-        cpu, memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
-        assert 0 < cpu < kind.vcpu
-        assert 0 < memory < kind.memory_gib
+    for instance_type in (each for each in instance_types() if each.name in KNOWN):
+        cpu, memory = kubelet_reserved(instance_type.vcpu, instance_type.memory_gib)
+        assert 0 < cpu < instance_type.vcpu
+        assert 0 < memory < instance_type.memory_gib
     # 0.1 + 0.30 + 0.15 + 2 × 0.10 + 4 × 0.06; 0.5 + 4 × 0.30 + 4 × 0.25 + 8 × 0.20
     assert kubelet_reserved(8, 16) == (pytest.approx(0.99), pytest.approx(4.3))

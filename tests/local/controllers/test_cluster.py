@@ -31,16 +31,16 @@ def test_nodes_carry_what_hyperpod_says_and_go_with_their_instances(environment,
     taints = [{"Key": "dedicated", "Value": "nlp", "Effect": "NoSchedule"}]
     group = environment.group("gpu", 2, KubernetesConfig={"Labels": labels, "Taints": taints})
     update(environment, [group])
-    found = []
+    current = []
 
     def nodes():
         selector = "sagemaker.amazonaws.com/instance-group-name=gpu"
-        found[:] = api.items("/api/v1/nodes", labels=selector)
-        return found
+        current[:] = api.items("/api/v1/nodes", labels=selector)
+        return current
 
     eventually(lambda: len(nodes()) == 2, "two nodes have come")
     eventually(lambda: nodes()[0].get("status", {}).get("allocatable"), "their status has come")
-    node = found[0]
+    node = current[0]
     instance = environment.sm.describe_cluster_node(
         ClusterName="train", NodeId=node["metadata"]["name"].removeprefix("hyperpod-")
     )["NodeDetails"]
@@ -59,10 +59,10 @@ def test_a_good_node_class_and_pool_become_ready(scaled, environment, api):
     node_class(api, "burst", ["burst"])
     node_pool(api, "good")
     eventually(lambda: has(api, f"{POOLS}/good", "Ready", "True"), "the pool is Ready")
-    for kind in ("ValidationSucceeded", "NodeClassReady"):
-        assert has(api, f"{POOLS}/good", kind, "True")
-    for kind in ("InstanceGroupReady", "SubnetsReady", "Ready"):
-        assert has(api, f"{CLASSES}/burst", kind, "True")
+    for condition_type in ("ValidationSucceeded", "NodeClassReady"):
+        assert has(api, f"{POOLS}/good", condition_type, "True")
+    for condition_type in ("InstanceGroupReady", "SubnetsReady", "Ready"):
+        assert has(api, f"{CLASSES}/burst", condition_type, "True")
     (group,) = api.read(f"{CLASSES}/burst")["status"]["instanceGroups"]
     subnets = group.pop("subnets")
     assert [subnet["id"] for subnet in subnets] == environment.subnets[:1]
@@ -187,13 +187,13 @@ def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):
 def test_the_api_server_takes_the_node_pools_that_the_validator_takes(scaled, api):
     for name, (spec, refusal) in SPECS.items():
         pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "tried"}, "spec": spec}
-        said = ""
+        log = ""
         try:
             api.create(f"{POOLS}?dryRun=All&fieldValidation=Strict", pool)
         except RefusedError as error:
-            said = str(error)
-        assert bool(said) == bool(refusal), f"{name}: {said}"
-        assert refusal.lower() in said.lower(), f"{name}: {said}"
+            log = str(error)
+        assert bool(log) == bool(refusal), f"{name}: {log}"
+        assert refusal.lower() in log.lower(), f"{name}: {log}"
 
 
 def test_the_kinds_of_karpenter_go_with_autoscaling(environment, cluster, api):

@@ -62,11 +62,11 @@ def submit(api, team, name, instances, priority="training-priority"):
     api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", document)
 
 
-def condition(api, team, job, kind):
+def condition(api, team, job, condition_type):
     for workload in api.items(f"{KUEUE}/namespaces/hyperpod-ns-{team}/workloads"):
         if workload["metadata"]["ownerReferences"][0]["name"] == job:
             found = {each["type"]: each for each in workload.get("status", {}).get("conditions", [])}
-            return found.get(kind, {})
+            return found.get(condition_type, {})
     return {}
 
 

@@ -216,12 +216,12 @@ def by_messages(aws, prometheus):
 
 def by_a_metric(aws, prometheus):
     sample = yaml.safe_load((EXAMPLES / "keda-cloudwatch.yaml").read_text(encoding="utf-8"))
-    said = sample["spec"]["triggers"][0]["metadata"]
-    dimension = {"Name": said["dimensionName"], "Value": said["dimensionValue"]}
+    metadata = sample["spec"]["triggers"][0]["metadata"]
+    dimension = {"Name": metadata["dimensionName"], "Value": metadata["dimensionValue"]}
 
     def put(value):
-        data = {"MetricName": said["metricName"], "Dimensions": [dimension], "Value": value}
-        client("cloudwatch", aws).put_metric_data(Namespace=said["namespace"], MetricData=[data])
+        data = {"MetricName": metadata["metricName"], "Dimensions": [dimension], "Value": value}
+        client("cloudwatch", aws).put_metric_data(Namespace=metadata["namespace"], MetricData=[data])
 
     return {"metricStatPeriod": "1"}, lambda pods: put(600.0 * pods), partial(put, 0.0)
 

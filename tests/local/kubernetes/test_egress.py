@@ -110,11 +110,11 @@ def test_a_caller_that_leaves_in_the_middle_of_its_head_disturbs_nobody(egress, 
 
 def test_who_is_not_the_api_server_is_not_heard(egress, connected, tmp_path):
     other = signed(tmp_path, "other", issuer=authority(tmp_path, "other-ca"))
-    said = b""
+    received = b""
     with egress(unknown) as port, suppress(OSError), connected(port, other) as caller:
         caller.sendall(b"CONNECT a:1 HTTP/1.1\r\n\r\n")
-        said = caller.recv(10)
-    assert said == b""
+        received = caller.recv(10)
+    assert received == b""
 
 
 def test_the_selection_sends_what_is_for_services_to_the_proxy_and_nothing_else(front, tmp_path):

@@ -147,12 +147,12 @@ def test_a_plugin_on_path_is_official_and_the_engine_does_not_prefer_it_to_the_f
 
 
 def test_a_stack_keeps_its_plugin_and_refuses_another(official, instance, monkeypatch):
-    said: list = []
-    control.take_plugins(instance, "dev", "fake", say=said.append)
+    messages: list = []
+    control.take_plugins(instance, "dev", "fake", say=messages.append)
     monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: ["dev"])
-    control.take_plugins(instance, "dev", "auto", say=said.append)
+    control.take_plugins(instance, "dev", "auto", say=messages.append)
     with pytest.raises(ToolError, match="dev is up on instance one with --plugins fake"):
-        control.take_plugins(instance, "dev", "official", say=said.append)
+        control.take_plugins(instance, "dev", "official", say=messages.append)
     monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: [])
-    control.take_plugins(instance, "dev", "auto", say=said.append)
-    assert said == [f"plugins: {BOTH_FAKE}"] * 2 + [f"plugins: aws: fake, kubernetes: {official}"]
+    control.take_plugins(instance, "dev", "auto", say=messages.append)
+    assert messages == [f"plugins: {BOTH_FAKE}"] * 2 + [f"plugins: aws: fake, kubernetes: {official}"]

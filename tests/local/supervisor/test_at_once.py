@@ -73,12 +73,12 @@ def making_eks(instance):
 
 def engines(mark):
     """Return the command lines of processes that a run left; the instance isn't included."""
-    found = []
+    problems = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get(MARK) == mark and "pulumi" in " ".join(process.cmdline()[:2]):
-                found.append(process.cmdline())
-    return found
+                problems.append(process.cmdline())
+    return problems
 
 
 @pytest.mark.nightly
@@ -95,17 +95,17 @@ def test_beside_an_up_others_are_refused_and_looking_is_not_and_the_death_of_the
         ):
             refused = local(repository, *verb, "--no-wait")
             assert refused.returncode == 1, refused.stdout
-            said = refused.stderr.splitlines()[-1]
-            assert said.startswith(
+            message = refused.stderr.splitlines()[-1]
+            assert message.startswith(
                 f"error: `hpkit local up --stack handson-dev --name handson-dev` (process {first.pid}, "
             )
         status = local(repository, "status", "--format", "json")
         assert (status.returncode, json.loads(status.stdout)["stacks"][0]["name"]) == (0, "handson-dev")
         assert "KUBECONFIG" in local(repository, "env").stdout
         os.kill(instance.running().supervisor.pid, signal.SIGKILL)
-        said, _ = first.communicate(timeout=SECONDS)
+        message, _ = first.communicate(timeout=SECONDS)
     assert first.returncode == 1
-    assert "error: up stopped, because the supervisor of the local cloud handson-dev was killed. " in said
+    assert "error: up stopped, because the supervisor of the local cloud handson-dev was killed. " in message
     assert engines(mark) == []
     assert instance.running() is None, "it starts nothing anew"
 

@@ -44,14 +44,14 @@ def marked(mark):
     Without processes, no port is in use either. Checking the ports is less reliable: another program may have taken
     one.
     """
-    found = []
+    commands = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == mark:
-                found.append(process.cmdline())
+                commands.append(process.cmdline())
         except psutil.Error:
             continue
-    return found
+    return commands
 
 
 def files(folder):
@@ -108,10 +108,10 @@ def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundin
             assert starter.poll() is None, "it did not start"
             time.sleep(0.01)
         os.kill(state.supervisor.pid, signal.SIGKILL)
-        _, said = starter.communicate()
+        _, output = starter.communicate()
     if when == "it is starting":
         assert starter.returncode == 1
-        assert said.splitlines()[-1].startswith("error: the supervisor ended: ")
+        assert output.splitlines()[-1].startswith("error: the supervisor ended: ")
     hpkit("local", "stop", "--name", "cycles", cwd=repository, **environment)
     assert marked(environment[MARK]) == []
     status = hpkit("local", "status", "--name", "cycles", cwd=repository, **environment)

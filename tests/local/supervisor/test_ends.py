@@ -20,9 +20,9 @@ PLAIN, PROTECTED = "startup-dev", "topology-prod"
 @pytest.fixture
 def local(repository):
     """Return a function that runs a command of `hpkit local` in the repository; at the end, no instance exists."""
-    made = [Instance.of_stack(stack, root=repository.folder) for stack in (PLAIN, PROTECTED)]
-    for each in made:
-        each.write_aws_arguments(["--latency-factor", "0"])
+    instances = [Instance.of_stack(stack, root=repository.folder) for stack in (PLAIN, PROTECTED)]
+    for instance in instances:
+        instance.write_aws_arguments(["--latency-factor", "0"])
 
     def run(*arguments, stdin=subprocess.DEVNULL):
         command = [HPKIT, "local", *arguments]
@@ -31,8 +31,8 @@ def local(repository):
         return done
 
     yield run
-    for each in made:
-        control.reset(each)
+    for instance in instances:
+        control.reset(instance)
 
 
 @contextmanager

@@ -36,9 +36,9 @@ def test_what_the_file_names_is_created_once():
         ]
         assert create_existing(plan_of(), environment) == []
         zones = {
-            each["SubnetId"][-2:]: each["AvailabilityZoneId"]
-            for each in endpoint.client("ec2").describe_subnets()["Subnets"]
-            if each["VpcId"] == NETWORK["vpcId"]
+            subnet["SubnetId"][-2:]: subnet["AvailabilityZoneId"]
+            for subnet in endpoint.client("ec2").describe_subnets()["Subnets"]
+            if subnet["VpcId"] == NETWORK["vpcId"]
         }
         assert (zones["18"], zones["19"]) == ("usw2-az2", "usw2-az2")
         assert endpoint.client("iam").get_role(RoleName="nodes")["Role"]["Arn"] == ROLE

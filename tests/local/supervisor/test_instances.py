@@ -62,11 +62,11 @@ NAMESPACES = "/api/v1/namespaces"
 def boot_again(instance, stranger):
     """Simulate a reboot in the record of processes: a different boot ID, and process IDs of other programs."""
     record = instance.folder / "run.json"
-    told = json.loads(record.read_text())
-    for each in (told["supervisor"], *told["parts"].values()):
+    content = json.loads(record.read_text())
+    for each in (content["supervisor"], *content["parts"].values()):
         each["started"] = f"11111111-2222-3333-4444-555555555555/{each['started'].rpartition('/')[2]}"
         each["pid"] = stranger
-    record.write_text(json.dumps(told))
+    record.write_text(json.dumps(content))
 
 
 def hold(named):
@@ -137,10 +137,10 @@ def test_ports_are_below_those_that_the_kernel_gives_to_connections(tmp_path, mo
 @pytest.mark.nightly
 def test_a_port_that_another_program_takes_before_its_part_listens_is_replaced_by_another(tools, tmp_path):
     instance = Instance.named("raced", root=tmp_path)
-    said, others = [], []
+    messages, others = [], []
 
     def say(line):
-        said.append(line)
+        messages.append(line)
         if line == "etcd: healthy" and not others:
             with contextlib.suppress(OSError):
                 others.append(socket.create_server(("127.0.0.1", instance.ports()["kueue-webhook"])))
@@ -152,7 +152,9 @@ def test_a_port_that_another_program_takes_before_its_part_listens_is_replaced_b
             state = control.start(instance, say=say)
         assert state.ready
         port = others[0].getsockname()[1]
-        assert any(f"port {port} (kueue-webhook)" in line for line in said if line.startswith("another program took "))
+        assert any(
+            f"port {port} (kueue-webhook)" in line for line in messages if line.startswith("another program took ")
+        )
         assert instance.ports()["kueue-webhook"] != port
     finally:
         for other in others:

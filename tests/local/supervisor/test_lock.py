@@ -61,7 +61,7 @@ def test_who_does_not_wait_is_told_command_process_and_time(instance, tmp_path):
 
 
 def test_who_waits_is_told_once_and_goes_on_when_the_other_ends(instance, tmp_path):
-    said, looks = [], []
+    messages, looks = [], []
     with holder(tmp_path) as other:
 
         def look():
@@ -70,10 +70,10 @@ def test_who_waits_is_told_once_and_goes_on_when_the_other_ends(instance, tmp_pa
                 other.stdin.write("\n")
                 other.stdin.flush()
 
-        with exclusive(instance, "hpkit local stop", say=said.append, meanwhile=look):
+        with exclusive(instance, "hpkit local stop", say=messages.append, meanwhile=look):
             assert holder_of(instance).command == "hpkit local stop"
             other.wait()
-    (line,) = said
+    (line,) = messages
     assert line.startswith("waiting for `hpkit local up --stack acme-dev` (process ")
 
 

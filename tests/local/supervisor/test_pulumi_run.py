@@ -50,18 +50,18 @@ def test_a_run_that_nothing_happens_to_ends_with_its_own_code(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("verb", "said"),
+    ("verb", "message"),
     [
         ("up", "Created resources are kept. Run the command again to continue"),
         ("preview", "Nothing was changed. Run the command again"),
         ("destroy", "The remaining resources are kept. Run the command again to continue"),
     ],
 )
-def test_an_interruption_says_what_is_left_of_it(monkeypatch, verb, said):
+def test_an_interruption_says_what_is_left_of_it(monkeypatch, verb, message):
     stack = Stack.__new__(Stack)
     for name in ("_await_others", "_prepare", "lift_protection"):
         monkeypatch.setattr(stack, name, lambda: None)
     monkeypatch.setattr(Stack, "_which", lambda _: ())
     monkeypatch.setattr(stack, "_run", lambda *_: Ended(1, interrupted=True, gone=""))
-    with pytest.raises(ToolError, match=f"^{verb} was interrupted. {said}$"):
+    with pytest.raises(ToolError, match=f"^{verb} was interrupted. {message}$"):
         stack.run(verb)

@@ -30,19 +30,19 @@ def awaited(monkeypatch, tmp_path, clock, every):
         parts = {name: ServiceState("healthy" if index < healthy else "starting") for index, name in enumerate(PARTS)}
         return State(Identity(1, ""), parts)
 
-    said = []
+    messages = []
     instance = Instance(tmp_path)
     monkeypatch.setattr(control, "running", now)
     monkeypatch.setattr(Instance, "state", now)
-    return control._await_ready(instance, said.append, lambda: True), said
+    return control._await_ready(instance, messages.append, lambda: True), messages
 
 
 def test_a_start_goes_on_while_parts_become_healthy_however_long_all_take(monkeypatch, tmp_path, clock):
-    state, said = awaited(monkeypatch, tmp_path, clock, every=250)
+    state, messages = awaited(monkeypatch, tmp_path, clock, every=250)
     assert state.ready
     assert clock.now == 5 * 250
-    assert [line for line in said if line.endswith("healthy")] == [f"{name}: healthy" for name in PARTS]
-    assert "etcd, kube-apiserver, kueue, kwok, aws: still starting, 30 s after the last one" in said
+    assert [line for line in messages if line.endswith("healthy")] == [f"{name}: healthy" for name in PARTS]
+    assert "etcd, kube-apiserver, kueue, kwok, aws: still starting, 30 s after the last one" in messages
 
 
 def test_a_part_that_never_becomes_healthy_ends_it_with_its_log(monkeypatch, tmp_path, clock):

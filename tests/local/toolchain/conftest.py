@@ -37,7 +37,7 @@ def path_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def said():
+def messages():
     return []
 
 

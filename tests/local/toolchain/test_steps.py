@@ -17,18 +17,18 @@ def run(steps, code, tmp_path, **more):
     )
 
 
-def test_a_step_says_what_it_does_and_how_long_it_usually_takes(tmp_path, said):
-    assert run(Steps("tiny", said.append), "print('made')", tmp_path) == "made\n"
-    assert said == ["tiny: building 1.0.0 (usually 90 s)"]
+def test_a_step_says_what_it_does_and_how_long_it_usually_takes(tmp_path, messages):
+    assert run(Steps("tiny", messages.append), "print('made')", tmp_path) == "made\n"
+    assert messages == ["tiny: building 1.0.0 (usually 90 s)"]
 
 
-def test_a_long_step_reports_how_far_it_is(tmp_path, said):
+def test_a_long_step_reports_how_far_it_is(tmp_path, messages):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     reported = threading.Event()
 
     def say(line):
-        said.append(line)
+        messages.append(line)
         if "two lines" in line:
             reported.set()
 
@@ -44,11 +44,13 @@ def test_a_long_step_reports_how_far_it_is(tmp_path, said):
     steps = Steps("tiny", say, every=0.05)
     run(steps, code, tmp_path, done=lambda log: "two lines" if log.endswith("a\nb\n") else "")
     opener.join()
-    assert any(re.fullmatch(r"tiny: building 1\.0\.0: two lines, \d+ s of usually 90 s", line) for line in said), said
+    assert any(re.fullmatch(r"tiny: building 1\.0\.0: two lines, \d+ s of usually 90 s", line) for line in messages), (
+        messages
+    )
 
 
-def test_a_failed_step_keeps_its_log_and_says_where(tmp_path, said):
-    steps = Steps("tiny", said.append)
+def test_a_failed_step_keeps_its_log_and_says_where(tmp_path, messages):
+    steps = Steps("tiny", messages.append)
     code = "import sys; print('\\n'.join(f'line {n}' for n in range(50)), file=sys.stderr); sys.exit(3)"
     with pytest.raises(ToolError) as raised:
         run(steps, code, tmp_path)
@@ -68,18 +70,18 @@ def test_a_failed_step_keeps_its_log_and_says_where(tmp_path, said):
         ("No module named pip", "python -m ensurepip"),
     ],
 )
-def test_a_known_cause_comes_with_its_remedy(tmp_path, said, printed, remedy):
+def test_a_known_cause_comes_with_its_remedy(tmp_path, messages, printed, remedy):
     with pytest.raises(ToolError, match=remedy):
-        run(Steps("tiny", said.append), f"import sys; sys.exit({printed!r})", tmp_path)
+        run(Steps("tiny", messages.append), f"import sys; sys.exit({printed!r})", tmp_path)
 
 
-def test_a_killed_step_names_the_signal(tmp_path, said):
+def test_a_killed_step_names_the_signal(tmp_path, messages):
     with pytest.raises(ToolError, match="was killed by signal 9"):
-        run(Steps("tiny", said.append), "import os; os.kill(os.getpid(), 9)", tmp_path)
+        run(Steps("tiny", messages.append), "import os; os.kill(os.getpid(), 9)", tmp_path)
 
 
-def test_steps_that_went_well_leave_no_log(tmp_path, said):
-    steps = Steps("tiny", said.append)
+def test_steps_that_went_well_leave_no_log(tmp_path, messages):
+    steps = Steps("tiny", messages.append)
     run(steps, "pass", tmp_path)
     assert steps.log.exists()
     steps.finish()

@@ -113,13 +113,13 @@ def test_the_mirror_logs_in_by_standard_input_makes_what_is_not_there_and_copies
     ecr = Ecr()
     monkeypatch.setattr("hpkit.program.charts.copying._client", lambda _: ecr)
     rows = mirrored({"nvcr.io/a/b:1": "x", "nvcr.io/a/b:2": "x"}, registry=REGISTRY, region="us-east-1")
-    said = []
-    mirror(rows, "crane", say=said.append)
+    messages = []
+    mirror(rows, "crane", say=messages.append)
     told = crane.read_text().splitlines()
     assert told[0].endswith("--username AWS --password-stdin < secret")
     assert told[1:] == [f"copy nvcr.io/a/b:{tag} {REGISTRY}/a/b:{tag} < " for tag in (1, 2)]
     assert ecr.repositories == ["hyperpod/a/b"]
-    assert len(said) == 2
+    assert len(messages) == 2
 
 
 def test_what_the_tool_refuses_is_said(crane):

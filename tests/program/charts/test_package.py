@@ -44,10 +44,10 @@ class Site:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 site.asked.append(self.path)
-                found = site.pages.get(self.path)
-                self.send_response(404 if found is None else 200)
+                page = site.pages.get(self.path)
+                self.send_response(404 if page is None else 200)
                 self.end_headers()
-                self.wfile.write(found or b"")
+                self.wfile.write(page or b"")
 
             def log_message(self, *_):
                 pass
@@ -79,10 +79,10 @@ class Site:
 def site(monkeypatch, tmp_path):
     monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("HPKIT_MIRROR", raising=False)
-    found = Site()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    site_ = Site()
+    yield site_
+    site_.server.shutdown()
+    site_.server.server_close()
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def request_of(document, *, operation="CREATE", team="john", member=True, option
 
 def answers(policies, request, document, before=None):
     """Return the fields that are rejected by the policies that match a request."""
-    found = []
+    fields = []
     for policy in policies:
         if request["operation"] not in policy.operations or not _matches(policy, request):
             continue
@@ -63,8 +63,8 @@ def answers(policies, request, document, before=None):
         for name, expression in policy.variables.items():
             data["variables"] = {**data["variables"], name: _value(expression, data)}
         # An evaluation error is a rejection, because the policies fail closed.
-        found += [refusal.field for refusal in policy.refusals if _value(refusal.expression, data) is not True]
-    return found
+        fields += [refusal.field for refusal in policy.refusals if _value(refusal.expression, data) is not True]
+    return fields
 
 
 def _matches(policy, request):

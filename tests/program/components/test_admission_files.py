@@ -30,15 +30,15 @@ def refused(teams):
         spec = {"containers": [{"name": "main", "securityContext": LOCKED}], "volumes": CLAIM, **own_spec}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}, "spec": {"template": {"spec": spec}}}
-        found = [
+        rejected = [
             {
                 field.removeprefix("securityContext.")
                 for field in answers(policies_of_users(teams), request_of(document, team=name, **more), document)
             }
             for document in (pod, job)
         ]
-        assert found[0] == found[1], "a Job is refused for what its pods would be refused for"
-        return found[0]
+        assert rejected[0] == rejected[1], "a Job is refused for what its pods would be refused for"
+        return rejected[0]
 
     return ask
 

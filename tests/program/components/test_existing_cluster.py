@@ -39,13 +39,13 @@ def live(*groups, eks="theirs"):
 
 
 def test_only_governance_and_access_are_created_and_the_deployer_needs_no_other_rights():
-    found = recording_of(plan())
-    types = {each.type for each in found.resources.values()}
+    recording = recording_of(plan())
+    types = {each.type for each in recording.resources.values()}
     assert not [each for each in types if any(part in f"{each}\0" for part in CREATED)]
-    assert found.one("index:ComputeQuota").inputs["clusterArn"].endswith(":cluster/abcdefghijkl")
-    assert found.one("eks/addon:Addon").inputs["clusterName"] == "theirs"
+    assert recording.one("index:ComputeQuota").inputs["clusterArn"].endswith(":cluster/abcdefghijkl")
+    assert recording.one("eks/addon:Addon").inputs["clusterName"] == "theirs"
     account = AwsAccount(partition="aws", region="us-west-2", id="123456789012")
-    policies = deployer_policies(found.plan, account, calling_types(types))
+    policies = deployer_policies(recording.plan, account, calling_types(types))
     actions = {
         action
         for policy in policies
@@ -72,10 +72,10 @@ def test_members_describe_a_cluster_whose_tags_are_not_the_stacks():
 
 
 def test_an_addon_that_is_installed_and_its_configuration_are_left_alone():
-    found = recording_of(plan(installed=True))
-    assert not found.all("eks/addon:Addon")
-    assert not found.all("ConfigMapPatch")
-    assert found.all("index:ComputeQuota")
+    recording = recording_of(plan(installed=True))
+    assert not recording.all("eks/addon:Addon")
+    assert not recording.all("ConfigMapPatch")
+    assert recording.all("index:ComputeQuota")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_cluster_with_less_than_the_file_states_is_refused(there, message):
 
 
 def test_instances_that_no_team_can_reserve_are_a_warning(monkeypatch):
-    said = []
-    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    messages = []
+    monkeypatch.setattr(pulumi.log, "warn", messages.append)
     flexible = {"instanceGroupName": "more", "instanceRequirements": {"instanceTypes": ["ml.p5.48xlarge"]}}
     recording_of(plan(), live({**GPU, "instanceCount": 5}, flexible | {"instanceCount": 1}))
-    assert "gpu has 5 instances instead of 4; it also has more" in said[0]
+    assert "gpu has 5 instances instead of 4; it also has more" in messages[0]

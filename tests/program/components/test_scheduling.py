@@ -18,15 +18,15 @@ HEAD = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\n"
     ],
 )
 def test_a_run_says_that_it_undoes_what_the_console_changed(monkeypatch, text, gang, level, begins):
-    said = []
+    messages = []
     for name in ("warn", "info"):
-        monkeypatch.setattr(pulumi.log, name, lambda message, name=name: said.append((name, message)))
+        monkeypatch.setattr(pulumi.log, name, lambda message, name=name: messages.append((name, message)))
     data = organization()
     data["environments"]["dev"]["governance"] |= {"gangScheduling": gang} if gang else {}
     plan = derive(typed(data), "dev")
     after = _configured(text, plan)
-    ((found, message),) = said
+    ((found, message),) = messages
     assert (found, message[: len(begins)]) == (level, begins)
     assert "set `governance.gangScheduling` in the file" in message
-    said.clear()
-    assert (_configured(after, plan), said) == (after, [])
+    messages.clear()
+    assert (_configured(after, plan), messages) == (after, [])

@@ -20,14 +20,14 @@ def problems(document: dict) -> Iterator[str]:
     for statement in document["Statement"]:
         keys = {key for operator in statement.get("Condition", {}).values() for key in operator}
         for action in statement["Action"]:
-            known = _entries(action)
-            if not known:
+            entries = _entries(action)
+            if not entries:
                 yield f"{action}: no such action"
                 continue
-            formats = {each["resource_arn_format"] for each in known}
+            formats = {each["resource_arn_format"] for each in entries}
             if not any(_fits(arn, form) for arn in statement["Resource"] for form in formats):
                 yield f"{action}: takes {sorted(formats)}, not {statement['Resource']}"
-            taken = {_key(key) for each in known for key in each["condition_keys"]}
+            taken = {_key(key) for each in entries for key in each["condition_keys"]}
             yield from (f"{action}: has no condition key {key}" for key in sorted(keys) if not _takes(taken, key))
 
 
@@ -84,9 +84,9 @@ def resource_formats(action: str) -> dict[str, bool]:
     privileges = {key.lower(): value for key, value in data["privileges"].items()}
     taken = privileges[name.lower()]["resource_types"]
     return {
-        data["resources"][kind]["arn"]: bool(entry["required"])
-        for kind, entry in taken.items()
-        if kind in data["resources"]
+        data["resources"][resource_type]["arn"]: bool(entry["required"])
+        for resource_type, entry in taken.items()
+        if resource_type in data["resources"]
     }
 
 

@@ -48,11 +48,11 @@ def test_what_is_allowed_and_was_not_asked_for_has_its_reason(stack):
 
 
 def test_what_aws_asks_for_in_the_callers_name_is_said_by_a_document():
-    said = set()
+    actions = set()
     for known in type_calls().values():
         own = {action for operation in known.operations() for action in actions_of_call(operation)}
-        said |= set(known.service) - {each for action in own for each in dependent_actions(action)}
-    assert said == BY_OTHER_DOCUMENTS.keys()
+        actions |= set(known.service) - {each for action in own for each in dependent_actions(action)}
+    assert actions == BY_OTHER_DOCUMENTS.keys()
 
 
 def test_a_reason_names_the_type_that_needs_the_action():

@@ -54,10 +54,10 @@ def plans():
 
 def variants():
     """Yield organizations with features that no example has: existing network and EKS, files, images, inference."""
-    found = builders.organization(teams=[builders.team("nlp")])
-    found["environments"]["dev"]["network"] = NETWORK
-    found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
-    yield found
+    organization = builders.organization(teams=[builders.team("nlp")])
+    organization["environments"]["dev"]["network"] = NETWORK
+    organization["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
+    yield organization
     files = builders.organization(
         teams=[builders.team("nlp", registry=["train"])],
         allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]},
@@ -174,10 +174,10 @@ def types(plan):
 
 
 def test_a_type_whose_calls_nobody_wrote_down_ends_in_an_error_and_in_no_policy():
-    known = ["aws:ec2/vpc:Vpc", "hyperpod:index:ChangeGuard", "kubernetes:core/v1:Secret", "hpkit:index:Eks"]
-    assert calling_types(known) == {"aws:ec2/vpc:Vpc"}
+    tokens = ["aws:ec2/vpc:Vpc", "hyperpod:index:ChangeGuard", "kubernetes:core/v1:Secret", "hpkit:index:Eks"]
+    assert calling_types(tokens) == {"aws:ec2/vpc:Vpc"}
     with pytest.raises(CatalogError, match="aws:sqs/queue:Queue"):
-        calling_types([*known, "aws:sqs/queue:Queue"])
+        calling_types([*tokens, "aws:sqs/queue:Queue"])
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
@@ -251,10 +251,10 @@ def test_the_bucket_of_certificates_may_be_made_and_emptied_and_no_other():
 
 @pytest.mark.parametrize("token", type_calls())
 def test_what_the_reference_says_that_calls_depend_on_is_allowed(token):
-    known = type_calls()[token]
-    own = {action for call in known.operations() for action in actions_of_call(call)}
+    calls = type_calls()[token]
+    own = {action for call in calls.operations() for action in actions_of_call(call)}
     depended = {each for action in own for each in dependent_actions(action)}
-    assert depended - own - set(known.service) <= NOT_NEEDED.keys()
+    assert depended - own - set(calls.service) <= NOT_NEEDED.keys()
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
@@ -297,10 +297,12 @@ def test_the_state_names_keys_and_what_was_adopted_without_tags(tmp_path):
     key = {"custom": True, "type": "aws:kms/key:Key", "id": "0a1b2c3d", "outputs": {"arn": KEY, "tagsAll": own}}
     file = state(tmp_path, {"type": "pulumi:pulumi:Stack"}, key, nat)
     printed = CliRunner().invoke(command, ["--stack", "handson-dev", "--state", file])
-    found = {each["Sid"]: each for policy in json.loads(printed.stdout) for each in policy["document"]["Statement"]}
-    assert found["Key"]["Resource"] == [KEY]
-    assert {"kms:PutKeyPolicy", "kms:ScheduleKeyDeletion"} <= set(found["Key"]["Action"])
-    adopted = found["NetworkChangeAdopt"]
+    statements = {
+        each["Sid"]: each for policy in json.loads(printed.stdout) for each in policy["document"]["Statement"]
+    }
+    assert statements["Key"]["Resource"] == [KEY]
+    assert {"kms:PutKeyPolicy", "kms:ScheduleKeyDeletion"} <= set(statements["Key"]["Action"])
+    adopted = statements["NetworkChangeAdopt"]
     assert (adopted["Action"], adopted["Resource"]) == (
         ["ec2:CreateTags"],
         ["arn:aws:ec2:us-west-2:123456789012:natgateway/nat-0a1b2c3d"],

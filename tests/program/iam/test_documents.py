@@ -90,7 +90,7 @@ def test_the_reference_knows_all_that_a_document_says(name):
 
 
 @pytest.mark.parametrize(
-    ("action", "resource", "condition", "said"),
+    ("action", "resource", "condition", "message"),
     [
         ("ec2:NoSuch", "*", {}, "no such action"),
         ("eks:DescribeCluster", "*", {}, "takes"),
@@ -99,10 +99,10 @@ def test_the_reference_knows_all_that_a_document_says(name):
         ("kms:ListKeys", "*", {"aws:RequestTag/a": "b"}, "key"),
     ],
 )
-def test_what_the_reference_does_not_know_is_found(action, resource, condition, said):
+def test_what_the_reference_does_not_know_is_found(action, resource, condition, message):
     statement = {"Action": [action], "Resource": [resource], "Condition": {"StringEquals": condition}}
     (found,) = problems({"Statement": [statement]})
-    assert said in found
+    assert message in found
 
 
 @pytest.mark.parametrize("name", RIGHTS)

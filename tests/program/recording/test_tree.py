@@ -46,18 +46,18 @@ def test_what_is_said_of_a_platform_is_what_its_file_says():
             },
         },
     )
-    said = {(node.kind, node.name): node for node in shown(recorded_from(data))}
-    assert said["ec2.Vpc", "acme-dev"].detail == "10.192.0.0/16"
-    assert "1200 GiB" in said["fsx.LustreFileSystem", "acme-dev"].detail
-    assert said["kubernetes.NodePool", "serving"].detail == "ml.g5.8xlarge; nvidia.com/gpu 8"
-    (cluster,) = [node for (kind, _), node in said.items() if kind == "hyperpod.Cluster"]
+    nodes = {(node.kind, node.name): node for node in shown(recorded_from(data))}
+    assert nodes["ec2.Vpc", "acme-dev"].detail == "10.192.0.0/16"
+    assert "1200 GiB" in nodes["fsx.LustreFileSystem", "acme-dev"].detail
+    assert nodes["kubernetes.NodePool", "serving"].detail == "ml.g5.8xlarge; nvidia.com/gpu 8"
+    (cluster,) = [node for (kind, _), node in nodes.items() if kind == "hyperpod.Cluster"]
     assert [(part.name, part.detail) for part in cluster.children] == [
         ("burst", "Karpenter × ml.g5.8xlarge in us-west-2a"),
         ("gpu", "4 × ml.g5.12xlarge in us-west-2a"),
     ]
-    quota = said["hyperpod.ComputeQuota", "language"]
+    quota = nodes["hyperpod.ComputeQuota", "language"]
     assert [(part.name, part.detail) for part in quota.children] == [("ml.g5.12xlarge", "2 instances")]
-    assert said["eks.AccessEntry", "arn:aws:iam::123456789012:role/nlp"].detail == "data scientist of nlp"
+    assert nodes["eks.AccessEntry", "arn:aws:iam::123456789012:role/nlp"].detail == "data scientist of nlp"
 
 
 def test_what_is_there_already_is_not_shown():

@@ -29,13 +29,13 @@ def test_the_stacks_aws_settings_stand_in_for_the_plugins_own():
         "aws:endpoints": json.dumps([{"sagemaker": "http://127.0.0.1:1"}]),
         "aws:assumeRoles": json.dumps([{"roleArn": ROLE}]),
     }
-    found = settings_from({}, {"PULUMI_CONFIG": json.dumps(stack)})
-    assert (found.region, found.profile) == ("eu-west-1", "platform")
-    assert (found.endpoint, found.assume_role_arn) == ("http://127.0.0.1:1", ROLE)
+    settings = settings_from({}, {"PULUMI_CONFIG": json.dumps(stack)})
+    assert (settings.region, settings.profile) == ("eu-west-1", "platform")
+    assert (settings.endpoint, settings.assume_role_arn) == ("http://127.0.0.1:1", ROLE)
     own = {"region": "us-west-2", "endpoint": "http://127.0.0.1:2", "profile": "mine", "assumeRoleArn": f"{ROLE}2"}
-    found = settings_from(own, {"PULUMI_CONFIG": json.dumps(stack)})
-    assert (found.region, found.profile) == ("us-west-2", "mine")
-    assert (found.endpoint, found.assume_role_arn) == ("http://127.0.0.1:2", f"{ROLE}2")
+    settings = settings_from(own, {"PULUMI_CONFIG": json.dumps(stack)})
+    assert (settings.region, settings.profile) == ("us-west-2", "mine")
+    assert (settings.endpoint, settings.assume_role_arn) == ("http://127.0.0.1:2", f"{ROLE}2")
 
 
 @pytest.mark.parametrize("broken", ["no json", "{}", "[]", "[1]", '[{"sagemaker": 7}]'])

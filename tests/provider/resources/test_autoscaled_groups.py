@@ -38,16 +38,16 @@ def up(engine, cluster):
 
 
 def test_the_cluster_leaves_a_group_to_its_autoscaled_group_which_deletes_it(world, burst):
-    with burst.warnings() as said:
+    with burst.warnings() as warnings:
         up(burst, scaled(world, "burst-a"))
     assert live(world) == ["burst-a", "burst-b", "system"], "a NodeClass names burst-b at this point of the run"
-    assert said == []
+    assert warnings == []
     burst.delete("AutoscaledGroup", "burst-b")
     assert live(world) == ["burst-a", "system"]
-    with burst.warnings() as said:
+    with burst.warnings() as warnings:
         assert burst.refresh("Cluster", "c")["inputs"] == scaled(world, "burst-a")
         assert list(burst.diff("Cluster", "c", scaled(world, "burst-a")).detailedDiff) == []
-    assert said == []
+    assert warnings == []
 
 
 def test_nodes_of_a_group_that_leaves_are_not_waited_for(world, burst):

@@ -45,12 +45,12 @@ def certificates(tmp_path_factory):
 @pytest.fixture
 def kubernetes(certificates):
     ca, server = certificates
-    found = None
+    reason = None
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self):
-            found.tokens.append(self.headers["Authorization"])
-            status, document = found.of(self.path)
+            reason.tokens.append(self.headers["Authorization"])
+            status, document = reason.of(self.path)
             body = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
@@ -65,10 +65,10 @@ def kubernetes(certificates):
     context.load_cert_chain(server.certificate, server.key)
     http.socket = context.wrap_socket(http.socket, server_side=True)
     data = base64.b64encode(ca.certificate.read_bytes()).decode()
-    found = Kubernetes(f"https://127.0.0.1:{http.server_address[1]}", data)
+    reason = Kubernetes(f"https://127.0.0.1:{http.server_address[1]}", data)
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
-    yield found
+    yield reason
     http.shutdown()
     http.server_close()
 
@@ -109,14 +109,14 @@ def waiting(world):
     """Return a handler, and its messages: progress and warnings."""
     servicer = HyperpodServicer()
     servicer.Configure.__wrapped__(servicer, _Settings(world.settings), None)
-    said = []
+    messages = []
     task = Task(
         "urn:pulumi:dev::hpkit::hyperpod:index:Readiness::nodes",
         60.0,
         threading.Event(),
-        lambda *each: said.append(each[1]),
+        lambda *each: messages.append(each[1]),
     )
-    yield ReadinessHandler(servicer.clients), task, said
+    yield ReadinessHandler(servicer.clients), task, messages
 
 
 class _Settings:
@@ -221,21 +221,23 @@ def test_a_failed_node_holds_nobody_up_while_its_group_has_others(world, kuberne
     world.sm.batch_add_cluster_nodes(ClusterName="train", NodesToAdd=[added])
     (second,) = {*instances(world)} - {first}
     kubernetes.answers["/api/v1/nodes"] = listed(node(first))
-    with waiting(world) as (handler, task, said):
+    with waiting(world) as (handler, task, messages):
         handler.create(task, nodes_of(kubernetes, arn, "gpu"))
     reason = "HyperPod: Failure: fault injected: node-failure; Kubernetes: not a node yet"
     head = "These nodes can't run pods; the run continues without them:"
-    assert said == [f"{head}\n  hyperpod-{second} (gpu): {reason}", "ready"]
+    assert messages == [f"{head}\n  hyperpod-{second} (gpu): {reason}", "ready"]
 
 
 def test_when_the_time_is_up_the_run_continues_with_the_nodes_that_are_ready(world, kubernetes, cluster):
     arn, ids = cluster
     first, second = ids["gpu"]
     kubernetes.answers["/api/v1/nodes"] = listed(node(first), node(second, "False"))
-    with waiting(world) as (handler, task, said):
+    with waiting(world) as (handler, task, messages):
         handler.create(task, nodes_of(kubernetes, arn, "gpu", minutes=0))
-    assert said[0] == "gpu 1/2 Ready"
-    assert said[1].startswith(f"These nodes can't run pods; the run continues without them:\n  hyperpod-{second} (gpu)")
+    assert messages[0] == "gpu 1/2 Ready"
+    assert messages[1].startswith(
+        f"These nodes can't run pods; the run continues without them:\n  hyperpod-{second} (gpu)"
+    )
 
 
 def test_instances_that_do_not_exist_yet_are_counted_and_named(world, kubernetes, engine):
@@ -315,10 +317,10 @@ def test_a_deployment_is_waited_for_until_it_is_available(world, kubernetes):
         {"status": {"conditions": [condition]}},
         {"status": {"conditions": [{**condition, "status": "True"}]}},
     ]
-    with waiting(world) as (handler, task, said):
+    with waiting(world) as (handler, task, messages):
         handler.create(task, of_cluster(kubernetes, deployments=["kueue-system/kueue-controller-manager"]))
     named = "deployment kueue-system/kueue-controller-manager isn't available yet"
-    assert [each.rpartition(", waiting")[0] or each for each in said] == [
+    assert [each.rpartition(", waiting")[0] or each for each in messages] == [
         f"{named} (404 Not Found: not found)",
         f"{named} (no minimum availability)",
         "ready",
@@ -327,7 +329,7 @@ def test_a_deployment_is_waited_for_until_it_is_available(world, kubernetes):
 
 def test_a_key_and_an_association_are_asked_for(world):
     key = world.endpoint.client("kms").create_key()["KeyMetadata"]["Arn"]
-    with waiting(world) as (handler, task, said):
+    with waiting(world) as (handler, task, messages):
         handler.create(task, {"keyArn": key, "minutes": 1})
         world.endpoint.client("kms").disable_key(KeyId=key.rpartition("/")[2])
         with pytest.raises(TimedOutError, match=f"KMS key {key} is Disabled after 0 min"):
@@ -335,7 +337,7 @@ def test_a_key_and_an_association_are_asked_for(world):
         wanted = {"eksClusterName": "kube", "podIdentityAssociations": {"keda/keda-operator": "a-1"}, "minutes": 0}
         with pytest.raises(TimedOutError, match="association of keda/keda-operator doesn't exist in EKS cluster kube"):
             handler.create(task, wanted)
-    assert said[0] == "ready"
+    assert messages[0] == "ready"
 
 
 def test_a_preview_waits_for_nothing_and_a_deletion_neither(world, engine, kubernetes):

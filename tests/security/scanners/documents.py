@@ -44,24 +44,24 @@ def converted(recordings):
     aws, objects, neither = {}, {}, set()
     for recording in recordings:
         references = _references(recording)
-        for each in recording.resources.values():
-            if any(each.type.startswith(prefix) for prefix in NOT_CONVERTED):
-                neither.add(each.type)
-            elif each.type.startswith("kubernetes:"):
-                document = _manifest(each)
+        for resource in recording.resources.values():
+            if any(resource.type.startswith(prefix) for prefix in NOT_CONVERTED):
+                neither.add(resource.type)
+            elif resource.type.startswith("kubernetes:"):
+                document = _manifest(resource)
                 key = (document["kind"], document["metadata"].get("namespace", ""), document["metadata"]["name"])
                 objects[key] = document
             else:
-                name = f"{recording.plan.stack}{BETWEEN}{_name(each.name)}"
-                aws.setdefault(_type(each.type), {})[name] = _arguments(each.inputs, references)
+                name = f"{recording.plan.stack}{BETWEEN}{_name(resource.name)}"
+                aws.setdefault(_type(resource.type), {})[name] = _arguments(resource.inputs, references)
     return aws, [objects[key] for key in sorted(objects)], neither
 
 
 def terraform(resources):
     """Return the text of a file `main.tf`, because checkov doesn't read Terraform in JSON."""
     return "\n".join(
-        "\n".join([f'resource "{kind}" "{name}" {{', *_lines(arguments, "  "), "}", ""])
-        for kind, named in sorted(resources.items())
+        "\n".join([f'resource "{resource_type}" "{name}" {{', *_lines(arguments, "  "), "}", ""])
+        for resource_type, named in sorted(resources.items())
         for name, arguments in sorted(named.items())
     )
 
@@ -105,14 +105,14 @@ def manifests(objects):
 
 def _references(recording):
     """Return the reference for each value that the recording has invented."""
-    found = {}
-    for each in recording.resources.values():
-        if each.type.startswith("aws:") and each.custom:
-            place = f"{_type(each.type)}.{recording.plan.stack}{BETWEEN}{_name(each.name)}"
-            for attribute, value in each.made.items():
+    documents = {}
+    for resource in recording.resources.values():
+        if resource.type.startswith("aws:") and resource.custom:
+            place = f"{_type(resource.type)}.{recording.plan.stack}{BETWEEN}{_name(resource.name)}"
+            for attribute, value in resource.made.items():
                 if isinstance(value, str) and len(value) > 3:
-                    found.setdefault(value, _Reference(f"{place}.{_snake(attribute)}"))
-    return found
+                    documents.setdefault(value, _Reference(f"{place}.{_snake(attribute)}"))
+    return documents
 
 
 def _type(token):
@@ -130,8 +130,8 @@ def _snake(name):
 def _arguments(value, references):
     if isinstance(value, dict):
         return {
-            SINGULAR.get(key, _snake(key)): each if key == "tags" else _arguments(each, references)
-            for key, each in value.items()
+            SINGULAR.get(key, _snake(key)): member if key == "tags" else _arguments(member, references)
+            for key, member in value.items()
             if key not in _DROPPED
         }
     if isinstance(value, (list, tuple)):

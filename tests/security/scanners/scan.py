@@ -102,24 +102,24 @@ def _of_checkov(binaries, written):
     )
     found = _asked(binaries, "checkov", "--directory", "created", *words, folder=written)
     reports = found if isinstance(found, list) else [found]
-    assert {each["check_type"] for each in reports} == {"terraform", "kubernetes"}, "each has been read"
+    assert {check["check_type"] for check in reports} == {"terraform", "kubernetes"}, "each has been read"
     for report in reports:
         assert report["results"].get("parsing_errors", []) == []
-        for each in report["results"]["failed_checks"]:
+        for check in report["results"]["failed_checks"]:
             # The same finding in every example is reported once.
-            kind, dot, name = each["resource"].partition(".")
-            own = f"{kind}{dot}{name.rpartition(BETWEEN)[2]}" if kind.startswith("aws_") else each["resource"]
-            yield Finding("checkov", each["check_id"], own)
+            kind, dot, name = check["resource"].partition(".")
+            own = f"{kind}{dot}{name.rpartition(BETWEEN)[2]}" if kind.startswith("aws_") else check["resource"]
+            yield Finding("checkov", check["check_id"], own)
 
 
 def _of_kube_score(binaries, written):
     files = [str(file.relative_to(written)) for file in sorted(written.rglob("*.yaml"))]
     words = ("--output-format", "json", "--enable-optional-test", "container-seccomp-profile")
     scored = _asked(binaries, "kube-score", "score", *words, *files, folder=written)
-    assert {"Job", "Deployment"} <= {each["type_meta"]["kind"] for each in scored}, "each has been read"
-    for each in scored:
-        resource = f"{each['type_meta']['kind']} {each['object_meta']['name']}"
-        for check in each["checks"]:
+    assert {"Job", "Deployment"} <= {result["type_meta"]["kind"] for result in scored}, "each has been read"
+    for result in scored:
+        resource = f"{result['type_meta']['kind']} {result['object_meta']['name']}"
+        for check in result["checks"]:
             if not check["skipped"] and check["grade"] < _FINE:
                 yield Finding("kube-score", check["check"]["id"], resource)
 
@@ -161,10 +161,10 @@ def _of_bandit(binaries, _):
 
 
 def _of_zizmor(binaries, _):
-    for each in _asked(binaries, "zizmor", "--offline", "--quiet", "--format", "json", ".github/workflows"):
-        if not each.get("ignored"):
-            key = each["locations"][0]["symbolic"]["key"]["Local"]
-            yield Finding("zizmor", each["ident"], Path(key.get("given_path") or key["prefix"]).name)
+    for finding in _asked(binaries, "zizmor", "--offline", "--quiet", "--format", "json", ".github/workflows"):
+        if not finding.get("ignored"):
+            key = finding["locations"][0]["symbolic"]["key"]["Local"]
+            yield Finding("zizmor", finding["ident"], Path(key.get("given_path") or key["prefix"]).name)
 
 
 def _of_schemas(binaries, _):
@@ -187,13 +187,13 @@ def main(binaries):
         for folder, write in (("created", write_documents), ("examples", write_examples)):
             (written / folder).mkdir()
             write(written / folder)
-        findings = {each for scan in scans for each in scan(binaries, written)}
+        findings = {finding for scan in scans for finding in scan(binaries, written)}
     unanswered, unused = compare(findings, read_answers())
-    for each in unanswered:
-        print(f"no answer: {each.scanner} {each.rule} {each.resource}")
-    for each in unused:
-        print(f"no finding: {each.scanner} {each.rule} {each.resource}: remove the answer `{each.reason}`")
-    counts = {name: sum(each.scanner == name for each in findings) for name in SCANNERS}
+    for finding in unanswered:
+        print(f"no answer: {finding.scanner} {finding.rule} {finding.resource}")
+    for finding in unused:
+        print(f"no finding: {finding.scanner} {finding.rule} {finding.resource}: remove the answer `{finding.reason}`")
+    counts = {name: sum(finding.scanner == name for finding in findings) for name in SCANNERS}
     print(", ".join(f"{name}: {count} findings" for name, count in counts.items()))
     return 1 if unanswered or unused else 0
 

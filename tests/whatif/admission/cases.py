@@ -118,7 +118,7 @@ def _on_nodes(draw: st.DrawFn) -> Case:
 def _cohorts(draw: st.DrawFn, flavors: list[str], resources: list[str]) -> list[Case]:
     if draw(st.integers(0, 2)):
         return []
-    found: list[Case] = []
+    cohorts: list[Case] = []
     for number in range(draw(st.integers(1, 4))):
         parent = f"c{draw(st.integers(0, number - 1))}" if number and draw(st.integers(0, 4)) else None
         quotas = [
@@ -128,8 +128,8 @@ def _cohorts(draw: st.DrawFn, flavors: list[str], resources: list[str]) -> list[
             if draw(st.integers(0, 2)) == 0
         ]
         weight = draw(st.sampled_from(WEIGHTS))
-        found.append({"name": f"c{number}", "parent": parent, "fair_weight": weight, "quotas": quotas})
-    return found
+        cohorts.append({"name": f"c{number}", "parent": parent, "fair_weight": weight, "quotas": quotas})
+    return cohorts
 
 
 @st.composite
@@ -242,7 +242,7 @@ def _steps(draw: st.DrawFn, queues: list[Case]) -> list[Case]:
 
 def drawn(kind: str, count: int, number: int) -> list[Case]:
     """Return random cases, the same for the same number."""
-    found: list[Case] = []
+    drawn_cases: list[Case] = []
 
     @seed(number)
     @settings(
@@ -254,7 +254,7 @@ def drawn(kind: str, count: int, number: int) -> list[Case]:
     )
     @given(cases(kind))
     def collect(case: Case) -> None:
-        found.append({**case, "id": f"{kind}-{number}-{len(found)}"})
+        drawn_cases.append({**case, "id": f"{kind}-{number}-{len(drawn_cases)}"})
 
     collect()
-    return found
+    return drawn_cases

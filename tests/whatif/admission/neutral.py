@@ -85,11 +85,11 @@ def _refuse_expectation(place: str, case: Case) -> None:
     expectations = [each for each in (said if isinstance(said, list) else [said]) if each]
     if not expectations:
         raise CaseError(f"{place}: it expects nothing (`expect`)")
-    known = EXPECTED[case["kind"]]
+    keys = EXPECTED[case["kind"]]
     for expect in expectations:
         for key in expect if isinstance(expect, dict) else ["a " + type(expect).__name__]:
-            if key not in known:
-                raise CaseError(f"{place}: it expects `{key}`; known are {', '.join(known)}")
+            if key not in keys:
+                raise CaseError(f"{place}: it expects `{key}`; known are {', '.join(keys)}")
 
 
 def run(case: Case) -> dict[str, Any] | list[dict[str, Any]]:
@@ -194,8 +194,8 @@ def _queue(data: Case) -> ClusterQueue:
             ResourceGroup(
                 tuple(group["resources"]),
                 tuple(
-                    FlavorQuotas(each["name"], {name: quota(name, found) for name, found in each["quotas"].items()})
-                    for each in group["flavors"]
+                    FlavorQuotas(flavor["name"], {name: quota(name, found) for name, found in flavor["quotas"].items()})
+                    for flavor in group["flavors"]
                 ),
             )
             for group in data["resource_groups"]
@@ -209,12 +209,12 @@ def workload(data: Case, *, created: float | None = None) -> Workload:
     if "admitted_s" in data:
         got = tuple(
             PodSetAssignment(
-                each["name"],
-                each["count"],
-                each["flavors"],
-                {name: amount(name, found) for name, found in each["usage"].items()},
+                pod_set["name"],
+                pod_set["count"],
+                pod_set["flavors"],
+                {name: amount(name, found) for name, found in pod_set["usage"].items()},
             )
-            for each in data["pod_sets"]
+            for pod_set in data["pod_sets"]
         )
         admission = Admission(data["admitted_s"], got, data.get("evicted", False))
     return Workload(
@@ -245,10 +245,10 @@ def run_cycle(case: Case) -> dict[str, Any]:
     outcome = simulator.run_cycle()
     admitted = [
         {
-            "name": each.name,
-            "pod_sets": [{"name": ps.name, "count": ps.count, "flavors": dict(ps.flavors)} for ps in each.pod_sets],
+            "name": workload.name,
+            "pod_sets": [{"name": ps.name, "count": ps.count, "flavors": dict(ps.flavors)} for ps in workload.pod_sets],
         }
-        for each in outcome.admitted
+        for workload in outcome.admitted
     ]
     return {
         "admitted": by_name(admitted),
@@ -262,7 +262,7 @@ def run_scenario(case: Case) -> list[dict[str, Any]]:
     simulator = Simulator(model(case))
     preempted: list[dict[str, str]] = []
     backoffs: dict[str, int] = {}
-    found = []
+    shares = []
     for step in case["steps"]:
         for each in step.get("submit") or ():
             simulator.submit(workload(each, created=simulator.now))
@@ -277,8 +277,8 @@ def run_scenario(case: Case) -> list[dict[str, Any]]:
         outcome = simulator.run_until_quiet(tick=TICK)
         preempted += [{"name": each.name, "reason": each.reason} for each in outcome.preempted]
         state = _state(case, simulator, preempted, flapping=bool(outcome.flapping))
-        found.append({**state, "backoffs": dict(backoffs)})
-    return found
+        shares.append({**state, "backoffs": dict(backoffs)})
+    return shares
 
 
 def _time_out(data: Case | None, simulator: Simulator, backoffs: dict[str, int]) -> None:
@@ -325,10 +325,10 @@ def _state(case: Case, simulator: Simulator, preempted: list[dict[str, str]], *,
 
 
 def _count(names: Iterator[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for name in names:
-        found[name] = found.get(name, 0) + 1
-    return found
+        amounts[name] = amounts.get(name, 0) + 1
+    return amounts
 
 
 def run_placement(case: Case) -> dict[str, Any]:
@@ -349,24 +349,24 @@ def by_name(items: list[Any]) -> list[Any]:
     return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
 
 
-def differences(case: Case, found: Any) -> list[str]:
+def differences(case: Case, state: Any) -> list[str]:
     """Return the differences from the expected result, each as a line; fields that aren't expected are ignored."""
     if case["kind"] == "scenario":
         return [
             f"step {index}: {line}"
-            for index, (step, got) in enumerate(zip(case["steps"], found, strict=True))
+            for index, (step, got) in enumerate(zip(case["steps"], state, strict=True))
             for line in _compare_state(step.get("expect") or {}, got)
         ]
     expect = case.get("expect") or {}
     if case["kind"] == "placement":
-        return _compare_placement(expect, found)
+        return _compare_placement(expect, state)
     lines = [
-        f"{key}: {found[key]}, expected {expect[key]}"
+        f"{key}: {state[key]}, expected {expect[key]}"
         for key in ("admitted", "preempted")
-        if key in expect and _all_shown(expect[key]) != _all_shown(found[key])
+        if key in expect and _all_shown(expect[key]) != _all_shown(state[key])
     ]
     if "pending" in expect:
-        lines += _compare_pending(expect["pending"], found["pending"], exact=True)
+        lines += _compare_pending(expect["pending"], state["pending"], exact=True)
     return lines
 
 
@@ -385,50 +385,54 @@ def _shown(item: Any) -> Any:
 
 
 def _compare_pending(expected: list[Case], found: list[Case], *, exact: bool) -> list[str]:
-    there = {each["name"]: each for each in found}
+    by_workload = {workload["name"]: workload for workload in found}
     lines = []
-    if exact and {each["name"] for each in expected} != there.keys():
-        lines.append(f"pending: {sorted(there)}, expected {sorted(each['name'] for each in expected)}")
-    for each in expected:
-        got = there.get(each["name"], {})
+    if exact and {workload["name"] for workload in expected} != by_workload.keys():
+        lines.append(f"pending: {sorted(by_workload)}, expected {sorted(workload['name'] for workload in expected)}")
+    for workload in expected:
+        got = by_workload.get(workload["name"], {})
         lines += [
-            f"pending {each['name']}: {key} {got.get(key)!r}, expected {each[key]!r}"
+            f"pending {workload['name']}: {key} {got.get(key)!r}, expected {workload[key]!r}"
             for key in ("reason", "parked")
-            if key in each and got.get(key) != each[key]
+            if key in workload and got.get(key) != workload[key]
         ]
     return lines
 
 
-def _compare_placement(expect: Case, found: Case) -> list[str]:
+def _compare_placement(expect: Case, placement: Case) -> list[str]:
     if expect.get("domains") is None:
-        return [] if found == {key: expect[key] for key in found if key in expect} else [f"{found}, expected {expect}"]
-    same = found["domains"] is not None and by_name(found["domains"]) == by_name(expect["domains"])
-    return [] if same else [f"{found}, expected {expect}"]
+        return (
+            []
+            if placement == {key: expect[key] for key in placement if key in expect}
+            else [f"{placement}, expected {expect}"]
+        )
+    same = placement["domains"] is not None and by_name(placement["domains"]) == by_name(expect["domains"])
+    return [] if same else [f"{placement}, expected {expect}"]
 
 
-def _compare_state(expect: Case, found: Case) -> list[str]:
+def _compare_state(expect: Case, state: Case) -> list[str]:
     lines = []
     for key, wanted in expect.items():
         if key in ("admitted_includes", "pending_includes"):
-            got = found["admitted" if key == "admitted_includes" else "pending_names"]
+            got = state["admitted" if key == "admitted_includes" else "pending_names"]
             same = {_name(each) for each in wanted} <= set(got)
         elif key in ("admitted", "pending_names"):
-            got = found[key]
+            got = state[key]
             same = sorted(_name(each) for each in wanted) == got
         elif key == "pending":
-            lines += _compare_pending(wanted, found[key], exact=False)
+            lines += _compare_pending(wanted, state[key], exact=False)
             continue
         elif key == "share":
-            got = {name: found[key].get(name) for name in wanted}
+            got = {name: state[key].get(name) for name in wanted}
             same = all(_close(wanted[name], got[name]) for name in wanted)
         elif key in ("places", "backoffs"):
-            got = found[key]
+            got = state[key]
             same = got == wanted
         elif key in ("running", "waiting", "preempted_count", "flavors"):
-            got = {name: found[key].get(name, None if key == "flavors" else 0) for name in wanted}
+            got = {name: state[key].get(name, None if key == "flavors" else 0) for name in wanted}
             same = got == wanted
         else:
-            got = found["preempted"]
+            got = state["preempted"]
             names_only = all(isinstance(each, str) for each in wanted)
             same = by_name([_name(e) for e in got] if names_only else got) == by_name(list(wanted))
         if not same:
@@ -456,8 +460,8 @@ def main(arguments: list[str]) -> int:
     for argument in arguments:
         try:
             for case in read(Path(argument)):
-                found = run(case)
-                lines = differences(case, found)
+                state = run(case)
+                lines = differences(case, state)
                 total += 1
                 different += bool(lines)
                 print(f"{'DIFFERS' if lines else 'same   '} {case.get('id', total)}")
@@ -465,7 +469,7 @@ def main(arguments: list[str]) -> int:
                     print(f"    {line}")
                 if case.get("feature_gates"):
                     print(f"    gates     {json.dumps(case['feature_gates'])}: the simulator has Kueue's defaults")
-                print(f"    simulator {json.dumps(found)}")
+                print(f"    simulator {json.dumps(state)}")
                 print(f"    expected  {json.dumps(_expected(case))}")
         except CaseError as error:
             print(f"error: {error}", file=sys.stderr)

@@ -49,8 +49,8 @@ def case(name, queues, *steps, fair=True):
 ALONE = [queue("a", 4)]
 # In each case, b's tasks come before a's.
 CASES = {
-    each["id"]: each
-    for each in (
+    example["id"]: example
+    for example in (
         case("three to one", idle(3.0, 1.0), step(*many("b", 8), *many("a", 8))),
         case("weight of nothing", idle(1.0, 0.0), step(*many("b", 8)), step(*many("a", 8))),
         case("one for all, by weight", idle(3.0, 1.0), step(task("b", "b", 8), task("a", "a", 8))),

@@ -54,27 +54,27 @@ def _places(got):
     return {name: {each["name"]: each.get("domains", {}) for each in sets} for name, sets in got["pod_sets"].items()}
 
 
-def without_unsure_reasons(found):
+def without_unsure_reasons(state):
     """Return an outcome in which the two reasons for insufficient quota are the same."""
-    if isinstance(found, list) or "preempted_count" in found:
-        return found
+    if isinstance(state, list) or "preempted_count" in state:
+        return state
     pending = [
-        {**each, "reason": "WaitingForQuota" if each["reason"] in UNSURE else each["reason"]}
-        for each in found["pending"]
+        {**pending, "reason": "WaitingForQuota" if pending["reason"] in UNSURE else pending["reason"]}
+        for pending in state["pending"]
     ]
-    return {**found, "pending": pending}
+    return {**state, "pending": pending}
 
 
 def differs(case, answer):
     """Return how the simulator differs from one of Kueue's results."""
-    found = neutral.run(case)
+    state = neutral.run(case)
     wanted = expected(case, answer)
     if case["kind"] == "scenario":
-        ends = next((n for n, got in enumerate(answer) if not got["rests"] or found[n]["flapping"]), len(answer))
+        ends = next((n for n, got in enumerate(answer) if not got["rests"] or state[n]["flapping"]), len(answer))
         wanted = {**wanted, "steps": wanted["steps"][:ends]}
-        return neutral.differences(wanted, found[:ends])
+        return neutral.differences(wanted, state[:ends])
     wanted = {**wanted, "expect": without_unsure_reasons(wanted["expect"])}
-    return neutral.differences(wanted, without_unsure_reasons(found))
+    return neutral.differences(wanted, without_unsure_reasons(state))
 
 
 @pytest.mark.slow

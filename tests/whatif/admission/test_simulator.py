@@ -249,7 +249,7 @@ def test_the_command_says_where_the_simulator_differs(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "not JSON"),
         ("{}", "neither a list"),
@@ -261,12 +261,12 @@ def test_the_command_says_where_the_simulator_differs(tmp_path, capsys):
         (None, "No such"),
     ],
 )
-def test_a_file_that_proves_nothing_is_said(tmp_path, capsys, text, said):
+def test_a_file_that_proves_nothing_is_said(tmp_path, capsys, text, message):
     file = tmp_path / "cases.json"
     if text is not None:
         file.write_text(text)
     assert neutral.main([str(file)]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_places_are_those_of_the_fewest_domains():

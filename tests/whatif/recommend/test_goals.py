@@ -44,7 +44,7 @@ def test_a_goal_measures_what_it_says(report, text, value, met):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "isn't a goal"),
         ("p99 wait of smith < 10m", "use one of: p50|p95|max wait of TEAM"),
@@ -65,10 +65,10 @@ def test_a_goal_measures_what_it_says(report, text, value, met):
         ("max wait of smith < 0s", "the value can't be less than 0. What to do: write `<=`"),
     ],
 )
-def test_what_is_no_goal_is_said_with_what_to_write(text, said):
+def test_what_is_no_goal_is_said_with_what_to_write(text, message):
     with pytest.raises(SelectionError) as raised:
         parse_goal(text, TEAMS)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_team_may_be_called_all(report):

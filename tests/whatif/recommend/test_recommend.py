@@ -21,23 +21,27 @@ SMITH = "max wait of smith < 10m"
 
 
 @pytest.fixture(scope="module")
-def found():
+def recommendation():
     return recommend(
         handson(), open_scenario(HANDSON), [parse_goal(SMITH, ("john", "smith"))], trials=60, seeds=3, workers=1
     )
 
 
-def test_a_goal_is_met_by_as_few_changes_as_can_be(found):
-    assert found.met
-    assert {change.path: (change.before, change.after) for change in found.changes} == {
+def test_a_goal_is_met_by_as_few_changes_as_can_be(recommendation):
+    assert recommendation.met
+    assert {change.path: (change.before, change.after) for change in recommendation.changes} == {
         "governance.allocations.john[ml.g5.12xlarge].count": (3, 2),
         "governance.allocations.smith[ml.g5.12xlarge].count": (1, 2),
     }
-    assert [(each.before, each.after, each.met) for each in found.goals] == [((1800.0,), (0.0,), 1)]
-    teams = {team.name: team for team in found.teams}
+    assert [(each.before, each.after, each.met) for each in recommendation.goals] == [((1800.0,), (0.0,), 1)]
+    teams = {team.name: team for team in recommendation.teams}
     assert teams["smith"].wait_p95 == (1800, 0)
     assert teams["john"].wait_p95 == (0, 5400), "john pays for it"
-    assert (found.confidence.drawn, found.confidence.met, found.confidence.draws) == (False, 1, 1)
+    assert (recommendation.confidence.drawn, recommendation.confidence.met, recommendation.confidence.draws) == (
+        False,
+        1,
+        1,
+    )
 
 
 def recommended(folder, tasks, goal=SMITH, *, trials=60):
@@ -49,22 +53,22 @@ def recommended(folder, tasks, goal=SMITH, *, trials=60):
 
 
 def test_fewer_instances_are_found_where_they_do(tmp_path):
-    found = recommended(tmp_path, ["name: small, team: smith, count: 1, run: 1h"])
-    assert (found.met, found.changes, found.capacity.met) == (True, (), True)
-    assert found.capacity.instances == (("ml.g5.12xlarge", 4, 2),), "a team keeps the last that it has"
+    recommendation = recommended(tmp_path, ["name: small, team: smith, count: 1, run: 1h"])
+    assert (recommendation.met, recommendation.changes, recommendation.capacity.met) == (True, (), True)
+    assert recommendation.capacity.instances == (("ml.g5.12xlarge", 4, 2),), "a team keeps the last that it has"
     price = find_price("ml.g5.12xlarge", "us-east-1")
-    assert (found.capacity.monthly, found.capacity.priced_in) == (-2 * price.monthly, ("us-east-1",))
-    assert found.capacity.compared
-    assert {team.name: team.guarantee for team in found.capacity.teams} == {"john": (3, 1), "smith": (1, 1)}
+    assert (recommendation.capacity.monthly, recommendation.capacity.priced_in) == (-2 * price.monthly, ("us-east-1",))
+    assert recommendation.capacity.compared
+    assert {team.name: team.guarantee for team in recommendation.capacity.teams} == {"john": (3, 1), "smith": (1, 1)}
 
 
 def test_a_task_that_can_never_run_fails_every_goal_about_waits(tmp_path):
-    found = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"], trials=1)
-    assert (found.met, found.goals[0].before) == (False, (math.inf,))
-    assert found.as_dict()["goals"][0]["before"] == [None], "JSON has no number for it"
-    found = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"])
-    assert (found.met, found.goals[0].after) == (True, (0.0,))
-    assert [team.never for team in found.teams if team.name == "smith"] == [(1, 0)]
+    recommendation = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"], trials=1)
+    assert (recommendation.met, recommendation.goals[0].before) == (False, (math.inf,))
+    assert recommendation.as_dict()["goals"][0]["before"] == [None], "JSON has no number for it"
+    recommendation = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"])
+    assert (recommendation.met, recommendation.goals[0].after) == (True, (0.0,))
+    assert [team.never for team in recommendation.teams if team.name == "smith"] == [(1, 0)]
 
 
 STRANDED = (
@@ -78,9 +82,9 @@ STRANDED = (
 
 def test_no_policy_is_recommended_under_which_another_teams_task_can_never_run(tmp_path):
     source = tmp_path / "tasks.yaml"
-    found = recommended(tmp_path, STRANDED)
-    assert found.met
-    assert {team.name: team.never for team in found.teams} == {"john": (0, 0), "smith": (0, 0)}
+    recommendation = recommended(tmp_path, STRANDED)
+    assert recommendation.met
+    assert {team.name: team.never for team in recommendation.teams} == {"john": (0, 0), "smith": (0, 0)}
     policies = _Policies(handson(), open_scenario(source), [parse_goal(SMITH, ("smith",))], workers=1, on=None)
     place = ("environments", "dev", "governance", "allocations")
     cut = {(*place, "john", 0, "count"): 2, (*place, "smith", 0, "count"): 2}

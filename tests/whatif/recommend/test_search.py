@@ -49,23 +49,23 @@ def evaluator(fairness, *, capacity=8):
 @given(want=st.integers(1, 7), seed=st.integers(0, 5))
 def test_it_finds_the_quota_that_meets_the_goal_by_changing_no_more_than_that(want, seed):
     evaluate, asked = evaluator(lambda state: 1.0 if state[1] == want else 0.8 - abs(state[1] - want) / 20)
-    found = search(LEVERS, evaluate, trials=300, seed=seed)
-    assert found.outcome.good
-    assert found.state[1] == want
-    assert found.state[2:] == (0, 50), "what does not matter stays as it is"
-    assert found.tried + found.refused == len(asked) == len(set(asked)), "no state is simulated twice"
-    assert (found.state[0] == 4) == (want <= 4), "a gives up only what there is no other way to get"
+    result = search(LEVERS, evaluate, trials=300, seed=seed)
+    assert result.outcome.good
+    assert result.state[1] == want
+    assert result.state[2:] == (0, 50), "what does not matter stays as it is"
+    assert result.tried + result.refused == len(asked) == len(set(asked)), "no state is simulated twice"
+    assert (result.state[0] == 4) == (want <= 4), "a gives up only what there is no other way to get"
 
 
 @settings(deadline=None, max_examples=20)
 @given(trials=st.integers(1, 60), seed=st.integers(0, 3))
 def test_it_simulates_no_more_than_it_may_and_never_answers_worse_than_the_file(trials, seed):
     evaluate, _ = evaluator(lambda state: 0.5 + state[2] / 1000)
-    found = search(LEVERS, evaluate, trials=trials, seed=seed)
-    assert found.tried <= trials
-    assert found.outcome.miss <= evaluate_goals([GOAL], (report(0.5),)).miss
+    result = search(LEVERS, evaluate, trials=trials, seed=seed)
+    assert result.tried <= trials
+    assert result.outcome.miss <= evaluate_goals([GOAL], (report(0.5),)).miss
     again = search(LEVERS, evaluate, trials=trials, seed=seed)
-    assert (again.state, again.tried) == (found.state, found.tried)
+    assert (again.state, again.tried) == (result.state, result.tried)
 
 
 def test_a_goal_that_is_met_changes_nothing():
@@ -75,10 +75,10 @@ def test_a_goal_that_is_met_changes_nothing():
 
 @given(st.tuples(st.integers(1, 8), st.integers(1, 8), st.sampled_from([0, 7, 100]), st.sampled_from([50, 500])))
 def test_every_move_is_another_state_within_bounds(state):
-    found = moves(LEVERS, state)
-    assert state not in found
-    assert len(found) == len(set(found))
-    for after in found:
+    neighbors = moves(LEVERS, state)
+    assert state not in neighbors
+    assert len(neighbors) == len(set(neighbors))
+    for after in neighbors:
         assert all(0 <= value <= lever.most for value, lever in zip(after, LEVERS, strict=True))
         assert min(after[:2]) > 0, "a team keeps some quota"
 

@@ -68,7 +68,7 @@ def rows(found):
 
 
 def test_a_task_ran_from_its_last_admission_to_its_end():
-    found = record(
+    recorded = record(
         workload("waited", created=8, admitted=6, finished=3),
         workload("runs", created=5, admitted=4),
         workload("waits", created=1),
@@ -76,21 +76,21 @@ def test_a_task_ran_from_its_last_admission_to_its_end():
         workload("halfway", created=20, admitted=18, finished=9),
         workload("queued", created=12, admitted=9, finished=8),
     )
-    assert rows(found) == [
+    assert rows(recorded) == [
         ("john/halfway", 0, 1),
         ("john/queued", 0, 1),
         ("john/waited", 2, 3),
         ("john/runs", 5, None),
         ("john/waits", 9, None),
     ]
-    said = "; ".join(found.notes)
+    notes = "; ".join(recorded.notes)
     for words in (
         "Workloads are running at the end; their run time is unknown, so they have no `run` (1)",
         "Workloads are waiting at the end",
         "Workloads were already running",
         "of deleted jobs",
     ):
-        assert words in said
+        assert words in notes
 
 
 def test_pods_are_told_apart_where_they_are_alike():
@@ -115,7 +115,7 @@ def test_a_launcher_beside_workers_keeps_what_is_asked_in_all():
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"team": "others"}, "don't belong to a team of this stack"),
         ({"active": False}, "are stopped"),
@@ -126,23 +126,23 @@ def test_a_launcher_beside_workers_keeps_what_is_asked_in_all():
         ({"admitted": 1.0, "requests": {"nvidia.com/mig-1g.5gb": Decimal(1)}}, "MIG partitions"),
     ],
 )
-def test_what_is_no_task_is_left_out_and_said(more, said):
+def test_what_is_no_task_is_left_out_and_said(more, message):
     found = record(workload("t", created=2, **more))
     assert found.tasks == ()
-    assert said in "; ".join(found.notes)
+    assert message in "; ".join(found.notes)
 
 
 def test_priorities_are_classes_of_the_stack_or_weights():
-    found = record(
+    recorded = record(
         workload("a", created=3, priority=80, priority_class="training-priority"),
         workload("b", created=2, priority=7, priority_class="gone-priority"),
         workload("c", created=1, priority=100_000),
     )
-    assert [task.priority for task in found.tasks] == ["training", 7, 0]
+    assert [task.priority for task in recorded.tasks] == ["training", 7, 0]
 
 
 @pytest.mark.parametrize(
-    ("requests", "placement", "said"),
+    ("requests", "placement", "message"),
     [
         ([{"required": f"{LAYER}3"}], ("required", 3), None),
         ([{"preferred": f"{LAYER}1", "podIndexLabel": "i"}], ("preferred", 1), None),
@@ -159,28 +159,28 @@ def test_priorities_are_classes_of_the_stack_or_weights():
         ([{"required": f"{LAYER}2"}] * 2, ("required", 2), "all pods of a task are placed together"),
     ],
 )
-def test_a_placement_is_read_and_what_of_it_is_not_is_said(requests, placement, said):
-    found = record(workload("t", created=2, pod_sets=placed(*requests)), plan=with_topology(), nodes=NODES)
-    (task,) = found.tasks
+def test_a_placement_is_read_and_what_of_it_is_not_is_said(requests, placement, message):
+    recorded = record(workload("t", created=2, pod_sets=placed(*requests)), plan=with_topology(), nodes=NODES)
+    (task,) = recorded.tasks
     assert (task.placement and (task.placement.mode, task.placement.layer)) == placement
-    unread = [line for line in found.notes if "that a scenario can't express" in line]
-    assert (unread == []) if said is None else (said in unread[0])
+    unread = [line for line in recorded.notes if "that a scenario can't express" in line]
+    assert (unread == []) if message is None else (message in unread[0])
 
 
 def test_nodes_are_recorded_where_a_task_asks_for_a_placement():
     near = workload("near", created=2, pods=2, pod_sets=placed({"required": f"{LAYER}3"}))
     far = workload("far", created=1, pods=3, pod_sets=placed({"required": f"{LAYER}3"}))
     assert record(workload("t", created=2), plan=with_topology(), nodes=NODES).topology == ()
-    found = record(near, far, plan=with_topology(), nodes=NODES)
-    assert [(rack.nodes, rack.layers) for rack in found.topology] == [(2, ("a", "b", "c")), (1, ("a", "b", "d"))]
-    assert [task.name for task in found.tasks] == ["john/near"]
-    said = "; ".join(found.notes)
+    recorded = record(near, far, plan=with_topology(), nodes=NODES)
+    assert [(rack.nodes, rack.layers) for rack in recorded.topology] == [(2, ("a", "b", "c")), (1, ("a", "b", "d"))]
+    assert [task.name for task in recorded.tasks] == ["john/near"]
+    notes = "; ".join(recorded.notes)
     for words in (
         "Workloads don't fit on the current nodes: left out (1)",
         f"1 node of {KIND} without labels for all network layers",
         "current nodes; the places of earlier nodes are unknown",
     ):
-        assert words in said
+        assert words in notes
     assert "no node has network layer labels" in "; ".join(record(near, plan=with_topology()).notes)
     without = replace(plan_of_handson(), topology_aware_scheduling=False)
     assert "the stack has no topology-aware scheduling" in "; ".join(record(near, plan=without, nodes=NODES).notes)
@@ -191,10 +191,10 @@ def test_a_placement_is_written_and_decides(tmp_path):
         workload(name, created=pods, pods=pods, pod_sets=placed({"required": f"{LAYER}3"}))
         for name, pods in (("first", 2), ("second", 1))
     ]
-    found = record(*tasks, plan=with_topology(), nodes=NODES[:2])
+    recorded = record(*tasks, plan=with_topology(), nodes=NODES[:2])
     scenario = tmp_path / "scenario.yaml"
     with scenario.open("w") as file:
-        assert Yaml("what was", found.until, found.tasks, found.topology).write(file) == 2
+        assert Yaml("what was", recorded.until, recorded.tasks, recorded.topology).write(file) == 2
     first, second = simulate(with_topology(), open_scenario(scenario)).tasks
     assert sorted(first.admissions[0].nodes.values()) == [1, 1]
     assert second.admitted is None
@@ -209,13 +209,13 @@ def test_the_oldest_that_is_left_says_from_when_on_something_is_known():
 
 
 def test_what_is_written_is_read_and_runs_as_it_ran(tmp_path):
-    found = record(
+    recorded = record(
         workload("one", created=8, admitted=8, finished=5, priority_class="training-priority"),
         workload("one", created=4, admitted=4, uid="later"),
         workload("other", created=3, team="smith"),
     )
     file = io.StringIO()
-    assert Yaml("what was", found.until, found.tasks).write(file) == 3
+    assert Yaml("what was", recorded.until, recorded.tasks).write(file) == 3
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(file.getvalue())
     report = simulate(ranked_handson(), open_scenario(scenario))

@@ -37,25 +37,25 @@ class Stepped:
 
 def workloads_of(case):
     """Return the workloads of all steps, two of a step at once."""
-    found = []
+    workloads = []
     for step in case["steps"]:
-        for each in step["submit"]:
-            number = len(found)
-            workload = neutral.workload(each, created=float(number // 2))
-            found.append(replace(workload, run=None if number % 7 == 6 else 2.0 + number % 3))
-    return list(apart(found))
+        for task in step["submit"]:
+            number = len(workloads)
+            workload = neutral.workload(task, created=float(number // 2))
+            workloads.append(replace(workload, run=None if number % 7 == 6 else 2.0 + number % 3))
+    return list(apart(workloads))
 
 
 @settings(max_examples=60)
 @given(cases("scenario"))
 def test_what_is_asked_step_by_step_ends_as_what_runs_by_itself(case):
     model, workloads = neutral.model(case), workloads_of(case)
-    expected, found = [], []
+    expected, events = [], []
     if Simulator(model).run_clock(workloads, until=30.0, on_event=expected.append):
         return
-    run(Stepped(model), workloads, until=30.0, on_event=found.append)
-    assert event_differences(found, expected) == []
-    assert len(found) == len(expected)
+    run(Stepped(model), workloads, until=30.0, on_event=events.append)
+    assert event_differences(events, expected) == []
+    assert len(events) == len(expected)
 
 
 def workload(name, created, run):

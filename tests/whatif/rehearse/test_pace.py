@@ -33,12 +33,12 @@ def scenario(tmp_path):
 
 
 def test_at_a_speed_nothing_comes_before_its_time(clouds, scenario):
-    said = {}
+    times = {}
     began = time.monotonic()
     rehearsal = Rehearsal.from_source(plan_of(STACK), open_scenario(str(scenario)))
-    _, differences = rehearsal.on(clouds.empty(), speed=20, say=lambda line: said.setdefault(line, time.monotonic()))
+    _, differences = rehearsal.on(clouds.empty(), speed=20, say=lambda line: times.setdefault(line, time.monotonic()))
     assert differences == []
-    (moment,) = (when for line, when in said.items() if "submitted second" in line)
+    (moment,) = (when for line, when in times.items() if "submitted second" in line)
     assert moment - began >= 60 / 20
 
 

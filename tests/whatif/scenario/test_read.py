@@ -41,7 +41,7 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("tasks: [{name: a, team: john, count: 1, submit: -5m}]", ":1:49: submit: `-5m` is negative"),
         ("tasks: [{name: a, team: john, count: 1, run: 90}]", ":1:46: run: `90` isn't a duration"),
@@ -67,10 +67,10 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
         ("organization: a", "an organization file; pass a scenario"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path, text, said):
+def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path, text, message):
     with pytest.raises(InputError) as error:
         open_scenario(written(tmp_path, text))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_a_class_that_its_policy_does_not_have_is_refused(tmp_path):
     refused_task(tmp_path, "team: data, count: 1, priority: urgen", said, stack="startup-dev")
 
 
-def refused_task(folder, task, said, stack="handson-dev"):
+def refused_task(folder, task, message, stack="handson-dev"):
     file = written(folder, f"tasks:\n  - {{name: a, {task}}}\n")
     with pytest.raises(InputError) as error:
         tasks_of(file, stack)
     assert str(error.value).startswith(f"{file}:2:5: ")
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_task_that_can_never_run_says_why(tmp_path):
@@ -113,7 +113,7 @@ def test_a_task_that_can_never_run_says_why(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "resource", "each"),
+    ("task", "resource", "amount"),
     [
         ("vCpu: 0.125, pods: 8", "cpu", 125),
         ("vCpu: 0.0001", "cpu", 1),
@@ -121,18 +121,18 @@ def test_a_task_that_can_never_run_says_why(tmp_path):
         ("accelerators: 1, vCpu: 0.0015", "cpu", 2),
     ],
 )
-def test_a_pod_asks_for_what_it_says_rounded_up_to_what_kueue_counts(tmp_path, task, resource, each):
-    (found,) = tasks_of(written(tmp_path, f"tasks: [{{name: a, team: john, {task}}}]"))
-    (pods,) = found.workload.pod_sets
-    assert pods.per_pod[resource] == each
-    assert found.instances > 0
+def test_a_pod_asks_for_what_it_says_rounded_up_to_what_kueue_counts(tmp_path, task, resource, amount):
+    (task_,) = tasks_of(written(tmp_path, f"tasks: [{{name: a, team: john, {task}}}]"))
+    (pods,) = task_.workload.pod_sets
+    assert pods.per_pod[resource] == amount
+    assert task_.instances > 0
 
 
 def test_a_pod_may_ask_for_gpus_alone_and_not_for_nothing(tmp_path):
-    (found,) = tasks_of(written(tmp_path, "tasks: [{name: a, team: john, accelerators: 4, vCpu: 0, memoryInGiB: 0}]"))
-    (pods,) = found.workload.pod_sets
+    (task_,) = tasks_of(written(tmp_path, "tasks: [{name: a, team: john, accelerators: 4, vCpu: 0, memoryInGiB: 0}]"))
+    (pods,) = task_.workload.pod_sets
     assert pods.per_pod == {"nvidia.com/gpu": 4, EFA: 1}
-    assert found.instances == 1
+    assert task_.instances == 1
     for task, said in (("vCpu: 0", "requests nothing; set"), ("count: 1, vCpu: 0", "count and parts of an instance")):
         with pytest.raises(InputError, match=said):
             list(tasks_of(written(tmp_path, f"tasks: [{{name: a, team: john, {task}}}]")))
@@ -167,10 +167,10 @@ def test_a_generator_draws_the_same_for_the_same_seed_and_as_many_as_its_rate(tm
 
 def test_a_pattern_says_when_tasks_come_and_leaves_their_number(tmp_path):
     pattern = {"hours": [0] * 9 + [1] * 8 + [0] * 7, "days": [1] * 5 + [0] * 2}
-    found = list(open_scenario(written(tmp_path, generators(pattern=pattern))).tasks())
-    assert {int(each.spec.submit // 3600) % 24 for each in found} <= set(range(9, 17))
-    assert {int(each.spec.submit // 86400) for each in found} <= set(range(5))
-    assert 1500 < len(found) < 1860
+    tasks = list(open_scenario(written(tmp_path, generators(pattern=pattern))).tasks())
+    assert {int(each.spec.submit // 3600) % 24 for each in tasks} <= set(range(9, 17))
+    assert {int(each.spec.submit // 86400) for each in tasks} <= set(range(5))
+    assert 1500 < len(tasks) < 1860
 
 
 def test_a_pattern_of_zeros_is_refused(tmp_path):
@@ -179,7 +179,7 @@ def test_a_pattern_of_zeros_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([HEADER.replace("count", "cuont")], ":1: unknown column `cuont`; did you mean count?"),
         (["name,team,count,run"], ":1: column submit is missing"),
@@ -198,18 +198,18 @@ def test_a_pattern_of_zeros_is_refused(tmp_path):
         ([HEADER, 'a,john,,,1,0s,"1h'], ":2: unexpected end of data"),
     ],
 )
-def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path, rows, said):
+def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path, rows, message):
     file = written(tmp_path, "\n".join(rows), "trace.csv")
     with pytest.raises(InputError) as error:
         list(open_scenario(file).tasks())
-    assert str(error.value).startswith(f"{file}{said}")
+    assert str(error.value).startswith(f"{file}{message}")
 
 
 def test_a_scenario_goes_through_csv_unchanged(tmp_path):
     before = [each.spec for each in open_scenario(ROOT / "stacks" / "scenarios" / "enterprise.yaml").tasks()]
     before += [
-        each.spec.model_copy(update={"name": f"x-{each.spec.name}", "submit": each.spec.submit + 10_000})
-        for each in open_scenario(written(tmp_path, generators())).tasks()
+        task.spec.model_copy(update={"name": f"x-{task.spec.name}", "submit": task.spec.submit + 10_000})
+        for task in open_scenario(written(tmp_path, generators())).tasks()
     ]
     with (tmp_path / "out.csv").open("w") as file:
         assert write_csv(before, file) == len(before)

@@ -213,7 +213,7 @@ TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"
 
 
 @pytest.mark.parametrize(
-    ("kind", "task", "said"),
+    ("kind", "task", "message"),
     [
         (
             "ml.p5.48xlarge",
@@ -228,11 +228,11 @@ TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"
         ),
     ],
 )
-def test_a_task_that_has_no_place_on_empty_nodes_can_never_run(tmp_path, kind, task, said):
+def test_a_task_that_has_no_place_on_empty_nodes_can_never_run(tmp_path, kind, task, message):
     file = tmp_path / "s.yaml"
     file.write_text(TOPOLOGY.replace("KIND", kind) + f"tasks: [{{name: a, team: pretraining, {task}, run: 1h}}]\n")
     plan = plan_of("topology-prod")
-    with pytest.raises(InputError, match=rf"s\.yaml:2:9: task a can never run: it .*{said}"):
+    with pytest.raises(InputError, match=rf"s\.yaml:2:9: task a can never run: it .*{message}"):
         simulate(plan, open_scenario(file))
     report = simulate(plan, open_scenario(file), lenient=True)
     assert report.team("pretraining").never_tasks == ("a",)
@@ -328,11 +328,11 @@ class _Page(HTMLParser):
         self.open, self.wrong, self.targets, self.ids = [], [], [], set()
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.ids.add(found.get("id"))
+        attributes = dict(attrs)
+        self.ids.add(attributes.get("id"))
         if tag == "a":
-            self.targets.append(found["href"])
-        if tag == "svg" and not ("aria-hidden" in found or found.get("aria-label")):
+            self.targets.append(attributes["href"])
+        if tag == "svg" and not ("aria-hidden" in attributes or attributes.get("aria-label")):
             self.wrong.append("a picture without words")
         if tag not in ("meta", "path", "rect", "line"):
             self.open.append(tag)

@@ -117,10 +117,10 @@ def test_variations_are_said_as_json():
         "whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,20000",
         "--workers", 1, "--format", "json", cwd=ROOT,
     )  # fmt: skip
-    found = json.loads(result.stdout)["items"]
-    assert [each["policy"] for each in found] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 20000)]
-    assert found[0]["runs"][0]["cluster"]["preemptions"] == 1
-    assert found[1]["refused"].startswith("GOV")
+    items = json.loads(result.stdout)["items"]
+    assert [each["policy"] for each in items] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 20000)]
+    assert items[0]["runs"][0]["cluster"]["preemptions"] == 1
+    assert items[1]["refused"].startswith("GOV")
 
 
 def test_the_waits_of_many_teams_are_in_tables_that_fit_the_page():

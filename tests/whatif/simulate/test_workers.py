@@ -125,12 +125,14 @@ def test_a_cluster_of_one_core_simulates_and_when_it_is_gone_that_is_said(schedu
 
 def test_a_scenario_of_more_tasks_than_are_held_is_read_for_each_policy(monkeypatch):
     policies = grid([variation("teams[smith].sharing.borrowLimit=50,100")])
-    found = []
+    results = []
     for most in (workers._MOST_HELD, 3, 2, 1):
         monkeypatch.setattr(workers, "_MOST_HELD", most)
-        found.append(list(sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, workers=1, seeds=(0, 1))))
+        results.append(
+            list(sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, workers=1, seeds=(0, 1)))
+        )
         assert not workers._drawn, "nothing is held when it is done"
-    assert found[0] == found[1] == found[2] == found[3]
+    assert results[0] == results[1] == results[2] == results[3]
 
 
 @pytest.mark.nightly

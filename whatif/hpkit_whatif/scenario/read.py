@@ -279,13 +279,13 @@ def _row(place: str, columns: list[str], row: list[str]) -> TaskSpec:
 
 
 def _to_numbers(place: str, data: dict[str, Any]) -> None:
-    for columns, number_type, wanted in ((_WHOLE, int, "a whole number"), (_FRACTIONS, float, "a number")):
+    for columns, number_type, type_name in ((_WHOLE, int, "a whole number"), (_FRACTIONS, float, "a number")):
         for column in columns:
             if column in data:
                 try:
                     data[column] = number_type(data[column])
                 except ValueError:
-                    raise InputError(f"{place}: {column} is {quoted(data[column])} and must be {wanted}") from None
+                    raise InputError(f"{place}: {column} is {quoted(data[column])} and must be {type_name}") from None
 
 
 def write_csv(tasks: Iterable[TaskSpec], file: TextIO) -> int:

@@ -420,9 +420,9 @@ class _Job:
         It checks the baseline controls that training manifests often violate.
         """
         refuses = f"which Pod Security rejects in a team's namespace (level {POD_SECURITY_LEVEL})"
-        for each in self._templates:
-            spec = mapping(each.template.get("spec"))
-            path: Path = (*each.path, "spec")
+        for pod_template in self._templates:
+            spec = mapping(pod_template.template.get("spec"))
+            path: Path = (*pod_template.path, "spec")
             for number, volume in enumerate(mappings(spec.get("volumes"))):
                 if "hostPath" in volume:
                     yield self._host_path(volume, (*path, "volumes", number), refuses)

@@ -73,8 +73,8 @@ def units(document: Mapping[str, Any]) -> Iterator[Unit]:
     """Return the parts of a document that Kueue queues; empty for other kinds."""
     kind = document.get("kind")
     if kind == "List":
-        for number, each in enumerate(mappings(document.get("items"))):
-            for unit in units(each):
+        for number, item in enumerate(mappings(document.get("items"))):
+            for unit in units(item):
                 above: Path = ("items", number)
                 yield replace(unit, path=(*above, *unit.path), namespaced=(*above, *unit.namespaced))
     elif kind == "CronJob":
@@ -150,9 +150,9 @@ def _leader_workers(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate
 
 
 def _wrapped(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
-    for number, each in enumerate(mappings(spec.get("components"))):
+    for number, component in enumerate(mappings(spec.get("components"))):
         above: Path = ("spec", "components", number, "template")
-        for unit in units(mapping(each.get("template"))):
+        for unit in units(mapping(component.get("template"))):
             for template in templates(unit):
                 inside = ((*above, *unit.path, *path) for path in template.labelled)
                 labelled = (*([(*above, *unit.path)] if unit.kind in _GUARDED else []), *inside)

@@ -156,9 +156,9 @@ class Rank:
         status = mapping(self.pod.get("status"))
         unplaced = next(
             (
-                str(each.get("message") or "")
-                for each in mappings(status.get("conditions"))
-                if each.get("type") == "PodScheduled" and each.get("status") == "False"
+                str(condition.get("message") or "")
+                for condition in mappings(status.get("conditions"))
+                if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
             ),
             "",
         )
@@ -187,8 +187,8 @@ def find_job(api: Kubernetes, namespaces: Sequence[str], name: str) -> Job:
     places = [(namespace, each) for namespace in namespaces for each in kinds]
 
     def read(place: tuple[str, str]) -> Job | ApiException | None:
-        namespace, each = place
-        version, plural = _PATHS[each]
+        namespace, kind = place
+        version, plural = _PATHS[kind]
         path = f"{version}/namespaces/{namespace}/{plural}/{bare}"
         try:
             document = api.find(path)
@@ -196,7 +196,7 @@ def find_job(api: Kubernetes, namespaces: Sequence[str], name: str) -> Job:
             if error.status != FORBIDDEN:
                 raise
             return error
-        return None if document is None else Job(each, path, document)
+        return None if document is None else Job(kind, path, document)
 
     with ThreadPoolExecutor(max_workers=_PARALLEL) as pool:
         answers = dict(zip(places, pool.map(read, places), strict=True))
@@ -310,24 +310,29 @@ def _workloads(api: Kubernetes, kueue: str, job: Job) -> Iterator[Document]:
 def _failures(ranks: Iterable[Rank]) -> Iterator[tuple[str, str]]:
     """Yield time and reason of each pod's last failure."""
     for rank in ranks:
-        who = rank.name if rank.number < 0 else f"rank {rank.number} ({rank.name})"
+        rank_name = rank.name if rank.number < 0 else f"rank {rank.number} ({rank.name})"
         status = mapping(rank.pod.get("status"))
         node = rank.pod["spec"].get("nodeName")
         on = f" on {node}" if node else ""
         ends = [
-            (str(end.get("finishedAt") or ""), str(each["name"]), end)
+            (str(end.get("finishedAt") or ""), str(container_status["name"]), end)
             for key in ("initContainerStatuses", "containerStatuses")
-            for each in mappings(status.get(key))
-            for end in (mapping(mapping(each.get(state)).get("terminated")) for state in ("state", "lastState"))
+            for container_status in mappings(status.get(key))
+            for end in (
+                mapping(mapping(container_status.get(state)).get("terminated")) for state in ("state", "lastState")
+            )
             if end.get("exitCode")
         ]
         if ends:
             time, container, end = max(ends, key=lambda each: each[0])
             reason = f" ({end['reason']})" if end.get("reason") not in (None, "", "Error") else ""
             message = f": {str(end['message']).strip()}" if end.get("message") else ""
-            yield time, f"{who}{on} failed: container {container} exited with {end['exitCode']}{reason}{message}"
+            yield time, f"{rank_name}{on} failed: container {container} exited with {end['exitCode']}{reason}{message}"
         elif status.get("phase") == "Failed":
-            yield str(rank.pod["metadata"]["creationTimestamp"]), f"{who}{on} failed: {_reason(status) or 'Failed'}"
+            yield (
+                str(rank.pod["metadata"]["creationTimestamp"]),
+                f"{rank_name}{on} failed: {_reason(status) or 'Failed'}",
+            )
 
 
 def _warnings(api: Kubernetes, job: Job, uids: set[Any], now: datetime) -> list[str]:

@@ -51,8 +51,8 @@ def topology_svg(tree: Sequence[Branch]) -> str:
 def _branch(branch: Branch, x: float, y: float, width: float) -> _Drawn:
     inner, below = width - 2 * _GAP, y + _LINE + _GAP
     parts: list[str] = []
-    for each in branch.branches:
-        drawn = _branch(each, x + _GAP, below, inner)
+    for child in branch.branches:
+        drawn = _branch(child, x + _GAP, below, inner)
         parts += drawn.parts
         below += drawn.height + _GAP
     if branch.leaves:

@@ -96,12 +96,12 @@ class ClusterHandler(Handler):
         document = self._described(state) if stated else None
         return with_live_values(old, live_inputs(self.spec, document), stated) if document else old
 
-    def _is_live(self, found: ResourceDiff, new: Props, state: Props) -> bool:
+    def _is_live(self, difference: ResourceDiff, new: Props, state: Props) -> bool:
         """Return whether only counts differ, and the cluster already has them.
 
         Nodes were deleted, and the file changed.
         """
-        if state.get("creationFailed") or not all(each.path.endswith(".instanceCount") for each in found.changes):
+        if state.get("creationFailed") or not all(each.path.endswith(".instanceCount") for each in difference.changes):
             return False
         document = self._described(state)
         if not document or not settled(document):
@@ -323,8 +323,8 @@ class ClusterHandler(Handler):
         deadline = time.monotonic() + self.clients.node_wait
 
         def enough(document: Document | None) -> bool:
-            there, wanted = node_counts(document or {}, autoscaled=autoscaled)
-            return there >= wanted or time.monotonic() > deadline
+            existing, target = node_counts(document or {}, autoscaled=autoscaled)
+            return existing >= target or time.monotonic() > deadline
 
         document = wait(
             task,
@@ -336,9 +336,9 @@ class ClusterHandler(Handler):
         )
         if document is None:
             raise _gone(cluster.name)
-        there, wanted = node_counts(document, autoscaled=autoscaled)
-        if there < wanted:
-            task.warn(f"{there} of {wanted} nodes exist; HyperPod keeps requesting the rest.")
+        existing, target = node_counts(document, autoscaled=autoscaled)
+        if existing < target:
+            task.warn(f"{existing} of {target} nodes exist; HyperPod keeps requesting the rest.")
         live = live_inputs(self.spec, document)
         undeclared = undeclared_groups(inputs, live, [*managed, *removed])
         if undeclared:

@@ -33,17 +33,17 @@ _LISTS = (
 
 def inventory(endpoint: RunningEndpoint) -> dict[str, list[str]]:
     """Return IDs by operation, without resources that AWS keeps for a while in a final state."""
-    found = {}
+    inventory = {}
     for service, operation, member, key in _LISTS:
         entries = getattr(endpoint.client(service), operation)()[member]
-        found[f"{service}.{operation}"] = sorted(entry[key] if key else entry for entry in entries)
+        inventory[f"{service}.{operation}"] = sorted(entry[key] if key else entry for entry in entries)
     ec2, iam, kms = (endpoint.client(service) for service in ("ec2", "iam", "kms"))
     gone = ("deleted", "deleting")
     endpoints = ec2.describe_vpc_endpoints()["VpcEndpoints"]
-    found["endpoints"] = [each["VpcEndpointId"] for each in endpoints if each["State"].lower() not in gone]
+    inventory["endpoints"] = [each["VpcEndpointId"] for each in endpoints if each["State"].lower() not in gone]
     gateways = ec2.describe_nat_gateways()["NatGateways"]
-    found["gateways"] = [each["NatGatewayId"] for each in gateways if each["State"] not in gone]
-    found["policies"] = [each["Arn"] for each in iam.list_policies(Scope="Local")["Policies"]]
+    inventory["gateways"] = [each["NatGatewayId"] for each in gateways if each["State"] not in gone]
+    inventory["policies"] = [each["Arn"] for each in iam.list_policies(Scope="Local")["Policies"]]
     keys = [kms.describe_key(KeyId=each["KeyId"])["KeyMetadata"] for each in kms.list_keys()["Keys"]]
-    found["keys"] = [each["KeyId"] for each in keys if each["KeyState"] != "PendingDeletion"]
-    return found
+    inventory["keys"] = [each["KeyId"] for each in keys if each["KeyState"] != "PendingDeletion"]
+    return inventory

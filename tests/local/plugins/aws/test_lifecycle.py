@@ -14,20 +14,22 @@ from hpkit_provider.engine.task import Task
 
 @pytest.fixture
 def call():
-    kind = RESOURCE_TYPES["aws:amp/workspace:Workspace"]
+    resource_type = RESOURCE_TYPES["aws:amp/workspace:Workspace"]
     with running_endpoint(latency_factor=0) as endpoint:
         cancelled = threading.Event()
         clients = Clients(settings_from({}, {"AWS_ENDPOINT_URL": endpoint.url, "AWS_REGION": "us-west-2"}), cancelled)
         task = Task("urn", 60.0, cancelled)
-        yield Calls(clients, task, service="amp", region="us-west-2", allowed=kind.allowed, owner=kind.token)
+        yield Calls(
+            clients, task, service="amp", region="us-west-2", allowed=resource_type.allowed, owner=resource_type.token
+        )
 
 
 def test_tags_of_what_was_made_before_its_arn_was_known_are_brought_up_to_date(call):
-    kind = RESOURCE_TYPES["aws:amp/workspace:Workspace"]
+    resource_type = RESOURCE_TYPES["aws:amp/workspace:Workspace"]
     inputs = {"alias": "acme"}
-    made = lifecycle.create(kind, call, inputs, {"team": "ml"})
+    made = lifecycle.create(resource_type, call, inputs, {"team": "ml"})
     updated = lifecycle.update(
-        kind, call, made.resource_id, old=inputs, new=inputs, state=inputs, common={"cost-center": "ml"}
+        resource_type, call, made.resource_id, old=inputs, new=inputs, state=inputs, common={"cost-center": "ml"}
     )
     assert updated.state["tagsAll"] == {"cost-center": "ml"}
     assert updated.state["arn"] == made.state["arn"]

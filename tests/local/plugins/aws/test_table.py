@@ -49,20 +49,20 @@ def test_every_type_and_function_is_used_by_a_component():
         assert calls & {f"{module}{function}", f"{module}{function}_output"}, token
 
 
-@pytest.mark.parametrize("kind", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
-def test_what_cannot_be_updated_is_fixed(kind):
-    props = [kind.spec.by_name[each.name] for each in kind.props]
+@pytest.mark.parametrize("resource_type", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
+def test_what_cannot_be_updated_is_fixed(resource_type):
+    props = [resource_type.spec.by_name[each.name] for each in resource_type.props]
     loose = [prop.name for prop in props if not prop.immutable and not prop.write_only]
-    assert kind.update is not None or loose == []
-    assert set(kind.later) <= kind.spec.by_name.keys()
+    assert resource_type.update is not None or loose == []
+    assert set(resource_type.later) <= resource_type.spec.by_name.keys()
 
 
-@pytest.mark.parametrize("kind", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
-def test_the_catalog_names_no_property_that_the_type_has_not(kind):
-    facts = kind.facts
+@pytest.mark.parametrize("resource_type", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
+def test_the_catalog_names_no_property_that_the_type_has_not(resource_type):
+    facts = resource_type.facts
     named = facts.immutable | facts.kept | facts.grows | facts.optional | facts.sets | facts.defaults.keys()
     assert facts != TypeFacts()
-    assert named | {*facts.identity, facts.autoname} - {""} <= {prop.path for prop in _parts(kind.spec)}
+    assert named | {*facts.identity, facts.autoname} - {""} <= {prop.path for prop in _parts(resource_type.spec)}
 
 
 def _parts(spec):
@@ -115,10 +115,10 @@ def test_a_part_that_cannot_change_replaces_and_the_rest_does_not():
 
 
 def test_a_file_system_that_shrinks_is_another_one():
-    kind = RESOURCE_TYPES["aws:fsx/lustreFileSystem:LustreFileSystem"]
+    resource_type = RESOURCE_TYPES["aws:fsx/lustreFileSystem:LustreFileSystem"]
     sizes = [{"subnetIds": "subnet-1", "storageCapacity": size} for size in (1200, 2400)]
-    assert _changed(kind, sizes[1], sizes[0]) == {"storageCapacity": True}
-    assert _changed(kind, sizes[0], sizes[1]) == {"storageCapacity": False}
+    assert _changed(resource_type, sizes[1], sizes[0]) == {"storageCapacity": True}
+    assert _changed(resource_type, sizes[0], sizes[1]) == {"storageCapacity": False}
 
 
 @pytest.mark.parametrize(

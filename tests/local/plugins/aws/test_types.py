@@ -119,12 +119,12 @@ def test_what_is_imported_by_its_id_needs_no_change(project):
         if name in imported
     ]
     (project.folder / "import.json").write_text(json.dumps({"resources": resources}))
-    known = {name: {"id": state[name]["id"], **state[name]["outputs"]} for name in unnamed}
+    named = {name: {"id": state[name]["id"], **state[name]["outputs"]} for name in unnamed}
     project.run("stack", "init", "other")
     try:
         project.run("import", "--file", "import.json", "--yes", "--protect=false", "--generate-code=false")
         project.spec = {name: row for name, row in stack(_edited).items() if name in imported}
-        project.known(known)
+        project.known(named)
         write_only_inputs = {
             name for name in imported if any(_untold(name, *each) for each in project.spec[name]["inputs"].items())
         }

@@ -85,8 +85,8 @@ def stuck(release, **inputs):
 
 
 def test_a_chart_is_installed_with_its_hooks_changed_and_uninstalled(plugin, api, release):
-    found, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "values": {"colour": "blue"}})
-    assert found == "charts/sample"
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "values": {"colour": "blue"}})
+    assert release_id == "charts/sample"
     assert outputs["status"] == {
         "name": "sample",
         "namespace": "charts",
@@ -106,7 +106,7 @@ def test_a_chart_is_installed_with_its_hooks_changed_and_uninstalled(plugin, api
     assert api.read(MADE)["data"]["colour"] == "green"
     assert api.read(HOOKED)["data"] == {"revision": "2"}
     assert not warnings(plugin)
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
     absent(api, MADE)
 
 
@@ -114,24 +114,24 @@ def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_th
     plugin, api, release, chart, helm
 ):
     kinds = ["own", "active", "idle"]
-    parts = [{"name": each, "version": "1.0.0", "condition": f"{each}.enabled"} for each in kinds[1:]]
+    parts = [{"name": plural, "version": "1.0.0", "condition": f"{plural}.enabled"} for plural in kinds[1:]]
     (chart / "Chart.yaml").write_text(json.dumps({**CHART, "dependencies": parts}))
     with (chart / "values.yaml").open("a") as values:
         values.write("active: {enabled: true}\nidle: {enabled: true}\n")
-    for each in kinds:
-        folder = chart if each == "own" else chart / "charts" / each
+    for plural in kinds:
+        folder = chart if plural == "own" else chart / "charts" / plural
         (folder / "crds").mkdir(parents=True)
-        (folder / "crds" / "kind.yaml").write_text(KIND.replace("NAME", each))
+        (folder / "crds" / "kind.yaml").write_text(KIND.replace("NAME", plural))
         if folder != chart:
-            (folder / "Chart.yaml").write_text(json.dumps({**CHART, "name": each, "version": "1.0.0"}))
+            (folder / "Chart.yaml").write_text(json.dumps({**CHART, "name": plural, "version": "1.0.0"}))
     stated = {"idle": {"enabled": False}}
     assert named(chart, stated) == (["own", "active"], True), "before helm is called"
-    found, _, outputs = plugin.create(RELEASE, "sample", {**release, "values": stated})
+    release_id, _, outputs = plugin.create(RELEASE, "sample", {**release, "values": stated})
     shown = [text for severity, text in plugin.logs if severity == "info"]
     assert "creating 2 CustomResourceDefinitions" in shown
     assert not any("condition Established" in text for text in shown), "the conditions of single kinds are left out"
     made = made_kinds(api)
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
     helm("install", "sample", str(chart), "--set", "idle.enabled=false")
     assert made == made_kinds(api)
     assert list(made) == ["actives", "owns"]
@@ -160,16 +160,16 @@ def named(chart, values):
 
 def made_kinds(api):
     """Return the objects of the chart's kinds, without values that vary, and delete them."""
-    found = {}
+    objects = {}
     for plural in ("actives", "owns", "idles"):
         with suppress(RefusedError):
-            each = api.read(f"{CRDS}/{plural}.acme.example")
-            about = {key: each["metadata"].get(key) for key in ("name", "labels", "annotations")}
-            managers = [(field["manager"], field["operation"]) for field in each["metadata"]["managedFields"]]
-            found[plural] = about, each["spec"], sorted(managers)
+            item = api.read(f"{CRDS}/{plural}.acme.example")
+            about = {key: item["metadata"].get(key) for key in ("name", "labels", "annotations")}
+            managers = [(field["manager"], field["operation"]) for field in item["metadata"]["managedFields"]]
+            objects[plural] = about, item["spec"], sorted(managers)
             api.delete(f"{CRDS}/{plural}.acme.example")
             eventually(lambda plural=plural: not api.items(CRDS, fields=f"metadata.name={plural}.acme.example"), "gone")
-    return found
+    return objects
 
 
 def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api, release):
@@ -192,10 +192,10 @@ def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api,
 
 @pytest.mark.nightly
 def test_a_release_that_is_not_to_be_waited_for_is_deployed_at_once(plugin, release):
-    found, _, outputs = plugin.create(RELEASE, "sample", stuck(release, skipAwait=True))
+    release_id, _, outputs = plugin.create(RELEASE, "sample", stuck(release, skipAwait=True))
     assert outputs["status"]["status"] == "deployed"
     assert outputs["resourceNames"] == {"ConfigMap/v1": ["made"], "Deployment.apps/apps/v1": ["stuck"]}
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 def test_a_chart_that_the_api_server_refuses_leaves_nothing_in_state(plugin, chart, release):
@@ -206,29 +206,29 @@ def test_a_chart_that_the_api_server_refuses_leaves_nothing_in_state(plugin, cha
 
 
 def test_what_others_change_by_helm_is_found_and_put_right(plugin, api, release, helm, chart):
-    found, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "values": {"colour": "blue"}})
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "values": {"colour": "blue"}})
     helm("upgrade", "sample", str(chart), "--set", "colour=grey,size=large")
-    _, seen, live = plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
+    _, seen, live = plugin.read(RELEASE, "sample", release_id, inputs=inputs, outputs=outputs)
     assert plugin.diff(RELEASE, "sample", seen, inputs)[0] == {"values.colour", "values.size"}
     assert live["status"]["revision"] == 2
     outputs = plugin.update(RELEASE, "sample", seen, inputs, outputs=live)
     assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
     (chart / "Chart.yaml").write_text("apiVersion: v2\nname: sample\nversion: 1.3.0\n")
     helm("upgrade", "sample", str(chart), "--reuse-values")
-    _, seen, _ = plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
+    _, seen, _ = plugin.read(RELEASE, "sample", release_id, inputs=inputs, outputs=outputs)
     assert plugin.diff(RELEASE, "sample", seen, inputs)[0] == {"version"}
     helm("uninstall", "sample")
-    assert plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
+    assert plugin.read(RELEASE, "sample", release_id, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
     with pytest.raises(FailedError, match=r"release charts/sample no longer exists.*pulumi refresh"):
         plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
-    plugin.delete(RELEASE, "sample", found, outputs)  # It may already be deleted.
+    plugin.delete(RELEASE, "sample", release_id, outputs)  # It may already be deleted.
 
 
 def test_a_release_is_imported_by_namespace_and_name_and_not_taken_over_otherwise(plugin, release, helm, chart):
     helm("install", "sample", str(chart), "--create-namespace", "--set", "colour=grey")
     with pytest.raises(FailedError, match=r"charts/sample already exists \(deployed, revision 1\).*pulumi import"):
         plugin.create(RELEASE, "sample", release)
-    found, inputs, outputs = plugin.read(RELEASE, "sample", "charts/sample")
+    release_id, inputs, outputs = plugin.read(RELEASE, "sample", "charts/sample")
     assert inputs == {
         "name": "sample",
         "namespace": "charts",
@@ -236,7 +236,7 @@ def test_a_release_is_imported_by_namespace_and_name_and_not_taken_over_otherwis
         "version": "1.2.3",
         "values": {"colour": "grey"},
     }
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, api, release):
@@ -249,10 +249,10 @@ def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, 
     assert failure.value.kept.id == "charts/sample"
     plugin.call("Attach", plugin_pb2.PluginAttach())  # Like a plugin that was just started.
     # The engine was killed as well, and kept nothing.
-    found, _, outputs = plugin.create(RELEASE, "sample", release)
+    release_id, _, outputs = plugin.create(RELEASE, "sample", release)
     (warning,) = warnings(plugin)
     assert "release charts/sample is failed, because a run was interrupted" in warning
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, 
     [(1, "pending-install"), pytest.param(2, "pending-upgrade", marks=pytest.mark.nightly)],
 )
 def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, revision, status):
-    found, inputs, outputs = plugin.create(RELEASE, "sample", release)
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", release)
     if revision > 1:
         outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "values": {"size": "large"}}, outputs=outputs)
     place = f"{NAMESPACE}/secrets/sh.helm.release.v1.sample.v{revision}"
@@ -268,12 +268,12 @@ def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, 
         place, {"metadata": {"labels": {"status": status}}, "data": {"release": as_left(api.read(place), status)}}
     )
     with pytest.raises(FailedError, match=f"release charts/sample is {status}"):
-        plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
+        plugin.read(RELEASE, "sample", release_id, inputs=inputs, outputs=outputs)
     outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "values": {"colour": "blue"}}, outputs=outputs)
     assert outputs["status"]["status"] == "deployed"
     assert any(f"is {status}, because a run was interrupted" in text for text in warnings(plugin))
     assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 def as_left(secret, status):
@@ -290,11 +290,11 @@ def test_a_package_of_the_mirror_stands_in_for_a_registry(plugin, api, release, 
     helm("package", str(chart), "--destination", str(mirror), "--version", "1.10.0")
     monkeypatch.setenv("HPKIT_MIRROR", str(mirror))
     far = {**release, "chart": "oci://registry.invalid/charts/sample"}
-    found, inputs, outputs = plugin.create(RELEASE, "sample", far)
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
     assert outputs["status"]["version"] == "1.10.0", "the newest, where none is stated"
     outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "version": "1.2.3"}, outputs=outputs)
     assert outputs["status"]["version"] == "1.2.3"
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
     monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "none"))
     with pytest.raises(FailedError, match="HPKIT_MIRROR: folder"):
         plugin.create(RELEASE, "sample", far)
@@ -302,16 +302,18 @@ def test_a_package_of_the_mirror_stands_in_for_a_registry(plugin, api, release, 
 
 @pytest.mark.parametrize("where", [{"chart": "./none"}, {"chart": "oci://127.0.0.1:9/none", "version": "1.0.0"}])
 def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin, api, release, chart, where):
-    found, inputs, outputs = plugin.create(RELEASE, "sample", {**release, **where})
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", {**release, **where})
     assert outputs["status"]["status"] == "recorded"
     (warning,) = warnings(plugin)
     assert "so nothing of it is installed" in warning
     assert "HPKIT_MIRROR" in warning
-    assert plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)[2]["status"]["status"] == "recorded"
+    assert (
+        plugin.read(RELEASE, "sample", release_id, inputs=inputs, outputs=outputs)[2]["status"]["status"] == "recorded"
+    )
     outputs = plugin.update(RELEASE, "sample", inputs, release, outputs=outputs)
     assert (outputs["status"]["status"], outputs["status"]["revision"]) == ("deployed", 1)
     absent(api, f"{NAMESPACE}/secrets/hpkit.release.v1.sample")
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +342,7 @@ def test_a_recorded_release_is_to_be_updated_as_soon_as_its_chart_can_be_had(
     plugin, release, chart, monkeypatch, tmp_path, helm
 ):
     far = {**release, "chart": "oci://127.0.0.1:9/charts/sample", "version": "1.2.3"}
-    found, inputs, outputs = plugin.create(RELEASE, "sample", far)
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
     assert outputs["status"]["status"] == "recorded"
     assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == (set(), [], False)
     helm("package", str(chart), "--destination", str(tmp_path))
@@ -349,7 +351,7 @@ def test_a_recorded_release_is_to_be_updated_as_soon_as_its_chart_can_be_had(
     outputs = plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
     assert outputs["status"]["status"] == "deployed"
     assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == (set(), [], False)
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_can_be_had(
@@ -358,7 +360,7 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     monkeypatch.delenv(SWITCH)
     tools_or_skip("training-operator-manifests", "training-operator")
     far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
-    found, inputs, outputs = plugin.create(RELEASE, "sample", far)
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
     assert "Instead, Kubeflow's training operator" in warnings(plugin)[0]
     # Helm doesn't wait for kinds that are templates.
     eventually(lambda: "PyTorchJob" in str(api.find("/apis/kubeflow.org/v1")), "served")
@@ -368,7 +370,7 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     assert outputs["status"]["status"] == "deployed"
     absent(api, OPERATOR)
     absent(api, "/apis/kubeflow.org/v1")
-    plugin.delete(RELEASE, "sample", found, outputs)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_lost(
@@ -379,14 +381,14 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
     with monkeypatch.context() as patch:
         patch.setenv("PATH", "/nowhere")
         patch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
-        found, inputs, outputs = plugin.create(RELEASE, "r", other)
-        assert found == "default/hyperpod"
+        release_id, inputs, outputs = plugin.create(RELEASE, "r", other)
+        assert release_id == "default/hyperpod"
         assert "Cause: helm" in warnings(plugin)[0]
         assert "hpkit local doctor --fix" in warnings(plugin)[0]
         assert api.read("/api/v1/namespaces/default/secrets/hpkit.release.v1.hyperpod")["kind"] == "Secret"
-        _, seen, _ = plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)
+        _, seen, _ = plugin.read(RELEASE, "r", release_id, inputs=inputs, outputs=outputs)
         assert seen == inputs
-        plugin.delete(RELEASE, "r", found, outputs)
+        plugin.delete(RELEASE, "r", release_id, outputs)
         for action in (
             lambda: plugin.read(RELEASE, "sample", installed, inputs=stated, outputs=state),
             lambda: plugin.update(RELEASE, "sample", stated, stated, outputs=state),
@@ -394,7 +396,7 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
         ):
             with pytest.raises(FailedError, match="hpkit local doctor --fix"):
                 action()
-    assert plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)[0] == ""
+    assert plugin.read(RELEASE, "r", release_id, inputs=inputs, outputs=outputs)[0] == ""
     plugin.delete(RELEASE, "sample", installed, state)
 
 
@@ -414,11 +416,11 @@ def test_the_dependencies_chart_of_hyperpod_is_installed_whole_and_goes_again(pl
     with pytest.raises(FailedError, match=r"Deployment \S+: 0 of 1 pods are available.*no nodes available") as failure:
         plugin.create(RELEASE, "dependencies", {**stated, "timeout": 10}, timeout=120.0)
     state = {"status": {"status": "failed", "revision": 1}}
-    inputs, found = {**stated, "skipAwait": True}, failure.value.kept.id
+    inputs, release_id = {**stated, "skipAwait": True}, failure.value.kept.id
     outputs = plugin.update(RELEASE, "dependencies", stated, inputs, outputs=state)
     assert outputs["status"]["status"] == "deployed"
     assert len(outputs["resourceNames"]["DaemonSet.apps/apps/v1"]) == 5
-    _, seen, _ = plugin.read(RELEASE, "dependencies", found, inputs=inputs, outputs=outputs)
+    _, seen, _ = plugin.read(RELEASE, "dependencies", release_id, inputs=inputs, outputs=outputs)
     assert plugin.diff(RELEASE, "dependencies", seen, inputs)[0] == set()
-    plugin.delete(RELEASE, "dependencies", found, outputs, timeout=120.0)
-    assert plugin.read(RELEASE, "dependencies", found, inputs=inputs, outputs=outputs)[0] == ""
+    plugin.delete(RELEASE, "dependencies", release_id, outputs, timeout=120.0)
+    assert plugin.read(RELEASE, "dependencies", release_id, inputs=inputs, outputs=outputs)[0] == ""

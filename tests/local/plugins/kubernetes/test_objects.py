@@ -47,22 +47,22 @@ def path(name, namespace="default"):
 @pytest.fixture
 def widgets(plugin):
     crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **CRD}
-    found, _, outputs = plugin.create(DEFINITION, "crd", crd)
+    object_id, _, outputs = plugin.create(DEFINITION, "crd", crd)
     conditions = {each["type"]: each["status"] for each in outputs["status"]["conditions"]}
     assert conditions["Established"] == "True", "a CRD is waited for"
     yield
-    plugin.delete(DEFINITION, "crd", found, outputs)
+    plugin.delete(DEFINITION, "crd", object_id, outputs)
 
 
 def test_an_object_without_name_or_namespace_is_given_both(plugin):
-    found, inputs, outputs = plugin.create(CONFIG_MAP, "app", {"kind": "ConfigMap", "apiVersion": "v1"})
-    namespace, name = found.split("/")
+    object_id, inputs, outputs = plugin.create(CONFIG_MAP, "app", {"kind": "ConfigMap", "apiVersion": "v1"})
+    namespace, name = object_id.split("/")
     assert namespace == "default"
     assert name.startswith("app-")
     assert len(name) == len("app-") + 8
     assert plugin.check(CONFIG_MAP, "app", {"kind": "ConfigMap"}, old=inputs)["metadata"]["name"] == name, "it stays"
     assert "managedFields" not in outputs["metadata"]
-    plugin.delete(CONFIG_MAP, "app", found, outputs)
+    plugin.delete(CONFIG_MAP, "app", object_id, outputs)
 
 
 def test_what_is_there_already_is_not_taken_over(plugin, api):
@@ -73,19 +73,19 @@ def test_what_is_there_already_is_not_taken_over(plugin, api):
 
 
 def test_drift_is_found_and_what_others_add_is_not(plugin, api):
-    found, inputs, outputs = plugin.create(CONFIG_MAP, "drift", config_map("drift", a="1", b="2"))
+    object_id, inputs, outputs = plugin.create(CONFIG_MAP, "drift", config_map("drift", a="1", b="2"))
     added = {"metadata": {"labels": {"theirs": "yes"}}, "data": {"a": "changed", "c": "3"}}
     api.apply(path("drift"), {"apiVersion": "v1", "kind": "ConfigMap", **added})
-    _, seen, live = plugin.read(CONFIG_MAP, "drift", found, inputs=inputs, outputs=outputs)
+    _, seen, live = plugin.read(CONFIG_MAP, "drift", object_id, inputs=inputs, outputs=outputs)
     assert plugin.diff(CONFIG_MAP, "drift", seen, inputs)[0] == {"data.a"}
     assert live["data"] == {"a": "changed", "b": "2", "c": "3"}
-    plugin.delete(CONFIG_MAP, "drift", found, outputs)
-    assert plugin.read(CONFIG_MAP, "drift", found, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
-    plugin.delete(CONFIG_MAP, "drift", found, outputs)  # It may already be deleted.
+    plugin.delete(CONFIG_MAP, "drift", object_id, outputs)
+    assert plugin.read(CONFIG_MAP, "drift", object_id, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
+    plugin.delete(CONFIG_MAP, "drift", object_id, outputs)  # It may already be deleted.
 
 
 def test_a_conflict_names_manager_and_field_and_can_be_forced(plugin, api):
-    found, inputs, outputs = plugin.create(CONFIG_MAP, "fought", config_map("fought", a="1"))
+    object_id, inputs, outputs = plugin.create(CONFIG_MAP, "fought", config_map("fought", a="1"))
     api.apply(path("fought"), {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "theirs"}})
     wanted = {**inputs, "data": {"a": "ours"}}
     for preview in (True, False):
@@ -98,7 +98,7 @@ def test_a_conflict_names_manager_and_field_and_can_be_forced(plugin, api):
         assert "data" not in plugin.update(
             CONFIG_MAP, "fought", wanted, config_map("fought"), outputs=outputs, preview=preview
         )
-    plugin.delete(CONFIG_MAP, "fought", found, outputs)
+    plugin.delete(CONFIG_MAP, "fought", object_id, outputs)
 
 
 def test_an_unknown_field_is_named_at_preview(plugin, widgets):
@@ -181,17 +181,17 @@ def test_a_malformed_wait_is_named_at_preview(plugin, widgets):
 def test_a_deletion_names_the_finalizer_that_holds_it_and_goes_on(plugin, api):
     held = config_map("held")
     held["metadata"]["finalizers"] = ["acme.example/hold"]
-    found, _, outputs = plugin.create(CONFIG_MAP, "held", held)
+    object_id, _, outputs = plugin.create(CONFIG_MAP, "held", held)
     with pytest.raises(
         FailedError, match=r"default/held .*blocked by finalizers acme.example/hold: time-out after 1 s"
     ):
-        plugin.delete(CONFIG_MAP, "held", found, outputs, timeout=1.0)
+        plugin.delete(CONFIG_MAP, "held", object_id, outputs, timeout=1.0)
 
     def let_go():
         api.merge(path("held"), {"metadata": {"finalizers": None}})
 
     with in_background(let_go):
-        plugin.delete(CONFIG_MAP, "held", found, outputs)
+        plugin.delete(CONFIG_MAP, "held", object_id, outputs)
 
 
 def test_a_namespace_goes_with_all_that_is_in_it(plugin, api):
@@ -217,10 +217,10 @@ def test_a_patch_gives_its_fields_back(plugin, api):
     with pytest.raises(FailedError, match=r"ConfigMap default/shared doesn't exist"):
         plugin.create(PATCH, "shared", config_map("shared", ours="1"))
     api.apply(path("shared"), config_map("shared", theirs="1"))
-    found, _, outputs = plugin.create(PATCH, "shared", config_map("shared", ours="1"))
+    object_id, _, outputs = plugin.create(PATCH, "shared", config_map("shared", ours="1"))
     assert outputs["data"] == {"ours": "1", "theirs": "1"}
     assert plugin.diff(PATCH, "shared", config_map("shared", ours="1"), config_map("shared", ours="2"))[1] == []
-    plugin.delete(PATCH, "shared", found, outputs)
+    plugin.delete(PATCH, "shared", object_id, outputs)
     assert api.read(path("shared"))["data"] == {"theirs": "1"}
     with pytest.raises(FailedError, match=r"metadata\.name: is required"):
         plugin.create(PATCH, "nameless", {"apiVersion": "v1", "kind": "ConfigMap"})

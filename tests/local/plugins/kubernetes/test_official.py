@@ -71,12 +71,12 @@ class Story:
 
     def live(self, step, path):
         try:
-            found = self.api.read(path)
+            document = self.api.read(path)
         except RefusedError:
-            found = {"metadata": {}}
-        entries = found["metadata"].get("managedFields", ())
+            document = {"metadata": {}}
+        entries = document["metadata"].get("managedFields", ())
         managers = [(each["manager"], each["operation"], fields(each["fieldsV1"])) for each in entries]
-        self.tell(step, {"object": found, "managers": sorted(plain(managers))})
+        self.tell(step, {"object": document, "managers": sorted(plain(managers))})
 
 
 class Resource:
@@ -374,16 +374,16 @@ def told(tell, started, api, chart):
 
 
 def test_the_fake_answers_as_the_official_plugin_but_where_a_reason_is_given(executable, instance, api, tmp_path):
-    kubeconfig, chart, found = str(instance.kubeconfig), sample_chart(tmp_path), {}
+    kubeconfig, chart, deviations = str(instance.kubeconfig), sample_chart(tmp_path), {}
     for tell in STORIES:
         fake = told(tell, in_process(kubeconfig=kubeconfig), api, chart)
         real = told(tell, official(executable, kubeconfig), api, chart)
         for step in {**fake, **real}:
             for place, *values in differences(fake.get(step), real.get(step)):
-                found[f"{tell.__name__} / {step} / {place}"] = values
+                deviations[f"{tell.__name__} / {step} / {place}"] = values
     unexplained = {
-        place: values for place, values in found.items() if not any(re.fullmatch(each, place) for each in KNOWN)
+        place: values for place, values in deviations.items() if not any(re.fullmatch(each, place) for each in KNOWN)
     }
-    unused = [each for each in KNOWN if not any(re.fullmatch(each, place) for place in found)]
+    unused = [each for each in KNOWN if not any(re.fullmatch(each, place) for place in deviations)]
     assert not unexplained
     assert not unused

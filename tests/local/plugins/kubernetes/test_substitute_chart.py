@@ -78,11 +78,11 @@ def test_the_switch_leaves_it_out(task, helm, manifests, monkeypatch):
 
 
 def test_it_is_installed_where_the_chart_is_out_of_reach(task, helm, manifests):
-    said = install_substitute(task, helm, RELEASE, wanted=True, new=True)
+    message = install_substitute(task, helm, RELEASE, wanted=True, new=True)
     assert called(helm) == [("upgrade", "training-operator")]
     assert (
         "PyTorchJob, TFJob, XGBoostJob and PaddleJob, but their jobs don't run until you run `hpkit local doctor --fix"
-        in said
+        in message
     )
 
 
@@ -109,15 +109,15 @@ def test_values_without_the_operator_and_a_chart_that_is_there_take_it_away(task
 
 
 def test_it_has_the_kinds_of_the_chart_that_kueue_knows_and_a_template_may_be_anything(manifests):
-    found = list(chart_documents(manifests))
-    kinds = [each["spec"]["names"]["kind"] for each in found if each["kind"] == "CustomResourceDefinition"]
+    documents = list(chart_documents(manifests))
+    kinds = [each["spec"]["names"]["kind"] for each in documents if each["kind"] == "CustomResourceDefinition"]
     assert kinds == ["PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"]
-    (version,) = found[1]["spec"]["versions"]
+    (version,) = documents[1]["spec"]["versions"]
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     assert version["schema"]["properties"] == {"replicas": {"type": "integer"}, "template": anything}
-    (deployment,) = (each for each in found if each["kind"] == "Deployment")
+    (deployment,) = (each for each in documents if each["kind"] == "Deployment")
     assert deployment["metadata"]["namespace"] == "kubeflow"
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert set(container["args"]) == {f"--enable-scheme={kind.lower()}" for kind in kinds}
-    (binding,) = (each for each in found if each["kind"] == "ClusterRoleBinding")
+    (binding,) = (each for each in documents if each["kind"] == "ClusterRoleBinding")
     assert binding["subjects"] == [{"name": "training-operator", "namespace": "kubeflow"}]

@@ -30,11 +30,11 @@ def workload(kind, name, *, annotations=None, spec=None, runs=None, **pod):
     metadata = {"labels": labels, **({"annotations": played} if played else {})}
     template = {"metadata": metadata, "spec": pod_spec(**pod)}
     selector = {} if kind == "Job" else {"selector": {"matchLabels": labels}}
-    told = {f"pulumi.com/{key}": value for key, value in (annotations or {}).items()}
+    prefixed = {f"pulumi.com/{key}": value for key, value in (annotations or {}).items()}
     return {
         "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
         "kind": kind,
-        "metadata": {"name": name, "namespace": "default", "annotations": told},
+        "metadata": {"name": name, "namespace": "default", "annotations": prefixed},
         "spec": {**selector, "template": template, **(spec or {})},
     }
 
@@ -75,14 +75,14 @@ def node(api):
 
 
 def test_a_deployment_is_waited_for_until_its_pods_are_available(plugin, node):
-    found, inputs, outputs = plugin.create(DEPLOYMENT, "web", workload("Deployment", "web", spec={"replicas": 2}))
+    object_id, inputs, outputs = plugin.create(DEPLOYMENT, "web", workload("Deployment", "web", spec={"replicas": 2}))
     assert outputs["status"]["availableReplicas"] == 2
     changed = workload("Deployment", "web", spec={"replicas": 1}, terminationGracePeriodSeconds=1)
     outputs = plugin.update(DEPLOYMENT, "web", inputs, changed, outputs=outputs)
     status = outputs["status"]
     assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"]) == (1, 1, 1)
     assert status["observedGeneration"] == outputs["metadata"]["generation"]
-    plugin.delete(DEPLOYMENT, "web", found, outputs)
+    plugin.delete(DEPLOYMENT, "web", object_id, outputs)
 
 
 def test_a_patch_of_a_deployment_is_waited_for_until_it_is_rolled_out(plugin, api, node):
@@ -127,7 +127,7 @@ def test_a_deployment_that_cannot_be_placed_fails_with_what_the_scheduler_says_a
 def test_pods_that_are_refused_are_told_with_the_words_of_the_quota(plugin, api):
     api.apply("/api/v1/namespaces/narrow", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "narrow"}})
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "narrow"}}
-    found, _, outputs = plugin.create("core/v1:ResourceQuota", "none", {**quota, "spec": {"hard": {"pods": "0"}}})
+    object_id, _, outputs = plugin.create("core/v1:ResourceQuota", "none", {**quota, "spec": {"hard": {"pods": "0"}}})
     quotas = "/api/v1/namespaces/narrow/resourcequotas/none"
     eventually(lambda: api.read(quotas).get("status", {}).get("hard"), "the quota is in force")
     deployment = workload("Deployment", "refused")
@@ -135,7 +135,7 @@ def test_pods_that_are_refused_are_told_with_the_words_of_the_quota(plugin, api)
     text, kept = failed(plugin, DEPLOYMENT, "refused", deployment, timeout=3.0)
     assert "exceeded quota: none" in text
     plugin.delete(DEPLOYMENT, "refused", kept.id, {**deployment})
-    plugin.delete("core/v1:ResourceQuota", "none", found, outputs)
+    plugin.delete("core/v1:ResourceQuota", "none", object_id, outputs)
     api.delete("/api/v1/namespaces/narrow")
 
 
@@ -160,12 +160,12 @@ def test_containers_that_end_again_and_again_are_told(plugin, node):
 
 
 def test_a_deletion_waits_for_what_belongs_to_the_object_unless_told_otherwise(plugin, api, node):
-    found, _, outputs = plugin.create(DEPLOYMENT, "owner", workload("Deployment", "owner"))
-    plugin.delete(DEPLOYMENT, "owner", found, outputs)
+    object_id, _, outputs = plugin.create(DEPLOYMENT, "owner", workload("Deployment", "owner"))
+    plugin.delete(DEPLOYMENT, "owner", object_id, outputs)
     assert not names(api, PODS, "owner-")
     left = workload("Deployment", "left", annotations={"deletionPropagationPolicy": "orphan"})
-    found, _, outputs = plugin.create(DEPLOYMENT, "left", left)
-    plugin.delete(DEPLOYMENT, "left", found, outputs)
+    object_id, _, outputs = plugin.create(DEPLOYMENT, "left", left)
+    plugin.delete(DEPLOYMENT, "left", object_id, outputs)
     (replica_set,) = names(api, REPLICA_SETS, "left-")
     api.delete(f"{REPLICA_SETS}/{replica_set}")
 
@@ -194,12 +194,12 @@ def test_a_claim_that_goes_names_the_pods_that_keep_it(plugin, api):
     plugin.create("core/v1:PersistentVolume", "kept", VOLUME)
     wanted = claim("kept")
     wanted["metadata"] = {**wanted["metadata"], "finalizers": ["acme.example/hold"]}
-    found, _, outputs = plugin.create(CLAIM, "data", wanted)
+    object_id, _, outputs = plugin.create(CLAIM, "data", wanted)
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     api.create(PODS, {"metadata": {"name": "train"}, "spec": pod_spec(nodeName="nowhere", volumes=[volume])})
     with pytest.raises(FailedError, match=r"pods use it: train: time-out .*delete these pods, or the job"):
-        plugin.delete(CLAIM, "data", found, outputs, timeout=1.0)
+        plugin.delete(CLAIM, "data", object_id, outputs, timeout=1.0)
     api.delete(f"{PODS}/train")
     api.merge("/api/v1/namespaces/default/persistentvolumeclaims/data", {"metadata": {"finalizers": None}})
-    plugin.delete(CLAIM, "data", found, outputs)
+    plugin.delete(CLAIM, "data", object_id, outputs)
     api.delete("/api/v1/persistentvolumes/kept")

@@ -39,11 +39,11 @@ def same(engine, inputs):
 
 def test_added_subnets_are_no_difference_and_said_once(world, made):
     wider = world.cluster(placed(world, world.subnets))
-    with made.warnings() as said:
+    with made.warnings() as warnings:
         same(made, wider)
-        assert said == [REMARK]
+        assert warnings == [REMARK]
         same(made, wider)
-        assert said == [REMARK], "nothing new"
+        assert warnings == [REMARK], "nothing new"
     assert sent(world) == 0
 
 

@@ -61,7 +61,7 @@ def test_another_network_is_refused_as_ever(world, engine):
 def test_what_is_not_known_yet_is_left_as_it_is(world):
     inputs = world.cluster(world.group("gpu", 1, overrideVpcConfig=own(world)))
     unknown = {"subnets": [UNKNOWN], "securityGroupIds": [world.sg]}
-    for each in (
+    for changed in (
         {**inputs, "vpcConfig": UNKNOWN},
         {**inputs, "vpcConfig": unknown},
         {**inputs, "instanceGroups": UNKNOWN},
@@ -69,5 +69,5 @@ def test_what_is_not_known_yet_is_left_as_it_is(world):
         world.cluster(world.group("gpu", 1, overrideVpcConfig=unknown)),
         world.cluster(world.group("gpu", 1, overrideVpcConfig=UNKNOWN)),
     ):
-        assert without_inherited_network(each) == each
+        assert without_inherited_network(changed) == changed
     assert "overrideVpcConfig" not in without_inherited_network(inputs)["instanceGroups"][0]

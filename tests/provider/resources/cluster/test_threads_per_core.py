@@ -12,10 +12,10 @@ def there(world):
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_first_statement_is_no_change_of_a_group_that_the_service_reports_none_of(world, engine, number):
-    plain, said = world.group("gpu", 1), world.group("gpu", 1, threadsPerCore=number)
+    plain, stated = world.group("gpu", 1), world.group("gpu", 1, threadsPerCore=number)
     engine.up("Cluster", "c", world.cluster(plain))
     with engine.warnings() as warnings:
-        assert list(engine.diff("Cluster", "c", world.cluster(said)).detailedDiff) == []
+        assert list(engine.diff("Cluster", "c", world.cluster(stated)).detailedDiff) == []
     (warning,) = warnings
     assert warning == (
         f"HyperPod doesn't report threadsPerCore of instance group gpu, so it isn't known whether it's {number}. It "

@@ -58,7 +58,7 @@ def test_the_pods_of_2023_are_tasks_from_the_first_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("trace", "text", "said"),
+    ("trace", "text", "message"),
     [
         ("alibaba-2023", "", "trace:1: column name is missing"),
         ("alibaba-2023", "job_name\n1\n", "trace:1: column name is missing; there are job_name"),
@@ -71,10 +71,10 @@ def test_the_pods_of_2023_are_tasks_from_the_first_on(tmp_path):
         ("alibaba-2023", PODS.replace(",,LS,Running,100,400,100", ",LS"), "trace:2: 6 values for 11 columns"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_line(tmp_path, trace, text, said):
+def test_what_is_wrong_is_said_with_its_line(tmp_path, trace, text, message):
     with pytest.raises(InputError) as raised:
         read(trace, tmp_path, text)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_byte_of_a_trace_that_is_not_utf_8_is_said_with_its_line(tmp_path):

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs once on every new HyperPod node, before it joins the EKS cluster. A failure here fails the node.
 #
-# Fetches the script that the organization file names with its SHA-256, and runs it only if it is that one. The AWS CLI
-# is on the image, and has the rights of the group's execution role.
+# Downloads the script that the organization file names, and runs it only if its SHA-256 matches. The image contains the
+# AWS CLI, which has the permissions of the group's execution role.
 set -euo pipefail
 
 uri=@URI@
@@ -14,17 +14,17 @@ exec >>"$log" 2>&1
 
 say() { echo "$(date --iso-8601=seconds) on_create: $1"; }
 
-# Nobody else can write to the folder between the comparison and the run.
+# Only this user can write to the folder, so the script can't change between the check and the run.
 folder="$(mktemp -d)"
 script="$folder/$(basename "$uri")"
 aws s3 cp --only-show-errors "$uri" "$script"
-found="$(sha256sum "$script" | cut -d ' ' -f 1)"
-if [[ "$found" != "$sha256" ]]; then
-  say "refused: $uri has the SHA-256 $found, and the organization file says $sha256"
+actual="$(sha256sum "$script" | cut -d ' ' -f 1)"
+if [[ "$actual" != "$sha256" ]]; then
+  say "refused: $uri has the SHA-256 $actual, but the organization file has $sha256"
   exit 1
 fi
 chmod 700 "$script"
-say "begin of $uri"
+say "$uri starts"
 cd "$folder"
 "$script"
-say "end of $uri"
+say "$uri ended"

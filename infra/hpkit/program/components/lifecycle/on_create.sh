@@ -1,9 +1,9 @@
 #!/bin/bash
 # Runs once on every new HyperPod node, before it joins the EKS cluster. A failure here fails the node.
 #
-# HyperPod's images come with driver, EFA, containerd and kubelet set up, so there is nothing that must be done.
-# What a site needs on every node (a proxy, a certificate, a mount) goes between the two log lines; a group can
-# name a script of its own with `lifecycleScript`.
+# HyperPod's images already contain the driver, EFA, containerd and kubelet, so this script only writes a log.
+# Add setup that every node needs, such as a proxy, a certificate or a mount, between the two log lines. To run another
+# script in one group, set the group's `lifecycleScript`.
 set -euo pipefail
 
 log=/var/log/provision/provisioning.log

@@ -38,7 +38,7 @@ def _sns(**receiver: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"route: {receiver: a}", "alertmanager_config is not a mapping"),
         (b"alertmanager_config: '{'", "alertmanager_config: "),
@@ -52,11 +52,11 @@ def _sns(**receiver: Any) -> bytes:
     ],
     ids=["no mapping", "no YAML", "no receiver", "by email", "no region", "no topic"],
 )
-def test_a_definition_of_alerts_is_refused(cloud: Any, refused: Callable[..., str], data: bytes, said: str) -> None:
+def test_a_definition_of_alerts_is_refused(cloud: Any, refused: Callable[..., str], data: bytes, message: str) -> None:
     amp = cloud.endpoint.client("amp")
     workspace = amp.create_workspace(alias="a")["workspaceId"]
     wanted = {"workspaceId": workspace, "data": data}
-    assert said in refused("ValidationException", amp.create_alert_manager_definition, **wanted)
+    assert message in refused("ValidationException", amp.create_alert_manager_definition, **wanted)
     good = _sns(topic_arn=TOPIC, sigv4={"region": "us-west-2"})
     amp.create_alert_manager_definition(workspaceId=workspace, data=good)
-    assert said in refused("ValidationException", amp.put_alert_manager_definition, **wanted)
+    assert message in refused("ValidationException", amp.put_alert_manager_definition, **wanted)

@@ -58,15 +58,15 @@ def test_a_subnet_a_group_and_a_vpc_stay_while_an_endpoint_is_in_them(
 def test_the_plugin_takes_away_what_guardduty_left_and_nothing_else(
     cloud: Any, left: dict[str, str], refused: Callable[..., str]
 ) -> None:
-    kinds = {each.token: each for each in RESOURCE_TYPES}
+    resource_types = {each.token: each for each in RESOURCE_TYPES}
 
     def delete(token: str, resource: str) -> None:
-        kind = kinds[token]
+        resource_type = resource_types[token]
         task = Task("urn", 5.0, threading.Event())
         clients = Clients(Settings(cloud.endpoint.url, "us-west-2"), task.cancel)
-        call = Calls(clients, task, service="ec2", region="us-west-2", allowed=kind.allowed, owner=token)
-        assert kind.delete is not None
-        kind.delete(call, resource, {"vpcId": left["vpc"]})
+        call = Calls(clients, task, service="ec2", region="us-west-2", allowed=resource_type.allowed, owner=token)
+        assert resource_type.delete is not None
+        resource_type.delete(call, resource, {"vpcId": left["vpc"]})
 
     delete("aws:ec2/subnet:Subnet", left["subnet"])
     delete("aws:ec2/vpc:Vpc", left["vpc"])

@@ -51,10 +51,10 @@ def test_a_cluster_goes_through_its_statuses(slow_cloud: Any, refused: Callable[
 
 
 def test_a_cluster_remembers_what_it_was_given(cloud: Any) -> None:
-    found = cloud.eks.describe_cluster(name="kube")["cluster"]
-    assert found["accessConfig"] == {"authenticationMode": "API"}
-    assert found["resourcesVpcConfig"]["vpcId"] == cloud.vpc
-    group = found["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    cluster = cloud.eks.describe_cluster(name="kube")["cluster"]
+    assert cluster["accessConfig"] == {"authenticationMode": "API"}
+    assert cluster["resourcesVpcConfig"]["vpcId"] == cloud.vpc
+    group = cluster["resourcesVpcConfig"]["clusterSecurityGroupId"]
     (real,) = cloud.ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
     assert real["GroupName"].startswith("eks-cluster-sg-kube-")
     cloud.eks.delete_cluster(name="kube")
@@ -339,7 +339,7 @@ def _pods_role(cloud: Any, name: str, subject: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({}, "executionRoleArn must be set"),
         ({"executionRoleArn": f"{ROLE}SageMakerHyperPodInference"}, "tlsCertificateS3Bucket must be set"),
@@ -347,11 +347,11 @@ def _pods_role(cloud: Any, name: str, subject: str) -> str:
     ],
 )
 def test_the_inference_operator_fails_without_role_bucket_and_name(
-    cloud: Any, values: dict[str, str], said: str
+    cloud: Any, values: dict[str, str], message: str
 ) -> None:
     found = _inference(cloud, **values)
     assert found["status"] == "CREATE_FAILED"
-    assert said in found["health"]["issues"][0]["message"]
+    assert message in found["health"]["issues"][0]["message"]
 
 
 @pytest.mark.parametrize(

@@ -81,13 +81,13 @@ def test_a_category_that_is_off_has_nothing_between_off_and_advanced(
 ) -> None:
     cloud.eks.create_addon(clusterName="kube", addonName="eks-pod-identity-agent")
     addon = {"clusterName": "kube", "addonName": OBSERVABILITY}
-    said = refused(
+    message = refused(
         "InvalidParameterException",
         cloud.eks.create_addon,
         **addon,
         configurationValues=json.dumps({"metricsProvider": {category: {"level": "BASIC"}}}),
     )
-    assert f"[$.metricsProvider.{category}.level: 'BASIC' is not one of ['DISABLED', 'ADVANCED']]" in said
+    assert f"[$.metricsProvider.{category}.level: 'BASIC' is not one of ['DISABLED', 'ADVANCED']]" in message
     for level in ("DISABLED", "ADVANCED"):
         values = {"metricsProvider": {category: {"level": level}}}
         cloud.eks.create_addon(**addon, configurationValues=json.dumps(values))

@@ -86,7 +86,7 @@ def grafana(cloud: Any) -> Grafana:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "said"),
+    ("method", "path", "body", "status", "message"),
     [
         ("GET", "/api/datasources/uid/other", None, 404, "Data source not found"),
         ("POST", "/api/datasources", {**SOURCE, "uid": "a" * 41, "name": "n"}, 400, "uid contains illegal"),
@@ -124,11 +124,11 @@ def grafana(cloud: Any) -> Grafana:
         ("GET", "/api/no-such-page", None, 404, "Not found"),
     ],
 )
-def test_a_request_is_refused(grafana: Grafana, method: str, path: str, body: Any, status: int, said: str) -> None:
+def test_a_request_is_refused(grafana: Grafana, method: str, path: str, body: Any, status: int, message: str) -> None:
     grafana.filled()
     found, answer = grafana.ask(method, path, body)
     assert found == status, answer
-    assert said in answer["message"]
+    assert message in answer["message"]
 
 
 def test_a_token_is_needed_that_lives(cloud_on: Callable[[str], Any]) -> None:
@@ -191,11 +191,11 @@ def test_accounts_and_tokens_that_are_not_there_are_said(grafana: Grafana, refus
 
 
 @pytest.mark.parametrize(
-    ("configuration", "said"),
+    ("configuration", "message"),
     [("{{", "configuration is not valid JSON"), ('{"a": 1}', "configuration may have unifiedAlerting, plugins alone")],
 )
 def test_a_configuration_is_json_of_what_there_is(
-    grafana: Grafana, refused: Callable[..., str], configuration: str, said: str
+    grafana: Grafana, refused: Callable[..., str], configuration: str, message: str
 ) -> None:
     update = grafana.aws.update_workspace_configuration
-    assert refused("ValidationException", update, **grafana.which, configuration=configuration) == said
+    assert refused("ValidationException", update, **grafana.which, configuration=configuration) == message

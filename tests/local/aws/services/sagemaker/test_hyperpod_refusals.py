@@ -58,13 +58,13 @@ def test_an_update_names_a_group_once_and_none_that_goes(slow_cloud: Any, refuse
 
 def test_a_quota_that_was_cut_refuses_instances_that_are_added(cloud: Any, refused: Refused) -> None:
     cloud.make_cluster()
-    kind, count = (cloud.group()[member] for member in ("InstanceType", "InstanceCount"))
-    cloud.endpoint.set_faults({"instance-quota": f"{count - 1}@{kind}"})
+    instance_type, count = (cloud.group()[member] for member in ("InstanceType", "InstanceCount"))
+    cloud.endpoint.set_faults({"instance-quota": f"{count - 1}@{instance_type}"})
     update = partial(cloud.sm.update_cluster, ClusterName="train")
     update(InstanceGroups=[cloud.group()])
     text = refused("ResourceLimitExceeded", update, InstanceGroups=[cloud.group(InstanceCount=count + 2)])
     assert text.startswith(
-        f"The account-level service limit '{kind} for cluster usage' is {count - 1} Instances, with current "
+        f"The account-level service limit '{instance_type} for cluster usage' is {count - 1} Instances, with current "
         f"utilization of {count} Instances and a request delta of 2 Instances."
     )
     update(InstanceGroups=[cloud.group(InstanceCount=count - 1)])
