@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from datetime import timedelta
 from types import SimpleNamespace
 
 import click
@@ -9,7 +10,7 @@ import jsonschema
 import pytest
 
 from hpkit.adopt import HandoverPlan, as_data, handover
-from hpkit.cli import access, commands, job, jobs, nodes, status, status_all, topology, why
+from hpkit.cli import access, commands, job, jobs, nodes, status, status_all, topology, usage, why
 from hpkit.cli.documents import API_VERSION, json_document, schema_of
 from hpkit.cli.schema import kinds
 from hpkit.cluster.access.check import Answer, Resource
@@ -19,7 +20,7 @@ from tests.adopt.test_handover import CLUSTER, TF_CLUSTER, imported, terraform
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.cli.tries import ELSEWHERE, RUNS, VARIANTS, WITHOUT
-from tests.cluster.live.builders import KIND, node, observed, pod, queue, task
+from tests.cluster.live.builders import KIND, NOW, node, observed, pod, queue, task
 from tests.cluster.live.test_status import platform
 from tests.documents import document
 
@@ -30,7 +31,7 @@ CASES = {name: [*name.split(), *words.split()] for name, (words, *_) in RUNS.ite
 @pytest.fixture
 def running(monkeypatch):
     """Replace AWS and Kubernetes with a running platform."""
-    instance = ClusterNode("i-1", "gpu", KIND, "Running")
+    instance = ClusterNode("i-1", "gpu", KIND, "Running", launched=NOW - timedelta(hours=1))
     seen = observed(
         nodes=[node("hyperpod-i-1", "a", "b", "c")],
         pods=[pod("john", "train", "hyperpod-i-1")],
@@ -38,7 +39,7 @@ def running(monkeypatch):
         tasks=[task("john", "train", 4, runs=True), task("smith", "late", 8)],
         platform=platform(nodes=(instance,), continuous=True),
     )
-    for module in (job, jobs, nodes, status, topology, why):
+    for module in (job, jobs, nodes, status, topology, usage, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
     monkeypatch.setattr(status_all, "aws_session", lambda *_: None)
     monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)

@@ -36,6 +36,7 @@ RUNS = {
     "catalog schema": ("", 0, '"$schema"'),
     "whatif simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; pass a scenario"),
     "cluster status": ("--stack handson-dev", 2, "no AWS credentials"),
+    "cluster usage": ("--stack handson-dev", 2, "no AWS credentials"),
     "cluster topology": ("--stack handson-dev", 2, "no AWS credentials"),
     "aws team-policy": ("--stack handson-dev --team john", 0, "sagemaker:DescribeCluster"),
     "cluster upgrade": ("--offline --quick --stack handson-dev", 0, "handson-dev: Kubernetes 1.35"),

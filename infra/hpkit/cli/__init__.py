@@ -98,6 +98,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "status": Command("Show groups, teams, waiting tasks, and drift from the file.", "status"),
                 "topology": Command("Show nodes by network layer, and the tasks on them.", "topology"),
                 "access": Command("Show the permissions of each principal.", "access"),
+                "usage": Command("Show instance-hours and their cost by team, project or job.", "usage"),
                 "upgrade": Command("Show what is out of date, and the steps of an upgrade.", "upgrade"),
                 "grafana": Command("Apply or export dashboards and alert rules.", "grafana"),
             },

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 import click
 
 from hpkit.cli.completion import complete_teams
 from hpkit.cli.documents import acted, json_line
 from hpkit.cli.formats import acts, folded, format_option
-from hpkit.cli.live_common import choose_stack, kubernetes_api, platform_options, rights
+from hpkit.cli.live_common import choose_stack, kubernetes_api, platform_options, rights, seconds_of
 from hpkit.cli.output import confirm
 from hpkit.errors import ToolError
 from hpkit.text.plural import plural
@@ -37,7 +36,6 @@ class JobLogLine(TypedDict):
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _job_options(command: Command) -> Command:
@@ -80,22 +78,13 @@ def _found(name: str, stack: str | None, profile: str | None, team: str | None, 
         yield _Found(api, job, pods, ranks_of(job, pods), session, eks)
 
 
-def _seconds(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+)([smhd])", text)
-    if match is None or not int(match[1]):
-        raise click.BadParameter(f"{text}: write a number with its unit, such as 90s, 15m, 2h or 3d")
-    return int(match[1]) * _UNITS[match[2]]
-
-
 @click.command("logs", epilog=rights("job logs"))
 @click.argument("name", metavar="JOB")
 @_job_options
 @click.option("--rank", type=click.IntRange(0), metavar="N", help="Only print this rank. Default: all.")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the job ends.")
 @click.option(
-    "--since", callback=_seconds, metavar="DURATION", help="Only print lines of this time, such as 15m. Default: all."
+    "--since", callback=seconds_of, metavar="DURATION", help="Only print lines of this time, such as 15m. Default: all."
 )
 @format_option(("text", "json"), ("hpkit.cli.job_running:JobLogLine",))
 def logs(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -33,7 +34,10 @@ __all__ = [
     "platform_options",
     "profile_option",
     "rights",
+    "seconds_of",
 ]
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def profile_option(command: Command) -> Command:
@@ -138,3 +142,13 @@ def age(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{max(0, seconds)}s"
+
+
+def seconds_of(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """Return the seconds of a duration that an option gives, such as `90s` or `30d`."""
+    if text is None:
+        return None
+    parts = re.fullmatch(r"(\d+)([smhd])", text)
+    if parts is None or not int(parts[1]):
+        raise click.BadParameter(f"{text}: write a number with its unit, such as 90s, 15m, 2h or 3d")
+    return int(parts[1]) * _UNITS[parts[2]]

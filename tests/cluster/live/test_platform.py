@@ -229,6 +229,7 @@ WORDS = {
     "job why": ("huge",),
     "job check": ("job.yaml", "--live"),
     "cluster topology": (),
+    "cluster usage": ("--since", "1h"),
     "whatif record": ("--since", "2h", "--force", "--output", "hours.csv"),
     "node list": (),
     "cluster access": (),

@@ -59,7 +59,7 @@ class Group:
 class ClusterNode:
     """An instance, as in ListClusterNodes; message explains its status, if the service does.
 
-    release: of its AMI; release_status: its comparison with offered ones (ImageVersionStatus).
+    release: of its AMI; release_status: its comparison with offered ones (ImageVersionStatus); launched: LaunchTime.
     """
 
     instance_id: str
@@ -69,6 +69,7 @@ class ClusterNode:
     message: str = ""
     release: str = ""
     release_status: str = ""
+    launched: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,8 @@ class Task:
 
     queue: the ClusterQueue, empty if none serves its LocalQueue. requests: of all its pods, by resource. usage: what it
     was assigned last, by (flavor, resource). conditions by type. pod_sets: its pods, by requests. longest: its maximum
-    run time in seconds, None if it isn't set. retry_at: when Kueue queues it again after an eviction.
+    run time in seconds, None if it isn't set. retry_at: when Kueue queues it again after an eviction. project: its
+    pods' label app.kubernetes.io/part-of.
     """
 
     name: str
@@ -244,6 +246,7 @@ class Task:
     pod_sets: tuple[TaskPods, ...] = ()
     longest: float | None = None
     retry_at: datetime | None = None
+    project: str = ""
 
     @property
     def holds(self) -> Mapping[tuple[str, str], Decimal]:

@@ -53,6 +53,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _LEVELS: Final = ("required", "preferred")
 _SLICES: Final = ("podSetSliceRequiredTopology", "podSetSliceSize", "podsetSliceRequiredTopologyConstraints")
 _GROUP: Final = "podSetGroupName"
+_PART_OF: Final = "app.kubernetes.io/part-of"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 
 
@@ -119,6 +120,7 @@ def _instance(node: Mapping[str, Any]) -> ClusterNode:
         status.get("Message") or "",
         node.get("CurrentImageReleaseVersion") or "",
         node.get("ImageVersionStatus") or "",
+        node.get("LaunchTime"),
     )
 
 
@@ -214,7 +216,14 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         pod_sets=tuple(_pods(each, status) for each in spec["podSets"]),
         longest=_longest(spec),
         retry_at=_time((status.get("requeueState") or {}).get("requeueAt")),
+        project=_project(spec["podSets"]),
     )
+
+
+def _project(pod_sets: Iterable[Mapping[str, Any]]) -> str:
+    """Return the first pods' label for the application that they are part of (Kubernetes, "Recommended Labels")."""
+    labels = ((each["template"].get("metadata") or {}).get("labels") or {} for each in pod_sets)
+    return next((str(each[_PART_OF]) for each in labels if each.get(_PART_OF)), "")
 
 
 def _pods(pod_set: Mapping[str, Any], status: Mapping[str, Any]) -> TaskPods:

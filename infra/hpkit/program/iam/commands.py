@@ -72,6 +72,7 @@ _REVIEW: Final = (
 # Source of the actions: Service Authorization Reference; tests/program/iam/test_commands.py compares them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
+    "cluster usage": CommandRights(_INSTANCES, _LIST),
     "job list": CommandRights(_FIND, _PLACES),
     "job why": CommandRights(_FIND, _LIST),
     "job check": CommandRights(_FIND, _LIST),

@@ -1,0 +1,1 @@
+"""What instances cost, and which team used them: from Kueue's Workloads and the nodes of the cluster."""

@@ -1,0 +1,226 @@
+"""What is known of a cluster's past: its nodes, its Workloads, and the quotas, each with the time that it lasted.
+
+Kubernetes and SageMaker forget: Kueue keeps a Workload as long as its job, and SageMaker lists only nodes that exist.
+A history that is read and written regularly keeps what one reading has seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from hpkit.catalog import find_instance_type
+from hpkit.cluster.live.model import Observed, Task
+from hpkit.errors import InputError
+
+__all__ = ["History", "NodeSpan", "QuotaSpan", "TaskSpan", "merged", "observed_history", "parse_history", "written"]
+
+_WHOLE_GPU_SLICES: Final = 7
+_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpan:
+    """An instance of the cluster; times are seconds since 1970, end is None while it exists."""
+
+    instance_id: str
+    instance_type: str
+    begin: float
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpan:
+    """One admission of a Workload on one instance type; instances: how many of them it reserves, also in parts."""
+
+    uid: str
+    team: str
+    project: str
+    job: str
+    instance_type: str
+    instances: float
+    begin: float
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSpan:
+    """A team's nominal quota of an instance type, in instances, from a time until the next one of both."""
+
+    team: str
+    instance_type: str
+    instances: float
+    begin: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All that is known. read: when the cluster was read, in order; notes: what these readings couldn't see."""
+
+    read: tuple[float, ...] = ()
+    nodes: tuple[NodeSpan, ...] = ()
+    tasks: tuple[TaskSpan, ...] = ()
+    quotas: tuple[QuotaSpan, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def observed_history(observed: Observed) -> History:
+    """Return what a cluster tells now about its past."""
+    notes: list[str] = []
+    now = observed.time.timestamp()
+    listed = () if observed.platform is None else observed.platform.nodes
+    nodes = tuple(
+        NodeSpan(node.instance_id, node.instance_type, node.launched.timestamp())
+        for node in listed
+        if node.launched is not None
+    )
+    if len(nodes) < len(listed):
+        notes.append(f"SageMaker gives no launch time for {len(listed) - len(nodes)} nodes; they aren't counted")
+    tasks = tuple(span for task in observed.tasks for span in _spans(task))
+    evicted = sum("Evicted" in task.conditions for task in observed.tasks)
+    if evicted:
+        notes.append(
+            f"{evicted:,} Workloads were evicted; Kueue keeps only the last admission of each, so earlier ones aren't "
+            "counted unless a history has them"
+        )
+    unmeasured = sum(
+        bool(task.usage) and not any(_instances(flavor, task.usage) for flavor, _ in task.usage)
+        for task in observed.tasks
+    )
+    if unmeasured:
+        notes.append(
+            f"{unmeasured:,} Workloads request no accelerators of a type with accelerators, or run on a type that "
+            "hpkit doesn't know; they count as 0"
+        )
+    return History((now,), nodes, tasks, tuple(_quotas(observed, now)), tuple(notes))
+
+
+def _spans(task: Task) -> Iterator[TaskSpan]:
+    """Yield a Workload's current or last admission, by instance type."""
+    admitted, finished = task.conditions.get("Admitted"), task.conditions.get("Finished")
+    if admitted is None or not admitted.status or admitted.since is None:
+        return
+    end = finished.since.timestamp() if finished is not None and finished.status and finished.since else None
+    for flavor in dict.fromkeys(flavor for flavor, _ in task.usage):
+        instances = _instances(flavor, task.usage)
+        if instances:
+            job = f"{task.owner_kind}/{task.owner_name}"
+            begin = admitted.since.timestamp()
+            yield TaskSpan(task.uid, task.team, task.project, job, flavor, _rounded(instances), begin, end)
+
+
+def _quotas(observed: Observed, now: float) -> Iterator[QuotaSpan]:
+    for queue in observed.queues:
+        if queue.team is not None:
+            nominal = {key: quota.nominal for key, quota in queue.quotas.items()}
+            for flavor in dict.fromkeys(flavor for flavor, _ in nominal):
+                yield QuotaSpan(queue.team, flavor, _rounded(_instances(flavor, nominal)), now)
+
+
+def _instances(flavor: str, amounts: Mapping[tuple[str, str], Any]) -> Fraction:
+    """Return amounts of a flavor in instances: by accelerators if its type has any, otherwise by vCPUs.
+
+    HyperPod names flavors after instance types. Unknown types are 0.
+    """
+    details = find_instance_type(flavor)
+    if details is None:
+        return Fraction(0)
+    own = {resource: Fraction(amount) for (name, resource), amount in amounts.items() if name == flavor}
+    if not details.accelerators:
+        return own.get("cpu", Fraction(0)) / details.vcpu if details.vcpu else Fraction(0)
+    instances = max(
+        (own[name] / count for name, count in details.device_resources.items() if count and name in own),
+        default=Fraction(0),
+    )
+    for profile in details.mig_profiles or ():
+        partitions = own.get(f"nvidia.com/{profile.name}", Fraction(0))
+        instances += partitions * profile.slices / _WHOLE_GPU_SLICES / details.accelerators
+    return instances
+
+
+def _rounded(instances: Fraction) -> float:
+    return round(float(instances), _DIGITS)
+
+
+def merged(old: History, new: History) -> History:
+    """Return a history with a later reading. What the later one lacks ended when the earlier ones saw it last."""
+    last = max(old.read, default=0.0)
+    notes: list[str] = []
+    nodes = {span.instance_id: span for span in old.nodes}
+    here = {span.instance_id for span in new.nodes}
+    gone = [span for span in old.nodes if span.end is None and span.instance_id not in here]
+    nodes |= {span.instance_id: replace(span, end=max(last, span.begin)) for span in gone}
+    nodes |= {span.instance_id: span for span in new.nodes}
+    tasks = {_key(span): span for span in old.tasks}
+    known = {_key(span) for span in new.tasks}
+    ended = [span for span in old.tasks if span.end is None and _key(span) not in known]
+    tasks |= {_key(span): replace(span, end=max(last, span.begin)) for span in ended}
+    tasks |= {_key(span): span for span in new.tasks}
+    if gone or ended:
+        notes.append(
+            f"{len(gone):,} nodes and {len(ended):,} admissions ended between two readings; they are counted until "
+            "the reading that saw them last"
+        )
+    quotas = list(old.quotas)
+    current = {(span.team, span.instance_type): span.instances for span in sorted(old.quotas, key=_begin)}
+    later = {(span.team, span.instance_type): span.instances for span in new.quotas}
+    for (team, instance_type), instances in {**dict.fromkeys(current, 0.0), **later}.items():
+        if current.get((team, instance_type)) != instances:
+            quotas.append(QuotaSpan(team, instance_type, instances, new.read[0]))
+    return History(
+        (*old.read, *new.read), tuple(nodes.values()), tuple(tasks.values()), tuple(quotas), (*new.notes, *notes)
+    )
+
+
+def _key(span: TaskSpan) -> tuple[str, str, float]:
+    return span.uid, span.instance_type, span.begin
+
+
+def _begin(span: QuotaSpan) -> float:
+    return span.begin
+
+
+def written(history: History) -> Iterator[str]:
+    """Yield the lines of a history file: one JSON object for each reading, node, admission and quota."""
+    for moment in history.read:
+        yield json.dumps({"read": moment})
+    spans: tuple[tuple[str, Iterable[Any]], ...] = (
+        ("node", history.nodes),
+        ("task", history.tasks),
+        ("quota", history.quotas),
+    )
+    for kind, objects in spans:
+        for span in objects:
+            # dataclasses.asdict takes five times as long, because it copies each value.
+            yield json.dumps({kind: {name: getattr(span, name) for name in span.__slots__}})
+
+
+def parse_history(lines: Iterable[str], *, file: str) -> History:
+    """Return the history of a file's lines. Raises InputError with the line that isn't part of one."""
+    kinds: dict[str, TypeAdapter[Any]] = {
+        "read": TypeAdapter(float),
+        "node": TypeAdapter(NodeSpan),
+        "task": TypeAdapter(TaskSpan),
+        "quota": TypeAdapter(QuotaSpan),
+    }
+    parsed: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    for number, line in enumerate(lines, 1):
+        try:
+            ((kind, value),) = json.loads(line).items()
+            parsed[kind].append(kinds[kind].validate_python(value))
+        except (ValueError, KeyError, AttributeError):
+            raise InputError(
+                f"{file}:{number}:1 isn't a line of a usage history. Name a file that `hpkit cluster usage --history` "
+                "wrote, or a new file"
+            ) from None
+    return History(
+        tuple(sorted(parsed["read"])),
+        tuple(parsed["node"]),
+        tuple(parsed["task"]),
+        tuple(sorted(parsed["quota"], key=_begin)),
+    )
