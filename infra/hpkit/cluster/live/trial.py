@@ -115,7 +115,8 @@ class Trial:
                     if resource in assignment.flavors:
                         flavor = assignment.flavors[resource]
                         used[workload.queue, flavor, resource] += amount
-                        mine[flavor, resource] += amount if workload.name == self._asked.uid else 0
+                        if workload.name == self._asked.uid:
+                            mine[flavor, resource] += amount
         borrowed: dict[tuple[str, str], Decimal] = {}
         lenders: dict[str, None] = {}
         for (flavor, resource), amount in mine.items():

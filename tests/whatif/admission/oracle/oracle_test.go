@@ -693,9 +693,12 @@ func scenario(w *world, steps []oracleStep) []object {
 		all := w.workloads()
 		admitted := []string{}
 		flavors := map[string][]object{}
+		since := map[string]float64{}
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if isTrue(all[name], kueue.WorkloadQuotaReserved) {
 				admitted = append(admitted, name)
+				reserved := apimeta.FindStatusCondition(all[name].Status.Conditions, kueue.WorkloadQuotaReserved)
+				since[name] = reserved.LastTransitionTime.Sub(w.zero).Seconds()
 				flavors[name] = podSets(all[name].Status.Admission)
 			}
 		}
@@ -708,6 +711,7 @@ func scenario(w *world, steps []oracleStep) []object {
 		found = append(found, object{
 			"admitted": admitted, "pod_sets": flavors, "pending": w.pending(all), "share": share,
 			"preempted": sorted(slices.Clone(preempted)), "rests": rests, "backoffs": maps.Clone(w.backoffs),
+			"reserved_s": since,
 		})
 	}
 	return found
