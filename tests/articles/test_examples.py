@@ -1,8 +1,9 @@
 """The manifests in docs/examples, and the example stacks from the articles."""
 
 import os
+import signal
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.builders import findings, organization
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PUBLISHED = Path(__file__).with_name("as_published.yaml")
 QUEUE, RANK = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
-# The example stack of each manifest. None: the organization file in docs/guides/storage.md.
+# The example stack of each manifest.
 STACKS = {
     "fsdp-john": "handson-dev",
     "fsdp-smith": "handson-dev",
@@ -26,7 +27,6 @@ STACKS = {
     "keda-cloudwatch": "autoscale-dev",
     "keda-prometheus": "autoscale-dev",
     "keda-sqs": "autoscale-dev",
-    "resume": None,
     "server": "autoscale-dev",
     "topology-affinity": "topology-prod",
     "topology-preferred": "topology-prod",
@@ -49,7 +49,7 @@ def test_every_sample_is_looked_at():
     assert {file.stem for file in EXAMPLES.glob("*.yaml")} - {"job"} == STACKS.keys()
 
 
-@pytest.mark.parametrize("name", [name for name, stack in STACKS.items() if stack])
+@pytest.mark.parametrize("name", STACKS)
 def test_every_sample_names_queues_and_classes_that_its_stack_has(name):
     plan = plan_of(STACKS[name])
     namespaces = {team.namespace: team for team in plan.teams}
@@ -152,26 +152,29 @@ def test_the_sample_organizations_are_of_the_articles_size(stack, teams, gpus):
         assert {"DontLend", "LendAndBorrow"} <= {team.spec.sharing.strategy for team in plan.teams}
 
 
-def test_a_task_that_is_killed_goes_on_from_its_checkpoint(tmp_path):
-    (job,) = manifests("resume")
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    environment = {**os.environ, "CHECKPOINTS": str(tmp_path / "made"), "SECONDS_A_STEP": "0.05"}
+def test_a_script_that_gets_sigterm_saves_its_step_and_goes_on_and_one_that_is_killed_goes_on_from_its_last(tmp_path):
+    environment = {**os.environ, "CHECKPOINTS": str(tmp_path / "run"), "SECONDS_PER_STEP": "0.05"}
 
     def start():
-        return subprocess.Popen(container["command"], env=environment, stdout=subprocess.PIPE, text=True)
+        script = [sys.executable, EXAMPLES / "resume.py"]
+        return subprocess.Popen(script, env=environment, stdout=subprocess.PIPE, text=True)
+
+    def steps(text):
+        return [int(line.removeprefix("step ")) for line in text.splitlines()]
 
     first = start()
-    step = tmp_path / "made" / "step"
-    deadline = time.monotonic() + 60
-    while not (step.exists() and int(step.read_text() or 0) >= 3):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    first.kill()
-    first.communicate()
-    kept = int(step.read_text())
-    second, _ = start().communicate(timeout=60)
-    assert 3 <= kept < 10
-    assert second.splitlines() == [f"step {number}" for number in range(kept + 1, 11)]
+    assert first.stdout.readline() == "step 1\n"
+    first.send_signal(signal.SIGTERM)
+    done = [1, *steps(first.communicate(timeout=60)[0])]
+    assert (first.returncode, done) == (143, [*range(1, len(done) + 1)])
+    # This step has no checkpoint yet.
+    second = start()
+    assert second.stdout.readline() == f"step {len(done) + 1}\n"
+    second.kill()
+    second.communicate()
+    third = start()
+    assert steps(third.communicate(timeout=60)[0]) == [*range(len(done) + 1, 11)]
+    assert third.returncode == 0
 
 
 def test_a_team_shares_otherwise_in_one_environment():

@@ -1,30 +1,18 @@
 """The hands-on article on the local cloud, step by step: from the add-on until all sixteen GPUs are in use."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 import yaml
 
 from hpkit.cluster.jobs.running import Job, ranks_of
-from hpkit_local.plugins.kubernetes.substitute_chart import chart_documents
-from tests.running import eventually, tools_or_skip
+from tests.running import eventually
 from tests.security.accounting import settled_excess
 from tests.security.members import member, refused
 
 pytestmark = pytest.mark.platform
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-FOLDERS = {
-    "Namespace": "/api/v1/namespaces",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-    "ServiceAccount": "/api/v1/namespaces/kubeflow/serviceaccounts",
-    "ClusterRole": f"{RBAC}/clusterroles",
-    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
-    "Deployment": "/apis/apps/v1/namespaces/kubeflow/deployments",
-}
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 PLURALS = {"Service": "services", "Deployment": "deployments", "PyTorchJob": "pytorchjobs"}
 # What the operator reads: the field with the replicas, the roles, and the required container name.
@@ -34,18 +22,6 @@ FRAMEWORKS = {
     "XGBoostJob": ("xgbReplicaSpecs", ("Master", "Worker"), "xgboost"),
     "PaddleJob": ("paddleReplicaSpecs", ("Worker",), "paddle"),
 }
-
-
-@pytest.fixture(scope="module")
-def operator(instance, make):
-    """The training operator that the local cloud installs instead of the dependencies chart."""
-    found, _ = tools_or_skip("training-operator-manifests", "training-operator")
-    for document in chart_documents(found.path):
-        make(FOLDERS[document["kind"]], document)
-    before = instance.state().parts["kueue"]
-    os.kill(before.pid, signal.SIGTERM)
-    eventually(lambda: instance.state().parts["kueue"].restarts > before.restarts, "Kueue's end is seen")
-    eventually(lambda: instance.state().ready, "it runs again, and sees the new kinds")
 
 
 def manifests(team):

@@ -1,17 +1,17 @@
 """A file system with folders for the teams is created by one `up`, stays unchanged, and is deleted by one `destroy`."""
 
 import pytest
-import yaml
 
+from hpkit.cluster.jobs.checkpoints import Checkpoints
+from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.project import load_stack
 from hpkit_local.supervisor.pulumi_stack import Stack
-from tests.program.cloud import ROOT, Live, Program
+from tests.program.cloud import Live, Program
 from tests.program.life import assert_unchanged, differences
 from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
-EXAMPLE = (ROOT / "docs" / "examples" / "resume.yaml").read_text(encoding="utf-8")
 JOBS = "/apis/batch/v1/namespaces/kube-system/jobs"
 # What the other lifecycle tests don't check.
 OWN = ("/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/storageclasses", JOBS)
@@ -25,12 +25,15 @@ def everything(live):
 
 
 def job(name, count, root):
-    """Return the example job with a claim, as a job of john that requests a number of GPUs."""
+    """Return john's job that resumes from the claim, as `hpkit job new` writes it, with a number of GPUs."""
     (plan,) = load_stack("handson-dev", root=root).plans.values()
-    (first,) = (team.user_ids.start for team in plan.teams if team.name == "john")
-    job = yaml.safe_load(EXAMPLE.replace("nlp", "john").replace("20000", str(first)))
-    job["metadata"]["name"] = name
-    job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = count
+    john = team_of(plan, "john")
+    checkpoints = Checkpoints.at("/fsx/train", plan, john)
+    job = manifest(plan, john, kind="job", name=name, instance_type="ml.g5.12xlarge", count=1, priority=None,
+                     topology=None, image="train", checkpoints=checkpoints)  # fmt: skip
+    resources = job["spec"]["template"]["spec"]["containers"][0]["resources"]
+    for amounts in resources.values():
+        amounts["nvidia.com/gpu"] = count
     return job
 
 

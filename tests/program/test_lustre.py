@@ -4,12 +4,12 @@ import copy
 import os
 import stat
 import subprocess
-from pathlib import Path
 
 import pytest
-import yaml
 
 from hpkit.changes import change
+from hpkit.cluster.jobs.checkpoints import Checkpoints
+from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.config.governance import UserIds
 from hpkit.plan.names import short_type
 from hpkit.plan.user_ids import user_ids_of
@@ -20,8 +20,6 @@ from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.server import HyperpodServicer
 from tests.builders import organization, split, team
 from tests.program.recorder import recorded_from
-
-SAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "resume.yaml"
 
 
 def program(**lustre):
@@ -162,16 +160,18 @@ def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_
     assert shared.one("fsx/lustreFileSystem:LustreFileSystem").protect, "without a preview the engine refuses it"
 
 
-def test_the_sample_mounts_what_a_team_has(shared):
-    job = yaml.safe_load(SAMPLE.read_text(encoding="utf-8"))
+def test_a_job_that_resumes_mounts_what_its_team_has(shared):
+    plan = shared.plan
+    nlp = team_of(plan, "nlp")
+    asked = {"kind": "job", "name": "train", "instance_type": "ml.g5.12xlarge", "count": 1, "image": "train"}
+    checkpoints = Checkpoints.at("/fsx/train", plan, nlp)
+    job = manifest(plan, nlp, **asked, priority=None, topology=None, checkpoints=checkpoints)
     claims = {
         (claim.inputs["metadata"]["namespace"], claim.inputs["metadata"]["name"])
         for claim in shared.all("core/v1:PersistentVolumeClaim")
     }
     (volume,) = job["spec"]["template"]["spec"]["volumes"]
     assert (job["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"]) in claims
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    assert [each["name"] for each in container["volumeMounts"]] == [volume["name"]]
 
 
 def test_teams_of_an_existing_cluster_have_claims_on_its_file_system_which_is_only_read():

@@ -79,6 +79,11 @@ class JobCheck(TypedDict):
     "--topology", metavar="MODE:LAYER", help="Place all pods under one network node: `required:3`, `preferred:2`, …."
 )
 @click.option("--image", default="train", show_default=True, metavar="IMAGE", help="Container image.")
+@click.option(
+    "--checkpoint",
+    metavar="PATH",
+    help="Folder of checkpoints: `/fsx/…` on fsx-claim, or `s3://BUCKET/PREFIX`.",
+)
 @output_option()
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def new(
@@ -91,6 +96,7 @@ def new(
     priority: str | None,
     topology: str | None,
     image: str,
+    checkpoint: str | None,
     output: Path | None,
     force: bool,
 ) -> None:
@@ -98,30 +104,38 @@ def new(
 
     Reports on standard error whether the job fits the team's own quota, fits only with borrowed capacity, or can never
     run. In the last case it writes nothing and exits 1.
+
+    With --checkpoint, CHECKPOINTS is the path in each pod, which has up to two minutes to save after SIGTERM.
     """
     import yaml
 
+    from hpkit.cluster.jobs.checkpoints import Checkpoints
     from hpkit.cluster.jobs.new import manifest, team_of, verdict
 
     plan = choose_stack(stack)
     team_plan = team_of(plan, team)
     if output is not None and output.exists() and not force:
         raise click.UsageError(f"{output} already exists; name another file, or add --force")
+    kind = kind or ("job" if "training" in team_plan.spec.workloads else "deployment")
+    checkpoints = None if checkpoint is None else Checkpoints.at(checkpoint, plan, team_plan)
     document = manifest(
         plan,
         team_plan,
-        kind=kind or ("job" if "training" in team_plan.spec.workloads else "deployment"),
+        kind=kind,
         name=_name(name),
         instance_type=instance_type,
         count=count,
         priority=priority,
         topology=_topology(topology),
         image=image,
+        checkpoints=checkpoints,
     )
     fit = verdict(plan, team_plan, document)
     click.echo(folded(f"{fit.words[:1].upper()}{fit.words[1:]}.", "", ""), err=True)
     if fit.kind == "never":
         sys.exit(1)
+    if checkpoints is not None:
+        click.echo(folded(f"{checkpoints.words(kind)}.", "", ""), err=True)
     text = yaml.safe_dump(document, sort_keys=False)
     if output is None:
         click.echo(text, nl=False)

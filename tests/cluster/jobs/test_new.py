@@ -1,22 +1,29 @@
 """Manifests that hpkit writes for a team are admitted as predicted."""
 
 import dataclasses
+import re
 
 import pytest
 import yaml
 
 from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
 from hpkit.cluster.jobs.check import Manifest, check, read_manifests
+from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
 from hpkit.errors import SelectionError
 from hpkit.plan.capacity import quantity
+from hpkit.plan.team_limits import pod_limits
+from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission_files import policies_of_users
 from hpkit.program.components.rbac import workload_rules
 from hpkit.project import load_stack
 from hpkit_whatif.admission import EFA
 from tests.builders import ranked_handson
 from tests.cluster.jobs.builders import text_of
+from tests.program.components.evaluation import answers, request_of
 
+TRAINING = [kind for kind in KINDS if kind != "deployment"]
 KIND = "ml.g5.12xlarge"
 
 
@@ -54,6 +61,59 @@ def test_every_pod_and_job_that_is_made_names_the_queue(plan, kind):
             for step in path:
                 here = here[step]
             assert here["metadata"]["labels"][QUEUE] == "hyperpod-ns-john-localqueue"
+
+
+@pytest.mark.parametrize("path", ["/fsx/runs/train", "s3://bucket/runs"])
+@pytest.mark.parametrize("kind", TRAINING)
+def test_each_pod_of_a_job_that_resumes_reaches_its_checkpoints_and_is_admitted(plan, kind, path):
+    john = team_of(plan, "john")
+    document = made(plan, kind=kind, count=2, checkpoints=Checkpoints.at(f"{path}/", plan, john))
+    assert "&id" not in yaml.safe_dump(document), "no part is an alias of another"
+    for pods in pods_of(document):
+        spec = pods.template["spec"]
+        (container,) = spec["containers"]
+        assert container["env"] == [{"name": "CHECKPOINTS", "value": path}]
+        assert spec["terminationGracePeriodSeconds"] == 120
+        assert ("volumes" in spec, "volumeMounts" in container) == (path[0] == "/",) * 2
+        assert spec["securityContext"].get("runAsUser", john.user_ids.start) == john.user_ids.start
+    policies = [*policies_of(plan.teams, pod_limits(plan)), *policies_of_users(plan.teams)]
+    requests = [document, *({"apiVersion": "v1", "kind": "Pod", **each.template} for each in pods_of(document))]
+    for each in requests[1:]:
+        each["metadata"] = {**each["metadata"], "managedFields": []}
+    assert [answers(policies, request_of(each, member=each is document), each) for each in requests] == [[]] * len(
+        requests
+    )
+    assert list(check(read_manifests("f", text_of(document)), plan)) == []
+
+
+def test_the_time_to_save_is_within_the_platforms_limit():
+    plan = ranked_handson(teamLimits={"terminationGracePeriodSeconds": 45})
+    assert Checkpoints.at("/fsx/a", plan, team_of(plan, "john")).grace_seconds == 45
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/fsx", "use a folder of the claim fsx-claim, such as /fsx/train, or s3://BUCKET/PREFIX"),
+        ("/fsx/../other", "use a folder of the claim"),
+        ("/data/a", "use a folder of the claim"),
+        ("runs", "use a folder of the claim"),
+        ("s3://bucket", "use a folder of the claim"),
+        ("s3://Bucket/a", "use a folder of the claim"),
+        ("/fsx/$(HOME)", "use a folder of the claim"),
+    ],
+)
+def test_a_path_that_pods_cannot_reach_is_refused(plan, path, said):
+    with pytest.raises(SelectionError, match=re.escape(f"--checkpoint {path}: {said}")):
+        Checkpoints.at(path, plan, team_of(plan, "john"))
+
+
+def test_what_cannot_resume_is_refused(plan):
+    john, without = team_of(plan, "john"), load_stack("handson-dev").plans["dev"]
+    with pytest.raises(SelectionError, match=r"handson-dev has no claim fsx-claim\. Set storage\.lustre\.teams"):
+        Checkpoints.at("/fsx/a", without, john)
+    with pytest.raises(SelectionError, match="a Deployment doesn't resume; omit --checkpoint"):
+        made(plan, kind="deployment", checkpoints=Checkpoints.at("/fsx/a", plan, john))
 
 
 @pytest.mark.parametrize("kind", KINDS)

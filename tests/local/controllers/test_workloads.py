@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -11,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hpkit.cluster.jobs.checkpoints import Checkpoints
+from hpkit.cluster.jobs.new import manifest
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
 from hpkit_local.kubernetes.crds import crds_in, documents
@@ -307,41 +308,11 @@ def test_of_seven_instances_pod_affinity_keeps_to_one_layer_and_runs_what_fits(s
     eventually(lambda: not running(), "its pods go")
 
 
-class Task:
-    """A pod's container as a process that runs as long as the pod exists, because kwok runs no containers.
-
-    A volume is a folder named by the handle of its claim, so that pods with the same file system share files.
-    """
-
-    def __init__(self, api, pod, folder):
-        (container,) = pod["spec"]["containers"]
-        (volume,) = pod["spec"]["volumes"][:1]
-        claims = f"/api/v1/namespaces/{pod['metadata']['namespace']}/persistentvolumeclaims"
-        claim = api.read(f"{claims}/{volume['persistentVolumeClaim']['claimName']}")
-        bound = api.read(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")
-        self.handle = bound["spec"]["csi"]["volumeHandle"]
-        (mount,) = [each for each in container["volumeMounts"] if each["name"] == volume["name"]]
-        there = {each["name"]: each["value"] for each in container["env"]}
-        path = there["CHECKPOINTS"].replace(mount["mountPath"], str(folder / self.handle), 1)
-        self.step = Path(path) / "step"
-        environment = {**os.environ, "CHECKPOINTS": path, "SECONDS_A_STEP": "1"}
-        self.process = subprocess.Popen(container["command"], env=environment, stdout=subprocess.PIPE, text=True)
-
-    def kept(self):
-        return int(self.step.read_text() or 0) if self.step.exists() else 0
-
-
 @pytest.fixture
 def claim(platform, api):
-    """Create team b's volume and claim, as the program registers them."""
-    rows = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
+    """Create team b's volume and claim, as the program registers them; yield its plan."""
     lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
-    program = recorded_from(
-        builders.organization(
-            teams=[builders.team("b")],
-            environment={"governance": {"allocations": {"b": rows}}, "storage": {"lustre": lustre}},
-        )
-    )
+    program = recorded_from(organization_of("b", storage={"lustre": lustre}))
     made = []
     for kind, name, folder in (
         ("storage.k8s.io/v1:StorageClass", "fsx-sc", "/apis/storage.k8s.io/v1/storageclasses"),
@@ -352,44 +323,51 @@ def claim(platform, api):
         api.create(folder, document)
         made.append(f"{folder}/{document['metadata']['name']}")
     eventually(lambda: api.read(made[-1]).get("status", {}).get("phase") == "Bound", "the claim is bound")
-    yield made[-1]
+    yield program.plan
+    assert api.read(made[-1])["status"]["phase"] == "Bound"
     for path in reversed(made):
         api.delete(path)
 
 
+def organization_of(team, **environment):
+    rows = [{"instanceType": "ml.g5.12xlarge", "count": 2}]
+    return builders.organization(
+        teams=[builders.team(team)], environment={"governance": {"allocations": {team: rows}}, **environment}
+    )
+
+
+def written(kind, plan, path, **more):
+    """Return a job of the plan's team, as `hpkit job new --checkpoint` writes it."""
+    (team,) = plan.teams
+    asked = {"kind": kind, "name": "train", "instance_type": "ml.g5.12xlarge", "count": 1, "image": "train", **more}
+    return manifest(plan, team, **asked, priority=None, topology=None, checkpoints=Checkpoints.at(path, plan, team))
+
+
 @pytest.mark.nightly
-def test_a_task_that_is_preempted_goes_on_from_its_checkpoint(claim, platform, api, tmp_path):
-    (document,) = yaml.safe_load_all((EXAMPLES / "resume.yaml").read_text().replace("hyperpod-ns-nlp", "hyperpod-ns-b"))
+def test_a_job_that_resumes_from_its_teams_folder_has_the_same_file_system_after_a_preemption(claim, platform, api):
+    document = written("job", claim, "/fsx/train")
     document["spec"]["template"]["metadata"]["annotations"] = {"hpkit.local/run": DAY}
-    (container,) = document["spec"]["template"]["spec"]["containers"]
-    # As large as an instance. Team b uses its own five, so the task runs on one of a's.
-    container["resources"]["limits"]["nvidia.com/gpu"] = 4
+    # Team b uses its own five, so the job runs on one of a's.
     job(api, "b", "own", 5)
     eventually(runs(api, "b", "own", 5), "b uses what is its own")
     api.create("/apis/batch/v1/namespaces/hyperpod-ns-b/jobs", document)
-    eventually(runs(api, "b", "resume", 1), lambda: reasons(api, "b", "resume"))
-    (first,) = pods_of(api, "b", "resume")
-    task = Task(api, first, tmp_path)
-    eventually(lambda: task.kept() >= 2, "it has written two checkpoints")
-    # It stays in a step while the test reads the cluster.
-    task.process.send_signal(signal.SIGSTOP)
+
+    def handle():
+        eventually(runs(api, "b", "train", 1), lambda: reasons(api, "b", "train"))
+        (pod,) = pods_of(api, "b", "train")
+        (volume,) = (each for each in pod["spec"]["volumes"] if "persistentVolumeClaim" in each)
+        namespace = "/api/v1/namespaces/hyperpod-ns-b/persistentvolumeclaims"
+        bound = api.read(f"{namespace}/{volume['persistentVolumeClaim']['claimName']}")["spec"]["volumeName"]
+        return pod["metadata"]["uid"], api.read(f"/api/v1/persistentvolumes/{bound}")["spec"]["csi"]["volumeHandle"]
+
+    first = handle()
     job(api, "a", "all", 6)
-    eventually(lambda: "Preempted" in reasons(api, "b", "resume").get("Evicted", ""), "a wants back what is its own")
-    eventually(runs(api, "b", "resume", 0), "its pod goes")
-    task.process.kill()
-    task.process.communicate()
-    kept = task.kept()
-    assert 2 <= kept < 10
+    eventually(lambda: "Preempted" in reasons(api, "b", "train").get("Evicted", ""), "a wants back what is its own")
+    eventually(runs(api, "b", "train", 0), "its pod goes")
     eventually(runs(api, "a", "all", 6), "a runs on all of its instances")
     remove(api, "a", "all")
-    eventually(runs(api, "b", "resume", 1), lambda: reasons(api, "b", "resume"))
-    (second,) = pods_of(api, "b", "resume")
-    assert second["metadata"]["uid"] != first["metadata"]["uid"], "pods begin anew"
-    again = Task(api, second, tmp_path)
-    assert again.handle == task.handle, "on the same file system"
-    said, _ = again.process.communicate(timeout=120)
-    assert said.splitlines() == [f"step {number}" for number in range(kept + 1, 11)]
-    assert api.read(claim)["status"]["phase"] == "Bound"
+    second = handle()
+    assert (second[0] != first[0], second[1]) == (True, first[1])
 
 
 def deployment(name, *, replicas=1, annotations=None, resources=None, tolerations=()):
@@ -554,31 +532,18 @@ def restart_kueue(instance):
     eventually(lambda: instance.state().ready, "it runs again")
 
 
-def job_set():
-    template = {"spec": {"template": {"spec": {**trains(), "restartPolicy": "Never"}}}}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "spec": {"replicatedJobs": [{"name": "w", "replicas": 2, "template": template}]},
-    }
-
-
 def ray_cluster():
     head = {"containers": [{"name": "head", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}
     workers = {"groupName": "w", "replicas": 2, "minReplicas": 2, "maxReplicas": 2, "rayStartParams": {}}
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
+        "metadata": {"name": "train", "labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}},
         "spec": {
             "headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}},
             "workerGroupSpecs": [{**workers, "template": {"spec": trains()}}],
         },
     }
-
-
-def ray_job():
-    spec = {"entrypoint": "python train.py", "shutdownAfterJobFinishes": True, "rayClusterSpec": ray_cluster()["spec"]}
-    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": spec}
 
 
 def trains():
@@ -587,22 +552,32 @@ def trains():
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("make", [job_set, ray_cluster, ray_job], ids=lambda make: make()["kind"])
-def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(frameworks, api, make):
-    document = make()
-    document["metadata"] = {"name": "framed", "labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}}
+@pytest.mark.parametrize("kind", ["jobset", "raycluster", "rayjob"])
+def test_kueue_starts_the_kinds_of_other_frameworks_when_there_is_quota_and_suspends_them_when_it_is_reclaimed(
+    frameworks, api, kind
+):
+    plan = derive(builders.typed(organization_of("a")), "dev")
+    document = ray_cluster() if kind == "raycluster" else written(kind, plan, "s3://bucket/train", count=2)
+    path = f"/apis/{document['apiVersion']}/namespaces/hyperpod-ns-a/{kind}s"
     job(api, "a", "all", 6)
     job(api, "b", "all", 5)
     eventually(runs(api, "a", "all", 6), "a uses all that it has")
     eventually(runs(api, "b", "all", 5), "and so does b")
-    folder = f"/apis/{document['apiVersion']}/namespaces/hyperpod-ns-a/{document['kind'].lower()}s"
-    api.create(folder, document)
-    eventually(lambda: workload(api, "a", "framed"), "it has a workload")
-    assert api.read(f"{folder}/framed")["spec"]["suspend"] is True
-    remove(api, "a", "all")
-    # A RayJob that isn't suspended has no such field, because false values are omitted.
-    eventually(lambda: not api.read(f"{folder}/framed")["spec"].get("suspend"), lambda: reasons(api, "a", "framed"))
-    api.delete(f"{folder}/framed")
+    api.create(path, document)
+
+    def suspended():
+        # A RayJob that isn't suspended has no such field, because false values are omitted.
+        return bool(api.read(f"{path}/train")["spec"].get("suspend"))
+
+    eventually(lambda: workload(api, "a", "train"), "it has a workload")
+    assert suspended()
+    remove(api, "b", "all")
+    eventually(lambda: not suspended(), lambda: reasons(api, "a", "train"))
+    job(api, "b", "all", 5)
+    eventually(lambda: suspended() and runs(api, "b", "all", 5)(), lambda: reasons(api, "a", "train"))
+    remove(api, "b", "all")
+    eventually(lambda: not suspended(), lambda: reasons(api, "a", "train"))
+    api.delete(f"{path}/train")
 
 
 MPI_NAMESPACE = "mpi-operator"

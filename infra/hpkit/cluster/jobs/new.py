@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
+from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
 from hpkit.cluster.jobs.resources import pod_sets_of
@@ -50,12 +51,15 @@ def manifest(
     priority: str | None,
     topology: tuple[str, str] | None,
     image: str,
+    checkpoints: Checkpoints | None = None,
 ) -> Document:
     """Return a job with count pods, each with all resources of an instance that pods can use.
 
     priority: a priority class of the cluster policy, without `-priority`. topology: required or preferred, and a label
     of NETWORK_LAYERS. Raises SelectionError for what the stack doesn't have.
     """
+    if checkpoints is not None and kind == "deployment":
+        raise SelectionError("a Deployment doesn't resume; omit --checkpoint, or use a --kind that trains")
     _require_type(plan, instance_type)
     if workload_of(kind) not in team.spec.workloads:
         others = " or ".join(name for name in _NAMES if workload_of(name) in team.spec.workloads)
@@ -84,6 +88,8 @@ def manifest(
         "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
         "containers": [container],
     }
+    if checkpoints is not None:
+        pod = checkpoints.pod(pod)
     # The add-on's admission policy refuses every pod that names no queue.
     metadata: Document = {"labels": {QUEUE: team.local_queue}, **({"annotations": annotations} if annotations else {})}
     template: Document = {"metadata": metadata, "spec": pod}
