@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 
 from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+from hpkit.cluster.live.model import Quota
+from hpkit.cluster.live.trial import MOST_STARTS
 from hpkit.project import load_stack
 from tests.cluster.live.builders import GPU, KIND, NOW, observed, queue, task
 
@@ -61,12 +64,33 @@ def test_a_job_that_waits_is_told_for_what_and_until_when():
     assert smaller.fate == "waits"
 
 
+def test_of_a_job_behind_hundreds_of_others_only_the_earliest_time_is_told():
+    first = task("smith", "first", 1, runs=True)
+    waiting = [task("smith", f"w{number}", 1) for number in range(MOST_STARTS + 50)]
+    limited = [replace(each, longest=600.0) for each in (first, *waiting)]
+    (found,) = foreseen(job("smith", "train", 1), running=limited, queues=(queue("smith", 4, limit=0),))
+    hours = timedelta(minutes=5 + 10 * (MOST_STARTS - 1))
+    assert (found.fate, found.runs_at) == ("waits", None)
+    assert found.when == (
+        f"according to the simulator, after {NOW + hours:%Y-%m-%d %H:%M} UTC: 300 other tasks start before it"
+    )
+
+
 def test_a_job_that_never_runs_is_told_what_would_let_it_run():
     (found,) = foreseen(job("smith", "huge", 6))
     assert (found.fate, found.reason) == ("never", "the quota and borrow limit of its queue are too small for it")
     assert found.remedies == ("it is submitted with 2 instead of 6 pods",)
     (missing,) = foreseen(job("smith", "train", 1), queues=())
     assert (missing.fate, "doesn't exist" in missing.reason) == ("never", True)
+
+
+def test_an_instance_type_of_another_team_does_not_matter():
+    other = task("smith", "other", 1, runs=True)
+    other = replace(other, usage={("ml.p5.48xlarge", GPU): 8})
+    quotas = {("ml.p5.48xlarge", GPU): Quota(Decimal(8))}
+    queues = (queue("john", 12), replace(queue("smith", 4), quotas=quotas))
+    (found,) = foreseen(job("john", "train", 1), running=(other,), queues=queues)
+    assert found.fate == "now"
 
 
 def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():

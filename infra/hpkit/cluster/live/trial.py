@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import cast
+from typing import Final, cast
 
 from hpkit.cluster.live.model import Observed, Queue, Task, TaskPods
 from hpkit.kueue.events import Event
@@ -31,7 +31,14 @@ from hpkit.kueue.model import (
 from hpkit.kueue.simulator import simulator
 from hpkit.plan.pods import may_go_to
 
-__all__ = ["Start", "Trial"]
+__all__ = ["MOST_STARTS", "Start", "Trial"]
+
+# More take longer than a user waits, and the estimate is worth less with each.
+MOST_STARTS: Final = 300
+
+
+class _Enough(Exception):  # noqa: N818 - it isn't an error
+    """Ends a simulation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +156,27 @@ class Trial:
                 high = middle
         return low + other_pods if low else 0
 
-    def starts(self, now: float) -> float | None:
+    def starts(self, now: float) -> tuple[float | None, float | None]:
         """Return when a task starts if each one runs for its maximum time and no more are submitted.
 
-        None if that depends on tasks without a maximum.
+        None if that depends on tasks without a maximum. The second time is set if MOST_STARTS other tasks start first:
+        the task starts after it.
         """
-        start_times: list[float] = []
+        admitted: list[Event] = []
 
         def observe(event: Event) -> None:
-            if event.kind == "Admitted" and event.workload == self._asked.uid:
-                start_times.append(event.time)
+            if event.kind == "Admitted":
+                admitted.append(event)
+                if event.workload == self._asked.uid or len(admitted) == MOST_STARTS:
+                    raise _Enough
 
         trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now)
-        trial.run_clock((), on_event=observe)
-        return start_times[0] if start_times else None
+        try:
+            trial.run_clock((), on_event=observe)
+        except _Enough:
+            last = admitted[-1]
+            return (last.time, None) if last.workload == self._asked.uid else (None, last.time)
+        return None, None
 
     def _is_admitted(self, task: Task, running: Iterable[Workload], waiting: Iterable[Workload]) -> bool:
         trial = simulator(self._model, [*running, *waiting, self._pending(task)])

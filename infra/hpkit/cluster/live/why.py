@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import Observed, Queue, Task
-from hpkit.cluster.live.trial import Trial
+from hpkit.cluster.live.trial import MOST_STARTS, Trial
 from hpkit.cluster.live.waiting import (
     counted,
     deactivation,
@@ -232,7 +232,12 @@ def fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[str
 
 def start_time(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
     """Return when a task could run if no more are submitted, and a text; or why that isn't known."""
-    starts = trial.starts(observed.time.timestamp())
+    starts, later_than = trial.starts(observed.time.timestamp())
+    if later_than is not None:
+        return None, (
+            f"according to the simulator, after {datetime.fromtimestamp(later_than, tz=UTC):%Y-%m-%d %H:%M} UTC: "
+            f"{MOST_STARTS} other tasks start before it"
+        )
     if starts is not None:
         when = datetime.fromtimestamp(starts, tz=UTC)
         minutes = max(1, round((starts - observed.time.timestamp()) / 60))
