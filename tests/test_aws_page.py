@@ -243,6 +243,8 @@ class Platform:
         given = {"matrix.stack": STACK, "vars.PULUMI_BACKEND_URL": self.localized(BUCKET)}
         assert self.run("drift.yml", "stacks", merge, given) == {"stacks.outputs.stacks": f'["{STACK}"]'}
         self.run("drift.yml", "drift", merge, given)
+        usage = (self.folder / "artifacts" / f"usage-{STACK}" / "usage" / f"{STACK}.jsonl").read_text()
+        assert '"node"' in usage
 
 
 def organization(count):

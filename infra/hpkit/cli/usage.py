@@ -195,10 +195,12 @@ def _head(usage: Usage) -> tuple[str, ...]:
 
 
 def _text(title: str, usage: Usage) -> str:
-    from hpkit.cluster.usage.as_html import usage_rows
+    from hpkit.cluster.usage.as_html import HEAD, usage_rows
 
     notes = [folded(f"note: {note}", "  ", "") for note in usage.notes]
-    return "\n".join([title, "", columns([_head(usage), *usage_rows(usage)]), "", *notes])
+    head = _head(usage)
+    figures = range(len(head) - len(HEAD), len(head))
+    return "\n".join([title, "", columns([head, *usage_rows(usage)], numbers=figures), "", *notes])
 
 
 def _csv(usage: Usage) -> str:

@@ -36,7 +36,7 @@ def usage_rows(usage: Usage) -> list[tuple[str, ...]]:
 
 
 def _hours(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.1f}"
+    return "–" if value is None else f"{value:,.2f}"
 
 
 def usage_html(title: str, summary: str, usage: Usage) -> str:
