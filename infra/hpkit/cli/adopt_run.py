@@ -125,9 +125,9 @@ def _move(source: str, stack: str) -> None:
     plain = old.export("--show-secrets")
     if loses_claims(before, staying, recording):
         raise ToolError(
-            f"the teams of {source} have Lustre volumes, but {stack} describes none, so `pulumi up` would delete their "
-            f"claims. Nothing was moved. Copy `storage.lustre` of {source} to {stack}, with `teams: true` and the file "
-            "system's ID in `existing`"
+            f"the teams of {source} have claims that {stack} doesn't describe, so `pulumi up` would delete them. "
+            f"Nothing was moved. Move `storage.localDisk` of {source} to {stack}. Copy `storage.lustre`, with "
+            "`teams: true` and the file system's ID in `existing`"
         )
     after, target, count = moved(plain, target, staying=staying, recording=recording)
     unknown = undeclared(target, recording)
