@@ -18,7 +18,7 @@ def test_the_name_of_a_role_is_no_formula_of_a_spreadsheet():
 def test_a_spreadsheet_says_too_who_made_the_cluster():
     rows = [Row("arn:aws:iam::123456789012:role/first", (), {}, of_creator=True), Row("role/stranger", (), {})]
     said = list(csv.reader(_as_csv([], rows).splitlines()))
-    assert [in_file for _, in_file in said[1:]] == ["no: created the cluster", "no"]
+    assert [in_file for _, in_file in said[1:]] == ["no; it created the cluster", "no"]
 
 
 def test_roles_that_could_not_be_read_are_not_reported_as_nothing(capsys):

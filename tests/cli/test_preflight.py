@@ -359,7 +359,7 @@ def test_where_aws_answers_nothing_the_exit_code_is_one_of_its_own(account, proj
     assert "EndpointConnectionError" in rows["identity"]["why"]
     result = run("--stack", "acme-dev")
     assert result.exit_code == 3, "neither good nor missing: nobody knows"
-    assert "couldn't be checked" in result.stderr
+    assert "checks couldn't be completed" in result.stderr
     assert "error: AWS answered none of the calls, so the account couldn't be checked" in result.stderr
 
 

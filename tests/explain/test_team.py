@@ -32,7 +32,7 @@ def said(plan, name):
 def test_a_team_has_its_quota_and_the_groups_under_it_are_named():
     (part,) = explain_team(plan_of({"a": 3, "b": 1}), "a").types
     assert (part.reserved, part.accelerators, part.quota.capacity.groups) == (3, 12, ("gpu",))
-    assert "Has 3 instances (12 accelerators) of 4 that always run, in group gpu:" in said(
+    assert "Has 3 instances (12 accelerators) of 4 that always run, in group gpu." in said(
         plan_of({"a": 3, "b": 1}), "a"
     )
 
@@ -47,13 +47,13 @@ def test_groups_that_karpenter_fills_do_not_always_stand():
     plan = plan_of(
         {"a": 1}, environment={"cluster": {"name": "acme", "instanceGroups": [group("base", GPU, 1), burst]}}
     )
-    assert "of 1 that always run, in group base: its jobs get them" in said(plan, "a")
+    assert "of 1 that always run, in group base. Its jobs always get this capacity" in said(plan, "a")
 
 
 def test_jobs_of_more_quota_than_stands_are_promised_nothing():
     text = said(plan_of({"a": 3, "b": 2}), "a")
     assert "Has 3 instances (12 accelerators) of 4 that always run, in group gpu; all teams together reserve 5," in text
-    assert "whatever other teams do" not in text
+    assert "always get this capacity" not in text
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_jobs_of_more_quota_than_stands_are_promised_nothing():
     [
         ({"accelerators": 12, "vCpu": 1}, "Has 12 accelerators, 1 vCPU, 576 GiB of memory on the 4 that always"),
         ({"vCpu": 48, "memoryInGiB": 1}, "Has 48 vCPU, 1 GiB of memory on the 4 that always"),
-        ({"vCpu": 48}, "Has 1 instance of 4 that always run, in group gpu: its jobs get them"),
-        ({"accelerators": 4}, "Has 1 instance (4 accelerators) of 4 that always run, in group gpu: its jobs get"),
+        ({"vCpu": 48}, "Has 1 instance of 4 that always run, in group gpu. Its jobs always"),
+        ({"accelerators": 4}, "Has 1 instance (4 accelerators) of 4 that always run, in group gpu. Its jobs"),
     ],
 )
 def test_quota_of_unlike_parts_of_an_instance_is_not_called_instances(row, has):
@@ -73,13 +73,13 @@ def test_a_limit_that_others_cannot_fill_says_so():
     plan = plan_of({"a": 3, "b": 1}, {"a": borrows(100)})
     (part,) = explain_team(plan, "a").types
     assert (part.borrow_limit, part.borrowable, part.bound) == (3, 1, "lenders")
-    assert "others lend no more, although its limit, 100% of 3 = 3, would" in said(plan, "a")
+    assert "Others lend no more, although its limit, 100% of 3 = 3, allows" in said(plan, "a")
 
 
 def test_the_services_default_limit_is_said_to_be_one():
     plan = plan_of({"a": 2, "b": 2})
     assert explain_team(plan, "a").types[0].bound == "limit"
-    assert "that is its limit, 50% of 2 = 1 (the service's default)" in said(plan, "a")
+    assert "This is its limit, 50% of 2 = 1 (the service's default)" in said(plan, "a")
 
 
 def test_a_limit_in_instances_is_named_by_its_key():
@@ -156,7 +156,7 @@ def test_weights_are_said_beside_those_of_teams_that_want_the_same():
         "If no other team wants the instances, each team can borrow up to its own limit, regardless of weights" in text
     )
     assert "may borrow more" not in text, "what it may borrow is a limit, which `hpkit quota` shows"
-    assert "With weight 0, it's served after b, a" in said(plan, "c")
+    assert "With weight 0, it's served after b and a" in said(plan, "c")
 
 
 def test_weights_count_nothing_without_fair_share():

@@ -266,7 +266,7 @@ def _forecast_text(forecast: Forecast) -> str:
         if parts:
             lines.append(f"{title}: {'; '.join(parts)}.")
     if forecast.when:
-        lines.append(f"When it can run: {forecast.when}.")
+        lines.append(f"Estimated start: {forecast.when}.")
     return "\n".join(folded(line, "    ", "  " if number else "") for number, line in enumerate(lines))
 
 

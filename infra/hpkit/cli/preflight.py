@@ -80,7 +80,7 @@ def command(stack: str, profile: str | None, offerings: bool) -> Output:
     results = evaluate(organization, recording, responses, on_local_cloud=is_local(os.environ))
     counts = count_by_status(results)
     if counts["unknown"]:
-        click.echo(f"warning: {counts['unknown']} of {len(results)} couldn't be checked", err=True)
+        click.echo(f"warning: {counts['unknown']} of {len(results)} checks couldn't be completed", err=True)
     if counts["changed"]:
         click.echo(f"warning: {counts['changed']} of {len(results)} differ from what the program creates", err=True)
     code = int(counts["missing"] > 0)

@@ -25,7 +25,7 @@ class WaitingJob(TypedDict):
     state: str
     reason: str
     preemptedBy: str | None
-    holders: Annotated[list[str], "Tasks that hold its capacity."]
+    holders: Annotated[list[str], "Teams that hold its capacity."]
     wouldRunIf: list[str]
     outlook: str | None
     couldRunAt: str | None
@@ -43,7 +43,7 @@ class WaitingJob(TypedDict):
 )
 @output_options("text", "json", documents=("hpkit.cli.why:WaitingJob",))
 def command(task: str, stack: str | None, profile: str | None, team: str | None) -> Output:
-    """Explain why a job is waiting, which tasks hold its capacity, and what would let it run now.
+    """Explain why a job is waiting, which teams hold its capacity, and what would let it run now.
 
     The reason comes from Kueue. The simulator then looks for changes that would let the job run now: ending another
     task, a higher priority class, or fewer pods. The command estimates a start time if the running
@@ -82,12 +82,12 @@ def _print(explanation: Explanation, since: str) -> None:
     click.echo(folded(explanation.reason[:1].upper() + explanation.reason[1:] + ".", "  ", "  "))
     if explanation.preempted_by:
         click.echo(folded(f"It was preempted for {explanation.preempted_by}.", "  ", "  "))
-    _list("Tasks that hold its capacity", explanation.holders)
+    _list("Teams that hold its capacity", explanation.holders)
     _list("It could run now if", explanation.remedies)
     if explanation.outlook:
         click.echo(folded(f"{explanation.outlook[:1].upper()}{explanation.outlook[1:]}.", "  ", "  "))
     if explanation.when:
-        click.echo(folded(f"When it can run: {explanation.when}.", "  ", "  "))
+        click.echo(folded(f"Estimated start: {explanation.when}.", "  ", "  "))
 
 
 def _list(title: str, lines: tuple[str, ...]) -> None:

@@ -87,11 +87,15 @@ def _role_names(members: Sequence[str]) -> list[str]:
 
 def _type(team: TeamPlan, part: TypeExplanation) -> tuple[str, ...]:
     if team.is_shared_pool:
-        return (_has(part, ""), _lends(team, part))
-    return (_has(part, ": its jobs get them regardless of other teams"), _lends(team, part), _borrows(team, part))
+        return (_has(part), _lends(team, part))
+    return (
+        _has(part, " Its jobs always get this capacity, regardless of other teams."),
+        _lends(team, part),
+        _borrows(team, part),
+    )
 
 
-def _has(part: TypeExplanation, so: str) -> str:
+def _has(part: TypeExplanation, promise: str = "") -> str:
     capacity = part.quota.capacity
     sentences = []
     if part.reserved:
@@ -109,7 +113,7 @@ def _has(part: TypeExplanation, so: str) -> str:
                 "all of these resources, and the scarcest one limits how many jobs fit."
             )
         else:
-            sentences.append(f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}{so}.")
+            sentences.append(f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}.{promise}")
     if part.elastic:
         most = "without a limit" if capacity.maximum is None else f"up to {capacity.maximum} in total"
         also = "also " if part.reserved else ""
@@ -151,10 +155,10 @@ def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
     if not part.borrowable:
         return f"Borrows none: {limit}, would allow it, but no other team lends this type."
     lent = amount(sum((lender.instances for lender in part.lenders), part.idle))
-    why = f"that is {limit}" if part.bound == "limit" else f"others lend no more, although {limit}, would allow it"
+    reason = f"This is {limit}." if part.bound == "limit" else f"Others lend no more, although {limit}, allows it."
     return (
-        f"Borrows up to {_instances(part.borrowable)} of {lent} that others lend when idle ({_sources(part)}): "
-        f"{why}. The lender can reclaim them at any time."
+        f"Borrows up to {_instances(part.borrowable)} of {lent} that others lend when idle ({_sources(part)}). "
+        f"{reason} The lender can reclaim them at any time."
     )
 
 
@@ -344,7 +348,9 @@ def _weighed(peer: Peer) -> str:
 
 
 def _names(peers: Sequence[Peer]) -> str:
-    return _peers(peers, lambda peer: peer.team)
+    """Return the teams' names as part of a sentence."""
+    names = listing([peer.team for peer in peers], _MOST_PEERS)
+    return " and ".join(names.rsplit(", ", 1)) if 1 < len(peers) <= _MOST_PEERS else names
 
 
 def _times(more: int, less: int) -> str:

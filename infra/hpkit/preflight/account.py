@@ -39,7 +39,7 @@ def check_roles(plan: Plan, responses: Responses, *, on_local_cloud: bool = Fals
     accepted = set(role_arns(plan)) - given_roles(plan).keys() if is_up else set()
     for arn in role_arns(plan):
         if arn in accepted:
-            accepted_as = "accepted: the local cloud doesn't look principals up"
+            accepted_as = "accepted; the local cloud doesn't check principals"
             yield ok(_ROLES, f"role {arn}", found=accepted_as, needed=_purpose(plan, arn))
         else:
             yield _role(plan, responses, arn, account=account)
@@ -50,7 +50,7 @@ def check_roles(plan: Plan, responses: Responses, *, on_local_cloud: bool = Fals
         why = "The service creates it with the first cluster, if the deployer is allowed to"
         if on_local_cloud:
             why = f"The local cloud doesn't create it. On AWS: {why[0].lower()}{why[1:]}"
-        fix = "Allow iam:CreateServiceLinkedRole for hyperpod.sagemaker.amazonaws.com to the deployer"
+        fix = "Allow the deployer iam:CreateServiceLinkedRole for hyperpod.sagemaker.amazonaws.com"
         yield unknown(_ROLES, SERVICE_ROLE, why=why, fix=fix, found="missing", needed="created by the service")
     else:
         yield call_failed(_ROLES, SERVICE_ROLE, service_role)
@@ -81,7 +81,7 @@ def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
         fix = "Deploy with a role that isn't in a team, or also add this one to eks.administrators"
         return missing(_AREA, subject, found=relation, needed="administrator, or in no team", fix=fix)
     if plan.spec.eks.existing is None:
-        return ok(_AREA, subject, found=relation, needed="any: the creator of the EKS cluster administers it")
+        return ok(_AREA, subject, found=relation, needed="any; the creator of the EKS cluster administers it")
     why = "The file doesn't show whether the existing EKS cluster lets it administer Kubernetes"
     fix = "Deploy with a role that eks.administrators lists, or add this identity's role to it"
     return unknown(_AREA, subject, why=why, fix=fix, found=relation, needed="administrator")

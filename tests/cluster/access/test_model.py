@@ -100,7 +100,7 @@ def test_who_made_the_cluster_has_an_entry_of_eks_and_is_no_difference():
     assert {called(row) for row in matrix(access, plan())} == {
         "administrator",
         "member of nlp",
-        "no: created the cluster",
+        "no; it created the cluster",
     }
 
 

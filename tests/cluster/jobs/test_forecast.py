@@ -54,7 +54,7 @@ def test_a_job_that_waits_is_told_for_what_and_until_when():
     (endless,) = foreseen(job("smith", "train", 1), running=(own, other))
     assert (endless.fate, endless.runs_at) == ("waits", None)
     assert endless.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
-    assert endless.when == "unknown: no limit is set on how long own, first can run"
+    assert endless.when == "unknown, because no limit is set on how long own, first can run"
     limited = replace(other, longest=600.0)
     (forecast,) = foreseen(job("smith", "train", 1), running=(own, limited))
     # It began five minutes ago.

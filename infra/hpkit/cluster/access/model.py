@@ -173,7 +173,7 @@ def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
 
 def called(row: Row) -> str:
     """Return a principal's roles in the organization file as text, that it created the cluster, or `no`."""
-    return "; ".join(row.file) or ("no: created the cluster" if row.of_creator else "no")
+    return "; ".join(row.file) or ("no; it created the cluster" if row.of_creator else "no")
 
 
 def differences(access: Access, plan: Plan) -> tuple[str, ...]:

@@ -242,14 +242,14 @@ def start_time(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
         when = datetime.fromtimestamp(starts, tz=UTC)
         minutes = max(1, round((starts - observed.time.timestamp()) / 60))
         return when, (
-            f"according to the simulator, at {when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as "
+            f"{when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as "
             "they're allowed to and no more are submitted"
         )
     endless = [each for each in trial.running if each.longest is None]
     names = ", ".join(dict.fromkeys(each.owner_name or f"those of {each.team}" for each in endless[:_SHOWN]))
     more = f" and {len(endless) - _SHOWN} more" if len(endless) > _SHOWN else ""
     return None, (
-        f"unknown: no limit is set on how long {names}{more} can run"
+        f"unknown, because no limit is set on how long {names}{more} can run"
         if endless
-        else "unknown: tasks that wait before it run for an unknown time"
+        else "unknown, because tasks that wait before it run for an unknown time"
     )
