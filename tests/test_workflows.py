@@ -234,6 +234,26 @@ def test_a_preview_without_a_change_is_approved(tmp_path):
     assert json.loads((tmp_path / "approved.json").read_text()) == []
 
 
+FAKE_GH = """#!/bin/sh
+[ "$2" != list ] || { printf 'v0.2.0\\nv0.10.0\\nv0.1.0\\n'; exit; }
+echo "$3" > index.html
+tar -cz index.html
+"""
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="the runner has jq")
+def test_the_site_has_the_pages_of_each_release_and_opens_the_newest(tmp_path):
+    command, script = github_script("release.yml", "site", "A folder for each version")
+    (tmp_path / "gh").write_text(FAKE_GH)
+    (tmp_path / "gh").chmod(0o755)
+    run_script(tmp_path, command, script, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    site = tmp_path / "site"
+    versions = [each["version"] for each in json.loads((site / "versions.json").read_text())]
+    assert versions == ["0.10.0", "0.2.0", "0.1.0"]
+    assert [(site / version / "index.html").read_text() for version in versions] == [f"v{each}\n" for each in versions]
+    assert "url=0.10.0/index.html" in (site / "index.html").read_text()
+
+
 @pytest.fixture
 def new_organization(tmp_path):
     """Return a project with two environments that no stack file names; `hpkit local` and `review` are fakes."""
