@@ -6,8 +6,10 @@ from functools import partial
 
 import pytest
 
+from hpkit_local.kubernetes.api import RefusedError
 from tests.hyperpod_cli import aws_client, hyperpod_cli
 from tests.running import eventually
+from tests.security.members import member
 
 pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
@@ -150,12 +152,23 @@ def test_another_teams_jobs_stay_hidden(hyp):
     assert "Access denied" in hyp_list(hyp, "hyperpod-ns-smith")
 
 
-def test_quota_is_listed_to_those_who_can_read_all_pods(hyp):
+def test_quota_is_listed_to_those_who_can_read_all_pods_and_members_read_it_from_their_queue(hyp, instance):
     quota = ("list-cluster", "--namespace", NAMESPACE)
     (cluster,) = json.loads(hyp("Admin", *quota))
     rows = {each["InstanceType"]: each["Namespaces"] for each in cluster["Instances"]}
     assert rows["ml.g5.12xlarge"][NAMESPACE]["TotalAcceleratorDevices"] == 12
     assert json.loads(hyp("john-scientists", *quota)) == [], "pods of all teams show their environment variables"
+    john = member(instance, "john")
+    # The client asks for these pods only, but RBAC can't restrict a list to labels.
+    labels = "training.kubeflow.org/job-name"
+    with pytest.raises(RefusedError, match=r"cannot list resource .*pods.* at the cluster scope"):
+        john.items("/api/v1/pods", labels=labels)
+    queue = john.read(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{NAMESPACE}-clusterqueue")
+    (group,) = queue["spec"]["resourceGroups"]
+    flavors = {
+        each["name"]: {row["name"]: row["nominalQuota"] for row in each["resources"]} for each in group["flavors"]
+    }
+    assert flavors["ml.g5.12xlarge"]["nvidia.com/gpu"] == "12"
 
 
 def hyp_list(hyp, namespace):
