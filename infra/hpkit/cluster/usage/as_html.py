@@ -74,7 +74,7 @@ def _bars(rows: Sequence[Row]) -> str:
 
 def _bar(row: Row, top: int, longest: float) -> str:
     name = escape(f"{row.name} of {row.team}" if row.team not in ("", row.name) else row.name)
-    return f'<text x="0" y="{top + 11}">{name}: {row.hours:,.1f}</text>' + "".join(_parts(row, top + _BAR, longest))
+    return f'<text x="0" y="{top + 11}">{name}: {row.hours:,.2f}</text>' + "".join(_parts(row, top + _BAR, longest))
 
 
 def _parts(row: Row, top: int, longest: float) -> Iterator[str]:
