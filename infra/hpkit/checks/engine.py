@@ -15,7 +15,6 @@ from hpkit.checks import (
     config_file,
     eks,
     governance,
-    instance_groups,
     karpenter,
     network,
     observability,
@@ -35,14 +34,14 @@ from hpkit.plan.model import Plan
 __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
-    access, addons, allowances, capacity, cluster, config_file, eks, governance, instance_groups, karpenter, network,
-    observability, storage, teams, waivers,
+    access, addons, allowances, capacity, cluster, config_file, eks, governance, karpenter, network, observability,
+    storage, teams, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
 # Judge how a network, a cluster and what runs on it are created: another stack or tool does that for an existing one.
 _OF_CREATION = frozenset(
     rule.id
-    for module in (cluster, eks, instance_groups, karpenter, network, observability, storage)
+    for module in (cluster, eks, karpenter, network, observability, storage)
     for rule in module.RULES
     if rule.id
     not in (
