@@ -4,7 +4,17 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 
-from generate import commands, deployer_policy, fake_plugins, karpenter, local_aws, metrics, policies, team_rights
+from generate import (
+    commands,
+    deployer_policy,
+    fake_plugins,
+    karpenter,
+    local_aws,
+    losses,
+    metrics,
+    policies,
+    team_rights,
+)
 from generate.catalog import service_model_text
 from generate.create_cluster import without_key_text
 from generate.hyperpod import hyperpod_text
@@ -29,6 +39,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/fake-plugins.md": fake_plugins.render,
     "docs/reference/local-aws-coverage.md": local_aws.render,
     PAGE: refusals_page,
+    losses.FILE: losses.review_page,
     **deployer_policy.FILES,
     **team_rights.FILES,
 }

@@ -17,7 +17,7 @@ URNS = [
     line for file in (project_root() / "tests/program/urns").iterdir() for line in file.read_text("utf-8").splitlines()
 ]
 # Keys of an entry that don't name properties.
-NOT_PATHS = ("source", "note", "api", "calls", "more", "service", "autoname")
+NOT_PATHS = ("source", "note", "api", "calls", "more", "service", "autoname", "loss")
 REGISTERED = {urn.split("::")[2].rpartition("$")[2] for urn in URNS}
 
 

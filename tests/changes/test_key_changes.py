@@ -1,16 +1,16 @@
-"""Every key of every example, edited once: losses are rejected, and docs/guides/review.md explains other changes.
+"""Every key of every example, edited once: losses are rejected, and the catalog explains other changes.
 
 Each run tests an eighth of one example's keys; the nightly run tests all keys of all examples.
 """
 
 import gc
 import os
-import re
 import zlib
 
 import pytest
 
 from generate.examples import example_files
+from hpkit.catalog import losses
 from hpkit.changes import GUARDED_TYPES
 from hpkit.project import project_root
 from tests.changes.advice import runs
@@ -21,19 +21,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 FILES = example_files() if NIGHTLY else [project_root() / "stacks" / "handson.yaml"]
 
-
-# What docs/guides/review.md states about types without a guard.
-EXPLAINED = {
-    resource_type
-    for row in re.findall(
-        r"^\| (`.+?`) \|",
-        (project_root() / "docs" / "guides" / "review.md")
-        .read_text(encoding="utf-8")
-        .partition("## Resources without a guard")[2],
-        flags=re.MULTILINE,
-    )
-    for resource_type in re.findall(r"`([^`]+)`", row)
-}
 NAME_OF_GROUP = "cluster.instanceGroups[].name"
 
 
@@ -88,13 +75,13 @@ def test_the_advice_of_every_refusal_is_valid_and_sufficient(edits):
 @pytest.mark.nightly
 def test_every_explained_type_does_go(edits):
     gone = {step.type for each in edits if each.kind == "lost" and each.change for step in each.change.lost}
-    assert gone >= EXPLAINED
+    assert gone >= losses().keys()
 
 
 def test_every_type_that_goes_unrefused_is_explained(edits):
     assert edits
     lost = (step for each in edits if each.kind == "lost" and each.change for step in each.change.lost)
-    assert {step.type for step in lost} <= EXPLAINED
+    assert {step.type for step in lost} <= losses().keys()
 
 
 def test_no_edit_deletes_a_group_with_nodes_unasked(edits):

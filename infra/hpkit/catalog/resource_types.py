@@ -11,6 +11,7 @@ __all__ = [
     "TypeCalls",
     "TypeFacts",
     "frozen_of_groups",
+    "losses",
     "object_facts",
     "program_calls",
     "sticky_of_groups",
@@ -121,6 +122,11 @@ def type_calls() -> Mapping[str, TypeCalls]:
         for token, entry in _data()["types"].items()
         if "api" in entry
     }
+
+
+def losses() -> Mapping[str, str]:
+    """Return what a replacement or deletion loses, by the token of each type that is lost without a guard."""
+    return {token: entry["loss"] for token, entry in _data()["types"].items() if "loss" in entry}
 
 
 def program_calls() -> frozenset[str]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
+from hpkit.catalog import type_calls
 from hpkit.program.iam.template import read
 
 __all__ = ["Rule", "actions_of_call", "rules"]
@@ -22,16 +23,31 @@ class Rule:
 @cache
 def rules() -> tuple[Rule, ...]:
     """Return the rules in their order."""
+    data = read("rules")["rules"]
+    named = {rule["sid"]: _actions(rule["service"], rule["actions"]) for rule in data if "actions" in rule}
+    others = _actions_of_types().difference(*named.values())
     return tuple(
         Rule(
             rule["sid"],
             rule["service"],
-            frozenset(f"{rule['service']}:{action}" for action in rule["actions"]),
+            named.get(rule["sid"], frozenset(each for each in others if each.startswith(f"{rule['service']}:"))),
             tuple(rule["resources"]),
             tuple(rule.get("conditions", ())),
         )
-        for rule in read("rules")["rules"]
+        for rule in data
     )
+
+
+def _actions(service: str, names: list[str]) -> frozenset[str]:
+    return frozenset(f"{service}:{name}" for name in names)
+
+
+def _actions_of_types() -> frozenset[str]:
+    """Return every IAM action that the catalog's resource types need."""
+    types = type_calls().values()
+    calls = {call for resource_type in types for call in resource_type.operations()}
+    named = {action for resource_type in types for action in resource_type.service}
+    return frozenset(named.union(*map(actions_of_call, calls)))
 
 
 def actions_of_call(call: str) -> list[str]:

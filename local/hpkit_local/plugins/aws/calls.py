@@ -172,7 +172,7 @@ class Calls:
 
     def _client(self, operation: str) -> Any:
         if operation not in self._allowed:
-            raise PluginError(f"{self._owner} calls {operation}, which its entry in the table doesn't list.")
+            raise PluginError(f"{self._owner} calls {operation}, which its entry in resource_types.json doesn't list.")
         return self.clients.get(self.service, self.region)
 
     def _patiently(self, operation: str, params: dict[str, Any]) -> Any:

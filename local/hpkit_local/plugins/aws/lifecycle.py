@@ -126,7 +126,7 @@ def _retag(resource_type: ResourceType, call: Calls, resource_id: str, *, state:
     changed = {key: value for key, value in desired.items() if there.get(key) != value}
     dropped = sorted(there.keys() - desired.keys())
     if resource_type.tagging and (changed or dropped):
-        resource_type.tagging.change(call, resource_id, state, changed, dropped)
+        resource_type.tagging(call, resource_id, state, changed, dropped)
 
 
 def _seen(

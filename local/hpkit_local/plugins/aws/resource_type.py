@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hpkit.catalog import TypeFacts, type_facts
+from hpkit.catalog import TypeFacts, type_calls, type_facts
 from hpkit_provider.engine.values import Props
 
 if TYPE_CHECKING:
     from hpkit_local.plugins.aws.calls import Calls
 
-__all__ = ["REGION", "Change", "Prop", "ResourceType", "Tagging", "defaults"]
+__all__ = ["REGION", "Change", "ChangeTags", "Prop", "ResourceType", "defaults"]
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,12 @@ class Change:
         return not self.names.isdisjoint(names)
 
 
-@dataclass(frozen=True)
-class Tagging:
-    """How a service's tags are changed: `change(call, resource id, live, tags to set, keys to drop)`."""
-
-    change: Callable[[Calls, str, Props, dict[str, str], list[str]], None]
-    calls: str
-
-
 Create = Callable[["Calls", Props], str]
 Read = Callable[["Calls", str, Props], Props | None]
 Update = Callable[["Calls", str, Change], None]
 Delete = Callable[["Calls", str, Props], None]
+# Changes the tags of a resource: its ID, its state, the tags to set, and the keys to remove.
+ChangeTags = Callable[["Calls", str, Props, dict[str, str], list[str]], None]
 
 
 @dataclass(frozen=True)
@@ -101,13 +95,12 @@ class ResourceType:
     `create` returns the ID as soon as something exists; `later` names what it can't set, which `update` then does.
     `read` gets the known state (nothing at import) and returns the current inputs and outputs, and `id` if it differs
     from the requested one. `update` gets what changed; `wait` follows `create` and `update`. `volatile` are the outputs
-    that any update may change. `calls` lists every operation that may be used. `lowercase`: its names have no capitals.
+    that any update may change. It can call the operations in its catalog entry, and `other_calls`, which no stack of
+    hpkit needs. `lowercase`: its names have no capitals.
     """
 
     token: str
-    service: str
     props: tuple[Prop, ...]
-    calls: str
     create: Create
     read: Read
     delete: Delete
@@ -116,7 +109,8 @@ class ResourceType:
     later: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
-    tagging: Tagging | None = None
+    tagging: ChangeTags | None = None
+    other_calls: str = ""
     longest_name: int = 64
     lowercase: bool = False
     seconds: float = 3600.0
@@ -139,10 +133,16 @@ class ResourceType:
         """Return the input that is generated if the program omits it, or ""."""
         return self.facts.autoname
 
+    @property
+    def service(self) -> str:
+        """Return the API that it calls, as boto3 names it."""
+        return type_calls()[self.token].api
+
     @cached_property
     def allowed(self) -> frozenset[str]:
-        """The operations of the API this type may call."""
-        return frozenset(f"{self.calls} {self.tagging.calls if self.tagging else ''}".split())
+        """Return the operations of the API that this type may call."""
+        calls = type_calls()[self.token]
+        return frozenset((*calls.calls, *calls.more, *self.other_calls.split()))
 
     @cached_property
     def write_only_inputs(self) -> frozenset[str]:

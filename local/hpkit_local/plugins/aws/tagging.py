@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Tagging
+from hpkit_local.plugins.aws.resource_type import ChangeTags
 from hpkit_local.plugins.aws.shapes import tag_list
 from hpkit_provider.engine.values import Props
 
@@ -28,7 +28,7 @@ def tagging(
     keys: str = "TagKeys",
     form: Callable[[dict[str, str]], Any] = tag_list,
     identify: Callable[[str, Props], str] = lambda resource_id, _live: resource_id,
-) -> Tagging:
+) -> ChangeTags:
     """Return the tagging by `Tag<noun>` and `Untag<noun>`.
 
     resource, tags, keys: the names of their parameters; form: how tags are written; identify: the value of `resource`.
@@ -41,7 +41,7 @@ def tagging(
         if dropped:
             call(f"Untag{noun}", **target, **{keys: dropped})
 
-    return Tagging(change, f"Tag{noun} Untag{noun}")
+    return change
 
 
 # EKS, Managed Prometheus, Managed Grafana.

@@ -141,14 +141,12 @@ def _delete_alerts(call: Calls, workspace: str, _state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:amp/workspace:Workspace",
-        "amp",
         props=(
             Prop("alias"),
             Prop("kmsKeyArn"),
             Prop("loggingConfiguration", "object", members=(Prop("logGroupArn", required=True),)),
         ),
-        calls="CreateWorkspace DescribeWorkspace UpdateWorkspaceAlias DeleteWorkspace DescribeLoggingConfiguration "
-        "CreateLoggingConfiguration UpdateLoggingConfiguration DeleteLoggingConfiguration",
+        other_calls="CreateLoggingConfiguration UpdateLoggingConfiguration DeleteLoggingConfiguration",
         create=_create_workspace,
         read=_read_workspace,
         update=_update_workspace,
@@ -160,13 +158,11 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:amp/ruleGroupNamespace:RuleGroupNamespace",
-        "amp",
         props=(
             Prop("workspaceId", required=True),
             Prop("name"),
             Prop("data", required=True),
         ),
-        calls="CreateRuleGroupsNamespace DescribeRuleGroupsNamespace PutRuleGroupsNamespace DeleteRuleGroupsNamespace",
         create=_create_rules,
         read=_read_rules,
         update=_update_rules,
@@ -177,10 +173,7 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:amp/alertManagerDefinition:AlertManagerDefinition",
-        "amp",
         props=(Prop("workspaceId", required=True), Prop("definition", required=True)),
-        calls="CreateAlertManagerDefinition DescribeAlertManagerDefinition PutAlertManagerDefinition "
-        "DeleteAlertManagerDefinition",
         create=_create_alerts,
         read=_read_alerts,
         update=_update_alerts,

@@ -83,7 +83,6 @@ def _delete_policy(call: Calls, name: str, _state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ecr/repository:Repository",
-        "ecr",
         props=(
             Prop("name"),
             Prop("imageTagMutability"),
@@ -95,8 +94,6 @@ RESOURCE_TYPES: Final = (
             ),
             Prop("forceDelete", "boolean", write_only=True),
         ),
-        calls="CreateRepository DescribeRepositories ListTagsForResource PutImageTagMutability "
-        "PutImageScanningConfiguration DeleteRepository",
         create=_create,
         read=_read,
         update=_update,
@@ -108,9 +105,7 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ecr/lifecyclePolicy:LifecyclePolicy",
-        "ecr",
         props=(Prop("repository", required=True), Prop("policy", "policy", required=True)),
-        calls="PutLifecyclePolicy GetLifecyclePolicy DeleteLifecyclePolicy",
         create=_put_policy,
         read=_read_policy,
         delete=_delete_policy,

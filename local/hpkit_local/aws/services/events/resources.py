@@ -98,7 +98,6 @@ def _delete_target(call: Calls, _resource_id: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:cloudwatch/eventRule:EventRule",
-        "events",
         props=(
             Prop("name"),
             Prop("eventBusName"),
@@ -106,7 +105,6 @@ RESOURCE_TYPES: Final = (
             Prop("state"),
             Prop("forceDestroy", "boolean", write_only=True),
         ),
-        calls="PutRule DescribeRule ListTagsForResource DeleteRule",
         create=_create_rule,
         read=_read_rule,
         update=_update_rule,
@@ -117,7 +115,6 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:cloudwatch/eventTarget:EventTarget",
-        "events",
         props=(
             Prop("rule", required=True),
             Prop("arn", required=True),
@@ -125,7 +122,6 @@ RESOURCE_TYPES: Final = (
             Prop("targetId"),
             Prop("forceDestroy", "boolean", write_only=True),
         ),
-        calls="PutTargets ListTargetsByRule RemoveTargets",
         create=_create_target,
         read=_read_target,
         update=_update_target,

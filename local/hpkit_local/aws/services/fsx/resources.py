@@ -132,9 +132,7 @@ def _delete(call: Calls, system: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:fsx/lustreFileSystem:LustreFileSystem",
-        "fsx",
         props=(*_SYSTEM, *_CHANGEABLE, *_FIXED),
-        calls="CreateFileSystem DescribeFileSystems UpdateFileSystem DeleteFileSystem",
         create=_create,
         read=_read,
         update=_update,

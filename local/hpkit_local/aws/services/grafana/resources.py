@@ -184,7 +184,6 @@ _NETWORKS: Final = (
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:grafana/workspace:Workspace",
-        "grafana",
         props=(
             Prop("accountAccessType", required=True),
             Prop("authenticationProviders", "list", required=True),
@@ -202,8 +201,6 @@ RESOURCE_TYPES: Final = (
             Prop("configuration"),
             *_NETWORKS,
         ),
-        calls="CreateWorkspace DescribeWorkspace DescribeWorkspaceConfiguration UpdateWorkspace "
-        "UpdateWorkspaceConfiguration DeleteWorkspace",
         create=_create,
         read=_read,
         update=_update,
@@ -215,14 +212,12 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:grafana/roleAssociation:RoleAssociation",
-        "grafana",
         props=(
             Prop("workspaceId", required=True),
             Prop("role", required=True),
             Prop("userIds", "list"),
             Prop("groupIds", "list"),
         ),
-        calls="UpdatePermissions ListPermissions",
         create=_associate,
         read=_read_association,
         update=_change_association,

@@ -72,7 +72,6 @@ def _kms_tags(tags: dict[str, str]) -> list[dict[str, str]]:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:kms/key:Key",
-        "kms",
         props=(
             Prop("policy", "policy"),
             Prop("description"),
@@ -83,8 +82,7 @@ RESOURCE_TYPES: Final = (
             Prop("customerMasterKeySpec"),
             Prop("multiRegion", "boolean"),
         ),
-        calls="CreateKey DescribeKey GetKeyRotationStatus GetKeyPolicy ListResourceTags EnableKey DisableKey "
-        "EnableKeyRotation DisableKeyRotation UpdateKeyDescription PutKeyPolicy ScheduleKeyDeletion",
+        other_calls="DisableKey DisableKeyRotation",
         create=_create_key,
         read=_read_key,
         update=_update_key,

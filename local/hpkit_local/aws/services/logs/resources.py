@@ -60,7 +60,6 @@ def _delete_group(call: Calls, name: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:cloudwatch/logGroup:LogGroup",
-        "logs",
         props=(
             Prop("name"),
             Prop("retentionInDays", "integer"),
@@ -68,8 +67,7 @@ RESOURCE_TYPES: Final = (
             Prop("logGroupClass"),
             Prop("skipDestroy", "boolean", write_only=True),
         ),
-        calls="CreateLogGroup DescribeLogGroups ListTagsLogGroup PutRetentionPolicy DeleteRetentionPolicy "
-        "AssociateKmsKey DisassociateKmsKey DeleteLogGroup",
+        other_calls="DisassociateKmsKey",
         create=_create_group,
         read=_read_group,
         update=_update_group,

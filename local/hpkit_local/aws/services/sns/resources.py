@@ -82,14 +82,12 @@ def _unsubscribe(call: Calls, arn: str, _state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:sns/topic:Topic",
-        "sns",
         props=(
             Prop("name"),
             Prop("displayName"),
             Prop("kmsMasterKeyId"),
             Prop("policy", "policy"),
         ),
-        calls="CreateTopic GetTopicAttributes ListTagsForResource SetTopicAttributes DeleteTopic",
         create=_create_topic,
         read=_read_topic,
         update=_update_topic,
@@ -101,13 +99,11 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:sns/topicSubscription:TopicSubscription",
-        "sns",
         props=(
             Prop("topic", required=True),
             Prop("protocol", required=True),
             Prop("endpoint", required=True),
         ),
-        calls="Subscribe GetSubscriptionAttributes Unsubscribe",
         create=_subscribe,
         read=_read_subscription,
         delete=_unsubscribe,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
+from hpkit_local.aws.services.ec2.resources.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -93,7 +93,6 @@ def _delete_endpoint(call: Calls, endpoint: str, _state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/vpcEndpoint:VpcEndpoint",
-        "ec2",
         props=(
             Prop("vpcId", required=True),
             Prop("serviceName", required=True),
@@ -102,13 +101,12 @@ RESOURCE_TYPES: Final = (
             Prop("privateDnsEnabled", "boolean"),
             *(Prop(name, "list") for name in _SETS),
         ),
-        calls="CreateVpcEndpoint DescribeVpcEndpoints ModifyVpcEndpoint DeleteVpcEndpoints",
         create=_create_endpoint,
         read=_read_endpoint,
         update=_update_endpoint,
         wait=_await_endpoint,
         delete=_delete_endpoint,
         outputs=("arn", "ownerId", "state", "networkInterfaceIds", "dnsEntries"),
-        tagging=TAGS,
+        tagging=change_tags,
     ),
 )

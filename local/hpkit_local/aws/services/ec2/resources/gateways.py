@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
+from hpkit_local.aws.services.ec2.resources.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -117,44 +117,37 @@ def _deleting(call: Calls, gateway: str) -> dict[str, Any] | None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/internetGateway:InternetGateway",
-        "ec2",
         props=(Prop("vpcId"),),
-        calls="CreateInternetGateway DescribeInternetGateways AttachInternetGateway DetachInternetGateway "
-        "DeleteInternetGateway",
         create=_create_gateway,
         read=_read_gateway,
         update=_update_gateway,
         later=("vpcId",),
         delete=_delete_gateway,
         outputs=("arn", "ownerId"),
-        tagging=TAGS,
+        tagging=change_tags,
     ),
     ResourceType(
         "aws:ec2/eip:Eip",
-        "ec2",
         props=(Prop("domain"),),
-        calls="AllocateAddress DescribeAddresses ReleaseAddress",
         create=_create_address,
         read=_read_address,
         delete=_delete_address,
         outputs=("arn", "allocationId", "publicIp", "publicDns"),
-        tagging=TAGS,
+        tagging=change_tags,
         note="addresses, alone or for a NAT gateway; `instance` is not supported",
     ),
     ResourceType(
         "aws:ec2/natGateway:NatGateway",
-        "ec2",
         props=(
             Prop("subnetId", required=True),
             Prop("allocationId"),
             Prop("connectivityType"),
         ),
-        calls="CreateNatGateway DescribeNatGateways DeleteNatGateway",
         create=_create_nat,
         read=_read_nat,
         wait=_await_nat,
         delete=_delete_nat,
         outputs=("publicIp", "privateIp", "networkInterfaceId"),
-        tagging=TAGS,
+        tagging=change_tags,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
+from hpkit_local.aws.services.ec2.resources.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import pascal, tag_map
@@ -130,25 +130,21 @@ def _dissociate(call: Calls, association: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/routeTable:RouteTable",
-        "ec2",
         props=(Prop("vpcId", required=True),),
-        calls="CreateRouteTable DescribeRouteTables DeleteRouteTable",
         create=_create_table,
         read=_read_table,
         delete=_delete_table,
         outputs=("arn", "ownerId"),
-        tagging=TAGS,
+        tagging=change_tags,
         note="no inline `routes`: use aws:ec2/route:Route",
     ),
     ResourceType(
         "aws:ec2/route:Route",
-        "ec2",
         props=(
             Prop("routeTableId", required=True),
             *(Prop(name) for name in _DESTINATIONS),
             *(Prop(name) for name in _TARGETS),
         ),
-        calls="CreateRoute DescribeRouteTables ReplaceRoute DeleteRoute",
         create=_create_route,
         read=_read_route,
         update=_update_route,
@@ -157,13 +153,11 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ec2/routeTableAssociation:RouteTableAssociation",
-        "ec2",
         props=(
             Prop("routeTableId", required=True),
             Prop("subnetId"),
             Prop("gatewayId"),
         ),
-        calls="AssociateRouteTable DescribeRouteTables ReplaceRouteTableAssociation DisassociateRouteTable",
         create=_associate,
         read=_read_association,
         update=_move,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
+from hpkit_local.aws.services.ec2.resources.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Create, Delete, Prop, Read, ResourceType, Update
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -101,7 +101,6 @@ def _deleting(direction: str) -> Delete:
 def _kind(direction: str) -> ResourceType:
     return ResourceType(
         f"aws:vpc/securityGroup{direction}Rule:SecurityGroup{direction}Rule",
-        "ec2",
         props=(
             Prop("securityGroupId", required=True),
             Prop("ipProtocol", required=True),
@@ -110,14 +109,12 @@ def _kind(direction: str) -> ResourceType:
             Prop("description"),
             *(Prop(name) for name in _SOURCES),
         ),
-        calls=f"AuthorizeSecurityGroup{direction} DescribeSecurityGroupRules ModifySecurityGroupRules "
-        f"RevokeSecurityGroup{direction}",
         create=_creating(direction),
         read=_reading(egress=direction == "Egress"),
         update=_updating(),
         delete=_deleting(direction),
         outputs=("arn", "securityGroupRuleId"),
-        tagging=TAGS,
+        tagging=change_tags,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
+from hpkit_local.aws.services.ec2.resources.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -56,20 +56,17 @@ def _delete_group(call: Calls, group: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/securityGroup:SecurityGroup",
-        "ec2",
         props=(
             Prop("name"),
             Prop("description"),
             Prop("vpcId"),
             Prop("revokeRulesOnDelete", "boolean", write_only=True),
         ),
-        calls="CreateSecurityGroup DescribeSecurityGroups RevokeSecurityGroupIngress RevokeSecurityGroupEgress "
-        "DeleteSecurityGroup",
         create=_create_group,
         read=_read_group,
         delete=_delete_group,
         outputs=("arn", "ownerId"),
-        tagging=TAGS,
+        tagging=change_tags,
         longest_name=255,
         note="no inline `ingress` and `egress`: use aws:vpc/securityGroupIngressRule and …EgressRule",
     ),

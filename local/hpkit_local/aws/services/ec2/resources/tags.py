@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Tagging
 from hpkit_local.plugins.aws.shapes import tag_list
 from hpkit_provider.engine.values import Props
 
-__all__ = ["TAGS", "describe_one", "specifications"]
+__all__ = ["change_tags", "describe_one", "specifications"]
 
 
-def _change(call: Calls, resource_id: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+def change_tags(call: Calls, resource_id: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    """Set and remove tags, which EC2 does for all its resources by two operations."""
     if changed:
         call("CreateTags", Resources=[resource_id], Tags=tag_list(changed))
     if dropped:
         call("DeleteTags", Resources=[resource_id], Tags=[{"Key": key} for key in dropped])
-
-
-TAGS: Final = Tagging(_change, "CreateTags DeleteTags")
 
 
 def specifications(resource_type: str, inputs: Props) -> list[dict[str, Any]] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
+from hpkit_local.aws.services.ec2.resources.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -146,16 +146,12 @@ def _delete_subnet(call: Calls, subnet: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/vpc:Vpc",
-        "ec2",
         props=(
             Prop("cidrBlock"),
             Prop("enableDnsSupport", "boolean"),
             Prop("enableDnsHostnames", "boolean"),
             Prop("instanceTenancy"),
         ),
-        calls="CreateVpc DescribeVpcs DescribeVpcAttribute DescribeRouteTables DescribeNetworkAcls "
-        "DescribeSecurityGroups ModifyVpcAttribute DescribeVpcEndpoints DeleteVpcEndpoints DeleteSecurityGroup "
-        "DeleteVpc",
         create=_create_vpc,
         read=_read_vpc,
         update=_update_vpc,
@@ -170,21 +166,18 @@ RESOURCE_TYPES: Final = (
             "defaultNetworkAclId",
             "defaultSecurityGroupId",
         ),
-        tagging=TAGS,
+        tagging=change_tags,
         note="instanceTenancy: the real plugin changes dedicated to default in place",
     ),
     ResourceType(
         "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation",
-        "ec2",
         props=(Prop("vpcId", required=True), Prop("cidrBlock")),
-        calls="AssociateVpcCidrBlock DescribeVpcs DisassociateVpcCidrBlock",
         create=_create_range,
         read=_read_range,
         delete=_delete_range,
     ),
     ResourceType(
         "aws:ec2/subnet:Subnet",
-        "ec2",
         props=(
             Prop("vpcId", required=True),
             Prop("cidrBlock"),
@@ -192,13 +185,12 @@ RESOURCE_TYPES: Final = (
             Prop("availabilityZoneId"),
             Prop("mapPublicIpOnLaunch", "boolean"),
         ),
-        calls="CreateSubnet DescribeSubnets ModifySubnetAttribute DescribeVpcEndpoints ModifyVpcEndpoint DeleteSubnet",
         create=_create_subnet,
         read=_read_subnet,
         update=_update_subnet,
         later=("mapPublicIpOnLaunch",),
         delete=_delete_subnet,
         outputs=("arn", "ownerId"),
-        tagging=TAGS,
+        tagging=change_tags,
     ),
 )

@@ -139,7 +139,6 @@ _PRINCIPAL = Prop("principalArn", required=True)
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:eks/accessEntry:AccessEntry",
-        "eks",
         props=(
             _CLUSTER,
             _PRINCIPAL,
@@ -147,7 +146,6 @@ RESOURCE_TYPES: Final = (
             Prop("userName"),
             Prop("kubernetesGroups", "list"),
         ),
-        calls="CreateAccessEntry DescribeAccessEntry UpdateAccessEntry DeleteAccessEntry",
         create=_create_entry,
         read=_read_entry,
         update=_update_entry,
@@ -158,7 +156,6 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
-        "eks",
         props=(
             _CLUSTER,
             _PRINCIPAL,
@@ -170,7 +167,6 @@ RESOURCE_TYPES: Final = (
                 members=(Prop("type", required=True), Prop("namespaces", "list")),
             ),
         ),
-        calls="AssociateAccessPolicy ListAssociatedAccessPolicies DisassociateAccessPolicy",
         create=_associate_policy,
         read=_read_policy,
         delete=_dissociate_policy,
@@ -178,7 +174,6 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:eks/podIdentityAssociation:PodIdentityAssociation",
-        "eks",
         props=(
             _CLUSTER,
             Prop("namespace", required=True),
@@ -187,8 +182,6 @@ RESOURCE_TYPES: Final = (
             Prop("targetRoleArn"),
             Prop("disableSessionTags", "boolean"),
         ),
-        calls="CreatePodIdentityAssociation DescribePodIdentityAssociation UpdatePodIdentityAssociation "
-        "DeletePodIdentityAssociation",
         create=_create_identity,
         read=_read_identity,
         update=_update_identity,

@@ -108,7 +108,6 @@ def _delete(call: Calls, resource_id: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:eks/addon:Addon",
-        "eks",
         props=(
             Prop("clusterName", required=True),
             Prop("addonName", required=True),
@@ -124,7 +123,7 @@ RESOURCE_TYPES: Final = (
             Prop("resolveConflictsOnUpdate", write_only=True),
             Prop("preserve", "boolean", write_only=True),
         ),
-        calls="CreateAddon DescribeAddon DescribePodIdentityAssociation UpdateAddon DescribeUpdate DeleteAddon",
+        other_calls="DescribePodIdentityAssociation",
         create=_create,
         read=_read,
         update=_update,

@@ -155,7 +155,6 @@ _KEY = Prop("provider", "object", required=True, members=(Prop("keyArn", require
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:eks/cluster:Cluster",
-        "eks",
         props=(
             Prop("name"),
             Prop("roleArn", required=True),
@@ -169,7 +168,6 @@ RESOURCE_TYPES: Final = (
             Prop("deletionProtection", "boolean"),
             Prop("bootstrapSelfManagedAddons", "boolean", write_only=True),
         ),
-        calls="CreateCluster DescribeCluster UpdateClusterVersion UpdateClusterConfig DescribeUpdate DeleteCluster",
         create=_create_cluster,
         read=_read_cluster,
         update=_update_cluster,

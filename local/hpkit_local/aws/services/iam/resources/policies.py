@@ -93,13 +93,11 @@ def _delete_provider(call: Calls, arn: str, _state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:iam/rolePolicy:RolePolicy",
-        "iam",
         props=(
             Prop("role", required=True),
             Prop("name"),
             Prop("policy", "policy", required=True),
         ),
-        calls="PutRolePolicy GetRolePolicy DeleteRolePolicy",
         create=_put_inline,
         read=_read_inline,
         update=_update_inline,
@@ -108,23 +106,18 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
-        "iam",
         props=(Prop("role", required=True), Prop("policyArn", required=True)),
-        calls="AttachRolePolicy ListAttachedRolePolicies DetachRolePolicy",
         create=_attach,
         read=_read_attached,
         delete=_detach,
     ),
     ResourceType(
         "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
-        "iam",
         props=(
             Prop("url", "url", required=True),
             Prop("clientIdLists", "list", required=True),
             Prop("thumbprintLists", "list"),
         ),
-        calls="CreateOpenIDConnectProvider GetOpenIDConnectProvider UpdateOpenIDConnectProviderThumbprint "
-        "AddClientIDToOpenIDConnectProvider RemoveClientIDFromOpenIDConnectProvider DeleteOpenIDConnectProvider",
         create=_create_provider,
         read=_read_provider,
         update=_update_provider,

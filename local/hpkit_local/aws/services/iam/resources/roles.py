@@ -73,7 +73,6 @@ def _delete_role(call: Calls, name: str, state: Props) -> None:
 RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
     ResourceType(
         "aws:iam/role:Role",
-        "iam",
         props=(
             Prop("name"),
             Prop("assumeRolePolicy", "policy", required=True),
@@ -83,9 +82,7 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
             Prop("path"),
             Prop("forceDetachPolicies", "boolean", write_only=True),
         ),
-        calls="CreateRole GetRole UpdateAssumeRolePolicy UpdateRole PutRolePermissionsBoundary "
-        "DeleteRolePermissionsBoundary ListAttachedRolePolicies DetachRolePolicy ListRolePolicies DeleteRolePolicy "
-        "DeleteRole",
+        other_calls="PutRolePermissionsBoundary DeleteRolePermissionsBoundary DeleteRolePolicy DetachRolePolicy",
         create=_create_role,
         read=_read_role,
         update=_update_role,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_provider.engine.values import Props
 
@@ -64,19 +64,16 @@ def _tag_bucket(call: Calls, bucket: str, live: Props, changed: dict[str, str], 
 RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
     ResourceType(
         "aws:s3/bucket:Bucket",
-        "s3",
         props=(
             Prop("bucket"),
             Prop("forceDestroy", "boolean", write_only=True),
             Prop("objectLockEnabled", "boolean"),
         ),
-        calls="CreateBucket HeadBucket GetBucketTagging GetObjectLockConfiguration ListObjectVersions DeleteObject "
-        "DeleteBucket",
         create=_create_bucket,
         read=_read_bucket,
         delete=_delete_bucket,
         outputs=("arn", "bucketRegion", "bucketDomainName", "bucketRegionalDomainName", "hostedZoneId"),
-        tagging=Tagging(_tag_bucket, "PutBucketTagging DeleteBucketTagging"),
+        tagging=_tag_bucket,
         longest_name=63,
         lowercase=True,
     ),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
@@ -106,7 +106,6 @@ def _tag(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dr
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:s3/bucketObjectv2:BucketObjectv2",
-        "s3",
         props=(
             Prop("bucket", required=True),
             Prop("key"),
@@ -118,14 +117,13 @@ RESOURCE_TYPES: Final = (
             Prop("etag"),
             *(Prop(name, "map" if name == "metadata" else "string") for name in _HEADERS),
         ),
-        calls="PutObject HeadObject GetObjectTagging ListObjectVersions DeleteObject",
         create=_put,
         read=_read,
         update=_update,
         delete=_delete,
         outputs=("arn", "versionId"),
         volatile=("etag", "versionId"),
-        tagging=Tagging(_tag, "PutObjectTagging"),
+        tagging=_tag,
         longest_name=1024,
         note="drift of the content is found only with `etag`",
     ),

@@ -50,9 +50,7 @@ def _setting(
 
     return ResourceType(
         f"aws:s3/bucket{name}:Bucket{name}",
-        "s3",
         props=(_BUCKET, *props),
-        calls=" ".join(dict.fromkeys((put, get, remove))),
         create=create,
         read=read,
         update=update,
