@@ -192,6 +192,12 @@ class _Reading:
         self._data = {key: value for key, value in document.data.items() if not key.startswith("x-")}
         self._trials = _MOST_TRIALS
 
+    @property
+    def _environments(self) -> Mapping[str, Any] | None:
+        """Return the map of environments, which is empty if it's missing; None if its value isn't a map."""
+        value = self._data.get("environments", {})
+        return value if isinstance(value, dict) else None
+
     def organization(self) -> Organization | None:
         """Return the organization as far as it can be read."""
         while True:
@@ -222,11 +228,10 @@ class _Reading:
 
     def _sections_as_environments(self) -> list[tuple[Path, str]]:
         """Return the keys under `environments` that belong in the environment above them, and its name."""
-        environments = _mapping_at(self._data, ("environments",))
         own = fields_at(("environments", ""))
         misplaced: list[tuple[Path, str]] = []
         above = ""
-        for name, value in environments.items():
+        for name, value in (self._environments or {}).items():
             keys = set(value) if isinstance(value, dict) else set()
             inner = set(fields_at(("environments", "", name))) if name in own else set()
             if above and keys & inner and not keys & set(own):
@@ -238,7 +243,7 @@ class _Reading:
     def _misplaced(self) -> list[Path]:
         """Return the keys under `environments` that belong at the top level, such as a list of teams."""
         paths: list[Path] = []
-        for key in _mapping_at(self._data, ("environments",)).keys() & set(fields_at(())):
+        for key in (self._environments or {}).keys() & set(fields_at(())):
             path = ("environments", key)
             own = value = _at(self._data, path)
             if isinstance(value, dict):
@@ -263,10 +268,10 @@ class _Reading:
         if "" in wrong:
             self.unread = [()]
             return False
-        environments = self._data.get("environments", {})
         self.unread.extend(("environments", name) for name in sorted(wrong))
-        self._data = {**self._data, "environments": {k: v for k, v in environments.items() if k not in wrong}}
-        return bool(self._data["environments"])
+        left = {name: value for name, value in (self._environments or {}).items() if name not in wrong}
+        self._data = {**self._data, "environments": left}
+        return bool(left)
 
     def _unknown_key(self, path: Path) -> None:
         """Report a key; continue with the key that it probably means, or without it."""
@@ -274,8 +279,7 @@ class _Reading:
         siblings = _at(self._data, path[:-1])
         here = format_path(path[:-1], self.document.data) or "the file"
         message, mark = f"unknown key `{key}` in {here}", self.document.locate(path, key=True)
-        environments = _at(self._data, ("environments",)) if "environments" in self._data else {}
-        if path[:-1] and isinstance(environments, dict) and self._is_environment(path, ("environments",)):
+        if path[:-1] and self._environments is not None and self._is_environment(path, ("environments",)):
             self.problems.append(
                 Problem("CFG001", path, message, self._moved(path, ("environments",), "environments"), mark)
             )
@@ -305,8 +309,8 @@ class _Reading:
             self.document = self.document.renamed(path, near)
             return
         rest = {name: value for name, value in siblings.items() if name != path[-1]}
-        if self._is_environment(path, key_names) and isinstance(around := siblings.get("environments", {}), dict):
-            rest["environments"] = {key: siblings[path[-1]], **around}
+        if self._is_environment(path, key_names) and self._environments is not None:
+            rest["environments"] = {key: siblings[path[-1]], **self._environments}
         self._data = _with(self._data, path[:-1], rest)
 
     @staticmethod
@@ -633,8 +637,7 @@ class _Reading:
 
         For a team, these are the environments in which it has an allocation, if it has one.
         """
-        environments = self._data.get("environments")
-        known = environments if isinstance(environments, dict) else {}
+        known = self._environments or {}
         specs = [known.get(path[1])] if path[0] == "environments" and len(path) > 1 else list(known.values())
         if path[0] == "teams" and len(path) > 1:
             name = _mapping_at(self._data, ("teams", path[1])).get("name")

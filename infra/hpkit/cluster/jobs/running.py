@@ -25,26 +25,11 @@ from hpkit.cluster.live.model import team_of
 from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.waiting import deactivation, eviction, message_words, preemption
 from hpkit.errors import SelectionError, ToolError
+from hpkit.kueue.jobs import JOB_RESOURCES
 from hpkit.text.formatting import listing, span
 
 __all__ = ["Job", "Rank", "find_job", "history", "owner_of", "pods_of", "ranks_of", "refreshed", "stop"]
 
-_KUBEFLOW: Final = "/apis/kubeflow.org/v1"
-# Kind → the path of its API version, and its plural.
-_PATHS: Final[Mapping[str, tuple[str, str]]] = {
-    "Job": ("/apis/batch/v1", "jobs"),
-    "PyTorchJob": (_KUBEFLOW, "pytorchjobs"),
-    "TFJob": (_KUBEFLOW, "tfjobs"),
-    "XGBoostJob": (_KUBEFLOW, "xgboostjobs"),
-    "PaddleJob": (_KUBEFLOW, "paddlejobs"),
-    "JAXJob": (_KUBEFLOW, "jaxjobs"),
-    "MPIJob": ("/apis/kubeflow.org/v2beta1", "mpijobs"),
-    "HyperPodPyTorchJob": ("/apis/sagemaker.amazonaws.com/v1", "hyperpodpytorchjobs"),
-    "JobSet": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
-    "RayJob": ("/apis/ray.io/v1", "rayjobs"),
-    "RayCluster": ("/apis/ray.io/v1", "rayclusters"),
-    "Deployment": ("/apis/apps/v1", "deployments"),
-}
 # Kind → the label of its pods that has its name; _TRAINING for kinds of kubeflow.org.
 _LABELS: Final[Mapping[str, str]] = {
     "Job": "batch.kubernetes.io/job-name",
@@ -181,15 +166,15 @@ def find_job(api: Kubernetes, namespaces: Sequence[str], name: str) -> Job:
     Raises SelectionError if no job or several have the name, and ToolError if the caller can't read any of them.
     """
     kind, _, bare = name.rpartition("/")
-    kinds = [each for each in _PATHS if kind.lower().rstrip("s") in ("", each.lower())]
+    kinds = [each for each in JOB_RESOURCES if kind.lower().rstrip("s") in ("", each.lower())]
     if not kinds:
-        raise SelectionError(f"{kind} isn't a kind of job; use one of {', '.join(_PATHS)}")
+        raise SelectionError(f"{kind} isn't a kind of job; use one of {', '.join(JOB_RESOURCES)}")
     places = [(namespace, each) for namespace in namespaces for each in kinds]
 
     def read(place: tuple[str, str]) -> Job | ApiException | None:
         namespace, kind = place
-        version, plural = _PATHS[kind]
-        path = f"{version}/namespaces/{namespace}/{plural}/{bare}"
+        version, plural = JOB_RESOURCES[kind]
+        path = f"/apis/{version}/namespaces/{namespace}/{plural}/{bare}"
         try:
             document = api.find(path)
         except ApiException as error:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpkit.config.governance import Workload
+from hpkit.kueue.jobs import resources_of
 
 __all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "viewer_rules", "workload_rules"]
 
@@ -24,6 +25,15 @@ VERBS = {
     "deletecollection": "delete all objects with a label (`kubectl delete -l`)",
     "patch": "change an object (`kubectl apply`, `label`, `scale`)",
     "update": "change an object (`kubectl replace`, `edit`, SDKs)",
+}
+
+# What each API group of training jobs is for.
+_TRAINING = {
+    "batch": "Training and batch jobs.",
+    "kubeflow.org": "Training jobs of a framework.",
+    "sagemaker.amazonaws.com": "Training jobs of HyperPod's training operator.",
+    "ray.io": "Jobs and clusters of Ray.",
+    "jobset.x-k8s.io": "Groups of related Jobs.",
 }
 
 
@@ -80,19 +90,7 @@ def workload_rules(workload: Workload) -> list[PolicyRule]:
             PolicyRule(["autoscaling"], ["horizontalpodautoscalers"], _WRITE, "Autoscaling by load."),
             PolicyRule(["keda.sh"], ["scaledobjects"], _WRITE, "Autoscaling by a queue or a metric, with KEDA."),
         ]
-    frameworks = ["jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"]
-    return [
-        PolicyRule(["batch"], ["jobs"], _WRITE, "Training and batch jobs."),
-        PolicyRule(["kubeflow.org"], frameworks, _WRITE, "Training jobs of a framework."),
-        PolicyRule(
-            ["sagemaker.amazonaws.com"],
-            ["hyperpodpytorchjobs"],
-            _WRITE,
-            "Training jobs of HyperPod's training operator.",
-        ),
-        PolicyRule(["ray.io"], ["rayclusters", "rayjobs"], _WRITE, "Jobs and clusters of Ray."),
-        PolicyRule(["jobset.x-k8s.io"], ["jobsets"], _WRITE, "Groups of related Jobs."),
-    ]
+    return [PolicyRule([group], resources_of(group), _WRITE, reason) for group, reason in _TRAINING.items()]
 
 
 def _base() -> list[PolicyRule]:
@@ -180,13 +178,20 @@ def viewer_rules() -> list[PolicyRule]:
         *("inference.sagemaker.aws.amazon.com", "jobset.x-k8s.io", "karpenter.sagemaker.amazonaws.com", "karpenter.sh"),
         *("keda.sh", "kubeflow.org", "kueue.x-k8s.io", "ray.io", "sagemaker.amazonaws.com", "workspace.jupyter.org"),
     ]
-    of_added = [
-        *("admissionchecks", "clusterqueues", "cohorts", "hyperpodnodeclasses", "hyperpodpytorchjobs"),
-        *("inferenceendpointconfigs", "jaxjobs", "jobsets", "jumpstartmodels", "localqueues", "mpijobs", "nodeclaims"),
-        *("nodepools", "paddlejobs", "pytorchjobs", "rayclusters", "rayjobs", "resourceflavors", "scaledobjects"),
-        *("tfjobs", "topologies", "workloadpriorityclasses", "workloads", "workspaces", "workspacetemplates"),
-        "xgboostjobs",
+    queues = [
+        *("admissionchecks", "clusterqueues", "cohorts", "hyperpodnodeclasses", "inferenceendpointconfigs"),
+        *(
+            "jumpstartmodels",
+            "localqueues",
+            "nodeclaims",
+            "nodepools",
+            "resourceflavors",
+            "scaledobjects",
+            "topologies",
+        ),
+        *("workloadpriorityclasses", "workloads", "workspaces", "workspacetemplates"),
     ]
+    of_added = sorted([*queues, *resources_of(*(group for group in _TRAINING if group != "batch"))])
     return [
         PolicyRule([""], core, _READ, "Nodes, pods, their logs and events."),
         PolicyRule(kubernetes, of_kubernetes, _READ, "Everything else of Kubernetes itself."),
