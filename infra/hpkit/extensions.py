@@ -4,12 +4,16 @@ hpkit never imports `hpkit_local` or `hpkit_whatif`. Each declares in its metada
 functions below. If a feature requires a package that isn't installed, the error explains how to install it.
 """
 
+from __future__ import annotations
+
 import re
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.errors import ToolError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["extension", "is_installed", "need", "optional_command"]
 
@@ -49,6 +53,8 @@ def optional_command(name: str, extra: str) -> Any:
 
 @cache
 def _find(group: str, name: str) -> EntryPoint | None:
+    from importlib.metadata import entry_points  # takes longer to load than everything else that --help requires
+
     return next(iter(entry_points(group=group, name=name)), None)
 
 
@@ -68,6 +74,8 @@ def need(extra: str, *, feature: str) -> None:
 
 def _packages(extra: str) -> list[str]:
     """Return what the package's metadata lists for an extra; nothing if the package runs without being installed."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         requires = distribution("hpkit").requires or ()
     except PackageNotFoundError:
@@ -77,6 +85,8 @@ def _packages(extra: str) -> list[str]:
 
 
 def _here(name: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         distribution(name)
     except PackageNotFoundError:
