@@ -11,10 +11,9 @@ from hpkit.cluster.jobs import running
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS
 from hpkit.cluster.jobs.logs import follow, logs
 from hpkit.errors import SelectionError, ToolError
-from hpkit.program.iam.commands import JOB_RESOURCES
+from hpkit.kueue.jobs import JOB_RESOURCES
 
 JOHN, SMITH = "hyperpod-ns-john", "hyperpod-ns-smith"
-PATHS = running._PATHS
 
 
 class FakeApi:
@@ -53,8 +52,8 @@ class FakeApi:
 
 
 def path_of(document):
-    version, plural = PATHS[document["kind"]]
-    return f"{version}/namespaces/{document['metadata']['namespace']}/{plural}/{document['metadata']['name']}"
+    version, plural = JOB_RESOURCES[document["kind"]]
+    return f"/apis/{version}/namespaces/{document['metadata']['namespace']}/{plural}/{document['metadata']['name']}"
 
 
 def job(kind="Job", name="train", namespace=JOHN, status=None, **spec):
@@ -156,9 +155,8 @@ def test_the_ranks_of_each_kind_are_in_order(kind):
 
 
 def test_each_kind_that_job_new_writes_or_members_may_create_can_be_found():
-    assert {kind.lower() for kind in PATHS} >= set(KINDS)
-    assert PATHS.keys() == WORKLOADS.keys()
-    assert {f"{plural}.{path.split('/')[2]}" for path, plural in PATHS.values()} == {*JOB_RESOURCES}
+    assert {kind.lower() for kind in JOB_RESOURCES} >= set(KINDS)
+    assert JOB_RESOURCES.keys() == WORKLOADS.keys()
 
 
 def test_a_rank_is_its_newest_pod_and_keeps_its_number_without_the_ones_before_it():

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
+from hpkit.kueue.jobs import JOB_RESOURCES
 from tests.cli.invoke import hpkit
-from tests.cluster.jobs.test_running import PATHS
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
 from tests.security.kinds import templates_in
@@ -46,8 +46,8 @@ def path(request, live, ask):
     document = yaml.safe_load(written.stdout)
     for template in templates_in(document):
         template["metadata"].setdefault("annotations", {})["hpkit.local/run"] = "24h"
-    version, plural = PATHS[document["kind"]]
-    folder = f"{version}/namespaces/{JOHN}/{plural}"
+    version, plural = JOB_RESOURCES[document["kind"]]
+    folder = f"/apis/{version}/namespaces/{JOHN}/{plural}"
     live.api.create(folder, document)
 
     def running():

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["COMMANDS", "JOB_RESOURCES", "CommandRights"]
+from hpkit.kueue.jobs import JOB_RESOURCES
+
+__all__ = ["COMMANDS", "CommandRights"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,8 @@ _LIST: Final = tuple(
 _PLACES: Final = tuple(
     ("list", resource) for resource in ("nodes", "pods", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io")
 )
-# Kinds of jobs, as cluster/jobs/running.py finds them.
-JOB_RESOURCES: Final = (
-    "jobs.batch",
-    *(f"{name}jobs.kubeflow.org" for name in ("pytorch", "tf", "xgboost", "paddle", "jax", "mpi")),
-    "hyperpodpytorchjobs.sagemaker.amazonaws.com",
-    "jobsets.jobset.x-k8s.io",
-    "rayjobs.ray.io",
-    "rayclusters.ray.io",
-    "deployments.apps",
-)
-_JOB: Final = (*(("get", resource) for resource in JOB_RESOURCES), ("list", "pods"))
+_JOBS: Final = tuple(f"{resource}.{version.partition('/')[0]}" for version, resource in JOB_RESOURCES.values())
+_JOB: Final = (*(("get", resource) for resource in _JOBS), ("list", "pods"))
 _DRAIN: Final = (("get", "nodes"), ("patch", "nodes"), ("create", "pods/eviction"), ("delete", "pods"))
 _ENTRIES: Final = ("eks:DescribeAccessEntry", "eks:ListAccessEntries", "eks:ListAssociatedAccessPolicies")
 _BINDINGS: Final = (
@@ -80,7 +73,7 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
         _FIND, (*_JOB, ("get", "pods/log"), ("list", "events"), ("list", "workloads.kueue.x-k8s.io"))
     ),
     "job exec": CommandRights(_FIND, (*_JOB, ("get", "pods/exec"), ("create", "pods/exec"))),
-    "job stop": CommandRights(_FIND, (*_JOB, *(("delete", resource) for resource in JOB_RESOURCES))),
+    "job stop": CommandRights(_FIND, (*_JOB, *(("delete", resource) for resource in _JOBS))),
     "cluster topology": CommandRights(_FIND, _PLACES),
     "whatif record": CommandRights(_FIND, _LIST),
     "node list": CommandRights(_INSTANCES, _PLACES),
