@@ -638,7 +638,7 @@ class _Reading:
         For a team, these are the environments in which it has an allocation, if it has one.
         """
         known = self._environments or {}
-        specs = [known.get(path[1])] if path[0] == "environments" and len(path) > 1 else list(known.values())
+        specs = [known.get(str(path[1]))] if path[0] == "environments" and len(path) > 1 else list(known.values())
         if path[0] == "teams" and len(path) > 1:
             name = _mapping_at(self._data, ("teams", path[1])).get("name")
             own = [spec for spec in specs if name in list(_mapping_at(spec, ("governance", "allocations")))]
