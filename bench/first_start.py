@@ -27,7 +27,7 @@ _SYSTEM = f"{platform.system()} {platform.machine()}"
 
 
 class Host:
-    """All publishers as one server that sends a fixed number of bytes per second, whoever requests them."""
+    """All publishers as one server that sends a fixed number of bytes per second, anyone who requests them."""
 
     def __init__(self, rate: float) -> None:
         self.files: dict[str, bytes] = {}

@@ -221,7 +221,7 @@ class Platform:
         self.git(self.work, "checkout", "-q", "main")
         self.git(self.work, "merge", "-q", "--no-ff", name, "-m", f"merge {name}")
         merge = self.git(self.work, "rev-parse", "main")
-        for job in ("validate", "judges", "policy", "review"):
+        for job in ("validate", "base-rules", "policy", "review"):
             self.run("pull-request.yml", job, merge, {"github.event.pull_request.base.sha": base})
         return base, merge
 

@@ -429,7 +429,7 @@ def gitlab():
 
 def test_the_pipeline_for_gitlab_is_yaml_whose_stages_exist(gitlab):
     data, jobs = gitlab
-    assert set(jobs) == {"validate", "judges", "policy", "review", "preview", "up", "drift"}
+    assert set(jobs) == {"validate", "base-rules", "policy", "review", "preview", "up", "drift"}
     assert {job["stage"] for job in jobs.values()} <= set(data["stages"])
     assert data["variables"]["GIT_DEPTH"] == 0
 
@@ -441,7 +441,7 @@ def test_no_job_of_a_merge_request_on_gitlab_has_a_token_or_a_role(gitlab):
         for name, job in jobs.items()
         if any("merge_request_event" in str(rule.get("if")) for rule in job["rules"])
     }
-    assert set(asked) == {"validate", "judges", "policy", "review"}
+    assert set(asked) == {"validate", "base-rules", "policy", "review"}
     for name, job in asked.items():
         assert "id_tokens" not in job, name
         assert "environment" not in job, name

@@ -95,7 +95,7 @@ def test_names_and_properties_of_others_reach_no_terminal_as_commands():
     hostile = "::error::x\x1b[2J\n\u202e"
     shown = "\\u003a:error::x\\u001b[2J\\u000a\\u202e"
     run = Run()
-    policy = to_pulumi(BY_NAME["resource-types-judged"], run.state)
+    policy = to_pulumi(BY_NAME["resource-types-covered"], run.state)
     policy.validate(sdk.ResourceValidationArgs("random:x", {}, "urn:x", hostile, OPTIONS, None, None, {}), run.report)
     run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(2020) | {"reason": hostile}])
     messages = list(run.said) + run.configuration()

@@ -85,7 +85,7 @@ MUTATIONS = [
      "reader grants hyperpod:team:john the role cluster-admin in the cluster: this stack", {}),
     ("bindings-grant-no-escalation", "cluster_role", "rules", [{"resources": ["roles"], "verbs": ["bind"]}],
      "in the cluster: bind roles", {"bindings": ["another"]}),
-    ("resource-types-judged", "role", "@type", "aws:iam/accessKey:AccessKey",
+    ("resource-types-covered", "role", "@type", "aws:iam/accessKey:AccessKey",
      "nodes has the type aws:iam/accessKey:AccessKey, which hpkit doesn't create", {"types": ["random"]}),
     ("security-group-sources-named", "ingress", "prefixListId", "pl-1",
      "nodes allows ingress from a prefix list (pl-1) whose ranges this stack doesn't", {"sources": ["pl-2"]}),

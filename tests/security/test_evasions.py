@@ -81,7 +81,7 @@ def shared(principals, **more):
 
 
 OPS, JOHN = {"kind": "Group", "name": "ops"}, {"kind": "Group", "name": "hyperpod:team:john"}
-ESCALATION, TYPES, SOURCES = "bindings-grant-no-escalation", "resource-types-judged", "security-group-sources-named"
+ESCALATION, TYPES, SOURCES = "bindings-grant-no-escalation", "resource-types-covered", "security-group-sources-named"
 BUCKETS = "bucket-policy-limited"
 SUB = "token.actions.githubusercontent.com:sub"
 # Attempt → policy, changed part of the stack, input, value.

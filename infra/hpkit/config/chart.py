@@ -126,7 +126,7 @@ def _files(folder: Path) -> Iterator[tuple[bytes, Path]]:
             if any(character in entry.name for character in _REFUSED_IN_NAMES):
                 raise InputError(f"{os.fspath(inside)!r}: a backslash or line break in a name; rename the file")
             if entry.is_symlink():
-                _judge_link(entry, inside, root)
+                _check_link(entry, inside, root)
             if entry.is_dir():
                 todo.append(entry)
             elif entry.is_file():
@@ -135,7 +135,7 @@ def _files(folder: Path) -> Iterator[tuple[bytes, Path]]:
                 raise InputError(f"{inside}: neither a file nor a folder; remove it from the chart")
 
 
-def _judge_link(link: Path, inside: Path, root: Path) -> None:
+def _check_link(link: Path, inside: Path, root: Path) -> None:
     target = link.resolve()
     if not target.is_relative_to(root) or target.is_relative_to(root / _GIT):
         raise InputError(

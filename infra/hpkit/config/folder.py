@@ -1,6 +1,6 @@
 """The folder that an organization file and its other files are in: on disk, at a commit, or with changed texts.
 
-Does not: follow symbolic links, or judge names: a name that leads out of the folder must not get here.
+It doesn't follow symbolic links. It doesn't check names either: callers reject names that lead out of the folder.
 """
 
 import os

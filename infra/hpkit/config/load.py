@@ -187,7 +187,7 @@ class _Composer:
                 raise _RefusedError(
                     "the file contains more than a million values", "Remove repeated aliases.", _mark(event)
                 )
-            self._judge_tag(event, stack)
+            self._check_tag(event, stack)
             if isinstance(event, yaml.AliasEvent):
                 done = self._alias(event)
             elif isinstance(event, yaml.ScalarEvent):
@@ -209,7 +209,7 @@ class _Composer:
                 self._add(stack, done)
             event = next(events)
 
-    def _judge_tag(self, event: yaml.Event, stack: "list[_Frame]") -> None:
+    def _check_tag(self, event: yaml.Event, stack: "list[_Frame]") -> None:
         """Report a tag that sets another type than the value has; `!!str`, `!!map` and `!!seq` can set their own."""
         tag = getattr(event, "tag", None)
         if tag is None or tag == _OWN_TAGS.get(type(event)):

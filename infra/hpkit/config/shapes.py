@@ -1,6 +1,6 @@
 """Converts values to other shapes: `a=b:NoSchedule` to a taint, pairs to a map.
 
-It doesn't judge: a shape is only suggested if the contract accepts it in place of the wrong one.
+A shape is only suggested if the contract accepts it in place of the wrong one.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Suggestions for values and keys that the contract rejects.
 
-It doesn't judge: a value is only suggested if the contract accepts it in place of the wrong one.
+A value is only suggested if the contract accepts it in place of the wrong one.
 """
 
 import ipaddress

@@ -12,7 +12,7 @@ from hpkit_policies.actions import takes_resource
 from hpkit_policies.documents import DocumentError, Statement, statements
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
-__all__ = ["JUDGED", "POLICIES"]
+__all__ = ["CHECKED", "POLICIES"]
 
 _ARN_PARTS: Final = 6
 _ROLE: Final = "aws:iam/role:Role"
@@ -68,8 +68,8 @@ _ATTACHMENTS: Final = (
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "aws:iam/userPolicyAttachment:UserPolicyAttachment",
 )
-# Types of IAM that these policies judge.
-JUDGED: Final = (*_DOCUMENTS, *_ATTACHMENTS)
+# Types of IAM that these policies check.
+CHECKED: Final = (*_DOCUMENTS, *_ATTACHMENTS)
 
 _ACTIONS: Final = Parameter(
     "actions",

@@ -8,7 +8,7 @@ from hpkit.plan.endpoint import world_ranges
 from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 
-__all__ = ["JUDGED", "POLICIES"]
+__all__ = ["CHECKED", "POLICIES"]
 
 _GROUPS: Final = ("aws:ec2/securityGroup:SecurityGroup", "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup")
 _RULE: Final = "aws:ec2/securityGroupRule:SecurityGroupRule"
@@ -16,8 +16,8 @@ _INGRESS: Final = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 _RANGES: Final = ("cidrBlocks", "ipv6CidrBlocks", "cidrIpv4", "cidrIpv6")
 _PREFIX_LIST: Final = "aws:ec2/managedPrefixList:ManagedPrefixList"
 _PREFIX_LIST_ENTRY: Final = "aws:ec2/managedPrefixListEntry:ManagedPrefixListEntry"
-# Types of networks that these policies judge.
-JUDGED: Final = (*_GROUPS, _RULE, _INGRESS, _PREFIX_LIST, _PREFIX_LIST_ENTRY)
+# Types of networks that these policies check.
+CHECKED: Final = (*_GROUPS, _RULE, _INGRESS, _PREFIX_LIST, _PREFIX_LIST_ENTRY)
 # Inputs with sources other than ranges, in any of the three resource types.
 _PREFIX_LISTS: Final = ("prefixListIds", "prefixListId")
 _GROUP_SOURCES: Final = ("securityGroups", "sourceSecurityGroupId", "referencedSecurityGroupId")

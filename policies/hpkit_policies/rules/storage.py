@@ -18,7 +18,7 @@ from hpkit_policies.model import (
     unknown_as_undecided,
 )
 
-__all__ = ["JUDGED", "POLICIES"]
+__all__ = ["CHECKED", "POLICIES"]
 
 # Each companion has today's token and the one that programs for version 6 of the provider use.
 _BUCKETS: Final = ("aws:s3/bucket:Bucket", "aws:s3/bucketV2:BucketV2")
@@ -32,8 +32,8 @@ _VERSIONINGS: Final = (
     "aws:s3/bucketVersioningV2:BucketVersioningV2",
 )
 _POLICIES: Final = ("aws:s3/bucketPolicy:BucketPolicy",)
-# Types of storage that these policies judge.
-JUDGED: Final = (*_BUCKETS, *_BLOCKS, *_ENCRYPTIONS, *_VERSIONINGS, *_POLICIES)
+# Types of storage that these policies check.
+CHECKED: Final = (*_BUCKETS, *_BLOCKS, *_ENCRYPTIONS, *_VERSIONINGS, *_POLICIES)
 _SWITCHES: Final = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
 
 # A service acts for whomever its request names; these keys bind it to one account (IAM user guide, "The confused deputy

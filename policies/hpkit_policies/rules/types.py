@@ -15,14 +15,14 @@ __all__ = ["POLICIES"]
 
 _PROVIDERS: Final = "pulumi:providers:"
 _PACKAGES: Final = frozenset({"aws", "hpkit", "hyperpod", "kubernetes", "pulumi"})
-# Types that hpkit doesn't create and that grant nothing by themselves, or that another policy of the pack judges.
+# Types that hpkit doesn't create and that grant nothing by themselves, or that another policy of the pack checks.
 _OTHERS: Final = frozenset(
     {
         *("aws:iam/group:Group", "aws:iam/instanceProfile:InstanceProfile", "aws:iam/user:User"),
         "aws:iam/serviceLinkedRole:ServiceLinkedRole",
-        *iam.JUDGED,
-        *network.JUDGED,
-        *storage.JUDGED,
+        *iam.CHECKED,
+        *network.CHECKED,
+        *storage.CHECKED,
     }
 )
 # Types of Kubernetes, of any group and version, that act on everybody's requests; hpkit creates none. Source:
@@ -43,7 +43,7 @@ _TYPES: Final = Parameter(
 )
 
 
-def _can_be_judged(resource: Resource, settings: Settings) -> Results:
+def _is_covered(resource: Resource, settings: Settings) -> Results:
     package = resource.type.removeprefix(_PROVIDERS).partition(":")[0]
     if {resource.type, package} & set(settings[_TYPES.name]):
         return
@@ -73,10 +73,10 @@ def _reason(resource_type: str, package: str) -> str | None:
 
 POLICIES = (
     Policy(
-        name="resource-types-judged",
+        name="resource-types-covered",
         description="AWS resources have types that hpkit creates or the pack checks, and Kubernetes resources don't "
         "intercept other requests.",
-        validate=_can_be_judged,
+        validate=_is_covered,
         parameters=(_TYPES,),
     ),
 )

@@ -21,8 +21,8 @@ def policy_risks(settings: Change[PolicySettings]) -> Iterator[Risk]:
     for policy in sorted(before.keys() | after.keys()):
         texts = list(_differences("", *(_spelled_out(side.get(policy)) for side in (before, after))))
         if texts:
-            judge = "`hpkit validate --policies` uses it"
-            yield Risk("policy-settings", "attention", policy, f"the policy {policy}: {listing(texts, 20)}; {judge}")
+            effect = "`hpkit validate --policies` uses it"
+            yield Risk("policy-settings", "attention", policy, f"the policy {policy}: {listing(texts, 20)}; {effect}")
 
 
 def _spelled_out(given: Any) -> Any:
