@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
@@ -45,15 +45,18 @@ _MANY = 200
 )
 @click.option("--all", "every_stack", is_flag=True, help="Show one row per stack of the project.")
 @click.option("--watch", is_flag=True, help="Show the page on the full terminal, and refresh it until Ctrl-C.")
+@click.option("--serve", is_flag=True, help="Serve the HTML page to browsers on this machine, until Ctrl-C.")
 @click.option(
     "--every",
     type=click.FloatRange(1),
     default=5,
     show_default=True,
     metavar="SECONDS",
-    help="Seconds between refreshes, with --watch.",
+    help="Seconds between refreshes, with --watch or --serve.",
 )
-def command(stack: str | None, profile: str | None, every_stack: bool, watch: bool, every: float) -> Output | None:
+def command(
+    stack: str | None, profile: str | None, every_stack: bool, watch: bool, serve: bool, every: float
+) -> Output | None:
     """Show a running platform: instance groups, teams and quotas, waiting tasks, add-ons, recent events.
 
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the organization file are marked.
@@ -61,12 +64,14 @@ def command(stack: str | None, profile: str | None, every_stack: bool, watch: bo
 
     --all reads the stacks at the same time, each with the `aws:profile` of its settings; on the local cloud, each on
     its own instance. If none can be read, the exit code is 1.
+
+    --serve prints an address with a random token. Users of this machine who know it can see the page.
     """
     context = click.get_current_context()
     if every_stack:
         typed = context.get_parameter_source("stack") is ParameterSource.COMMANDLINE
-        if typed or watch or context.params["form"] == "html":
-            raise click.UsageError("--all can't be combined with --stack, --watch or --format html")
+        if typed or watch or serve or context.params["form"] == "html":
+            raise click.UsageError("--all can't be combined with --stack, --watch, --serve or --format html")
         return _all_stacks(profile)
     from hpkit.cluster.live.as_html import status_html
     from hpkit.cluster.live.as_json import ClusterStatus, status_document
@@ -76,6 +81,9 @@ def command(stack: str | None, profile: str | None, every_stack: bool, watch: bo
     plan = choose_stack(stack)
     if watch:
         _watch(plan, profile, context.params["form"], every)
+        return None
+    if serve:
+        _serve(plan, profile, every)
         return None
     observed = observe(plan, profile, settings=True)
     status, differs = status_of(observed), differences(observed, plan)
@@ -109,25 +117,64 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from hpkit.cluster.live.differences import differences
-    from hpkit.cluster.live.read import read
-    from hpkit.cluster.live.status import status_of
     from hpkit.errors import HpkitError
     from hpkit.text.printable import printable_lines
 
-    session = aws_session(profile, plan.spec.region)
-    namespaces = [team.namespace for team in plan.teams]
+    read_status = _reader(plan, profile)
     page, head = "", "reading …"
     with suppress(KeyboardInterrupt), Live(Text(head), screen=True, auto_refresh=False) as live:
         while True:
             try:
-                observed = read(session, cluster=plan.spec.cluster.name, settings=True, namespaces=namespaces)
-                page = _captured(plan, status_of(observed), differences(observed, plan))
-                head = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C to stop"
+                status, differs = read_status()
+                page = _captured(plan, status, differs)
+                head = f"{status.observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C to stop"
             except HpkitError as error:
                 head = printable_lines(f"not read: {error}")
             live.update(Text.from_ansi(f"{head}\n{page}"), refresh=True)
             time.sleep(every)
+
+
+def _serve(plan: Plan, profile: str | None, every: float) -> None:
+    """Serve the page until Ctrl-C. The first read must succeed; if another fails, the last page shows the reason."""
+    from hpkit.cluster.live.as_html import status_html
+    from hpkit.cluster.live.server import PageServer
+    from hpkit.errors import HpkitError
+
+    read_status = _reader(plan, profile)
+    last: tuple[Status, Sequence[str]] | None = None
+
+    def page() -> str:
+        nonlocal last
+        failure = ""
+        try:
+            last = read_status()
+        except HpkitError as error:
+            if last is None:
+                raise
+            failure = str(error)
+        status, differs = last
+        return status_html(f"{plan.stack} in {plan.spec.region}", status, differs, failure=failure)
+
+    with PageServer(page, every) as server, suppress(KeyboardInterrupt):
+        server.body()
+        click.echo(f"{plan.stack} is at {server.url}; Ctrl-C to stop")
+        server.serve_forever()
+
+
+def _reader(plan: Plan, profile: str | None) -> Callable[[], tuple[Status, Sequence[str]]]:
+    """Return a function that reads a platform, and returns its state and how it differs from the file."""
+    from hpkit.cluster.live.differences import differences
+    from hpkit.cluster.live.read import read
+    from hpkit.cluster.live.status import status_of
+
+    session = aws_session(profile, plan.spec.region)
+    namespaces = [team.namespace for team in plan.teams]
+
+    def read_status() -> tuple[Status, Sequence[str]]:
+        observed = read(session, cluster=plan.spec.cluster.name, settings=True, namespaces=namespaces)
+        return status_of(observed), differences(observed, plan)
+
+    return read_status
 
 
 def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:

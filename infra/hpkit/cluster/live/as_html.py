@@ -14,8 +14,8 @@ from hpkit.text.plural import plural
 __all__ = ["status_html", "topology_html"]
 
 
-def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
-    """Return the page of `hpkit cluster status`; title names stack and region."""
+def status_html(title: str, status: Status, differs: Sequence[str], *, failure: str = "") -> str:
+    """Return the page of `hpkit cluster status`; title names stack and region; failure: why it's not a newer one."""
     observed = status.observed
     platform = observed.platform
     state = "not read" if platform is None else f"cluster {platform.name} is {platform.status}"
@@ -23,6 +23,7 @@ def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
         title,
         f"{state}; read at {observed.time:%Y-%m-%d %H:%M:%S} UTC",
         (
+            Section("Couldn't be refreshed", lines=(failure,) if failure else (), grave=True),
             Section("Needs attention", lines=status.problems, grave=True),
             Section("Differs from the organization file", lines=differs, grave=True),
             Section("Couldn't be read", lines=observed.unknown, grave=True),
