@@ -38,6 +38,7 @@ def unpacked(data: bytes, plan: Plan) -> Released:
             "uses": {key: frozenset(urns) for key, urns in kept["uses"].items()},
             "after": frozenset(kept["after"]),
             "ignore_changes": tuple(kept["ignore_changes"]),
+            "replace_on_changes": tuple(kept.get("replace_on_changes", ())),
         }
         resources[urn] = RecordedResource(**{**kept, **sets})
     return Released(plan, resources)

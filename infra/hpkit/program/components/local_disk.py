@@ -65,8 +65,8 @@ class TeamDisks(Component):
                 ),
                 opts=pulumi.ResourceOptions.merge(
                     self.child(provider=eks.kubernetes),
-                    # Kubernetes rejects changes to it.
-                    pulumi.ResourceOptions(replace_on_changes=["spec.nodeAffinity"]),
+                    # Kubernetes rejects changes to it, and another volume can't have the same name.
+                    pulumi.ResourceOptions(replace_on_changes=["spec.nodeAffinity"], delete_before_replace=True),
                 ),
             )
             k8s.core.v1.PersistentVolumeClaim(
