@@ -16,7 +16,7 @@ from hpkit.project import load  # noqa: E402
 
 FILE = Path(__file__).with_name("minimal.yaml")
 CODE = ("infra", "local", "policies", "whatif", "generate", "bench")
-# Other programs write these, and nobody reads them.
+# Other programs write these files, and people don't read them.
 LOCKS = (".lock", ".sum", ".mod")
 
 

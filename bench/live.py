@@ -1,7 +1,7 @@
 """Status of 1,000 teams and 1,000 nodes, topology of 1,000 nodes, and usage of 100,000 Workloads of 100 teams.
 
-`python bench/live.py`. Status and topology are read over HTTP from fakes, usage from a history. The fakes respond at
-once, with documents of the services' size. Only hpkit's work is timed: requests, pages, parsing, the page. `--growth`
+`python bench/live.py`. Status and topology are read over HTTP from fakes, usage from a history. The fakes respond
+immediately, with documents of the services' size. Only hpkit's work is timed: requests, pages, parsing. `--growth`
 shows the growth from a tenth of the size.
 """
 

@@ -175,9 +175,9 @@ def _json(value: object) -> str:
 
 
 @click.command("python -m generate.eks")
-@click.option("--region", default="us-west-2", show_default=True, metavar="R", help="The region that is asked.")
+@click.option("--region", default="us-west-2", show_default=True, metavar="R", help="The region whose API is called.")
 @click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when EKS says something else.")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if EKS's answer differs.")
 def command(region: str, profile: str | None, only_check: bool) -> None:
     """Read EKS's Kubernetes and add-on versions, show differences from the catalog, and write it.
 
@@ -189,7 +189,7 @@ def command(region: str, profile: str | None, only_check: bool) -> None:
     old = path.read_text(encoding="utf-8")
     new = refreshed(old, versions=versions, offered=offered, region=region, today=today())
     if new == old:
-        click.echo(f"{FILE} has what EKS says in {region}")
+        click.echo(f"{FILE} matches EKS in {region}")
         return
     for line in differences(old, new):
         click.echo(line)

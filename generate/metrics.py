@@ -52,6 +52,6 @@ def kueue_metrics(source: str) -> dict[str, dict[str, Any]]:
     metrics = {}
     for match in _MADE.finditer(source):
         if match["variable"] not in labels:
-            raise InputError(f"{_SOURCE}: {match['variable']} has no line that says its labels")
+            raise InputError(f"{_SOURCE}: {match['variable']} has no line with its labels")
         metrics[f"kueue_{match['name']}"] = {"type": match["type"].lower(), "labels": labels[match["variable"]]}
     return metrics

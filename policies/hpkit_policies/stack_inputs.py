@@ -1,6 +1,6 @@
 """Clusters, quotas and Karpenter's objects as a stack registers them, in the terms of hpkit's arithmetic.
 
-Does not: count restricted instance groups: they serve one kind of workload, and AWS describes no quotas on them.
+It doesn't count restricted instance groups: they serve one kind of workload, and AWS describes no quotas on them.
 """
 
 from collections.abc import Mapping, Sequence

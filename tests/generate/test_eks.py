@@ -72,7 +72,7 @@ def test_what_eks_lists_is_shown_and_written_once(account, file):
     assert "us-west-2" in data["sources"]["account"]["title"]
     written = file.read_text()
     again = run()
-    assert (again.exit_code, again.stdout) == (0, f"{FILE} has what EKS says in us-west-2\n")
+    assert (again.exit_code, again.stdout) == (0, f"{FILE} matches EKS in us-west-2\n")
     assert file.read_text() == written, "the same answer gives the same text, its date too"
 
 
@@ -118,7 +118,7 @@ def test_answers_are_read_to_their_last_page(account, file, monkeypatch):
     for module in ("versions", "addon_catalog"):
         monkeypatch.setattr(f"hpkit_local.aws.services.eks.{module}.page", partial(page, default=2))
     calls = account.stats()["calls"]
-    assert run("--check").stdout == f"{FILE} has what EKS says in us-west-2\n"
+    assert run("--check").stdout == f"{FILE} matches EKS in us-west-2\n"
     after = account.stats()["calls"]
     asked = {name: after[f"eks.{name}"] - calls[f"eks.{name}"] for name in ("DescribeClusterVersions",)}
     assert asked == {"DescribeClusterVersions": 3}, "six versions in pages of two"

@@ -54,7 +54,7 @@ def test_the_catalog_is_of_the_version_that_runs():
 
 def test_a_metric_is_read_off_the_source_with_its_labels():
     assert kueue_metrics(SOURCE) == {"kueue_pending": {"type": "gauge", "labels": ["cluster_queue", "status"]}}
-    with pytest.raises(InputError, match="Pending has no line that says its labels"):
+    with pytest.raises(InputError, match="Pending has no line with its labels"):
         kueue_metrics(SOURCE.replace("+metricsdoc", ""))
 
 

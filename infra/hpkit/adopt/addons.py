@@ -39,7 +39,7 @@ def _role(name: str, addon: LiveAddon, live: LivePlatform) -> dict[str, Any]:
     found = association_of(live, account.namespace, account.name) if account else None
     if found is not None and not found.get("ownerArn"):
         return {"role": found["roleArn"]}
-    # As it is: with no role of hpkit's, nor one to ask the user for.
+    # As it is: that need neither hpkit's role nor one from the user.
     return {"podIdentity": False} if account is not None and (account.managed or name in ROLE_BY_USER) else {}
 
 

@@ -1,6 +1,6 @@
 """The resources of CloudFormation stacks, and the steps that remove some from a stack without deleting them.
 
-Does not: read or change templates. A person edits them; the change sets show whether the edit is right.
+It doesn't read or change templates. Users edit them, and change sets show whether the edit is right.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The resources of a Terraform or OpenTofu state, and the steps that remove some from it without destroying them.
 
-Does not: read a configuration. Data sources and deposed instances are not handed over.
+It doesn't read configurations. It skips data sources and deposed instances.
 """
 
 import json

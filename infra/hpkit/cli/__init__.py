@@ -156,7 +156,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     **{name: f"--{name}" for name in ("help", "version")},
 }
 _OBJECTS_BETWEEN_SEARCHES = 200_000
-# What to do first, below the list of commands; in a clone each runs as it stands.
+# What to do first, below the list of commands; in a clone, each runs from its source.
 _FIRST_STEPS = (
     ("hpkit validate", "check the files in stacks/"),
     ("hpkit quota", "show each team's share of each instance type"),

@@ -1,4 +1,4 @@
-"""`hpkit cluster access`: who may do what on a running platform, and whether one may do one thing."""
+"""`hpkit cluster access`: which principals can do what on a running platform, and whether one can do one thing."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def command(context: click.Context, stack: str | None, profile: str | None) -> O
 
 
 def _places(plan: Plan, rows: Sequence[Row]) -> list[str]:
-    """Return the columns: the cluster, each team's namespace, then others where somebody has a role."""
+    """Return the columns: the cluster, each team's namespace, then others in which a principal has a role."""
     from hpkit.cluster.access.model import CLUSTER
 
     teams = [team.namespace for team in plan.teams]

@@ -1,4 +1,4 @@
-"""`hpkit aws adopt run` and `undo`: a live platform comes into a stack's state, and out of it again."""
+"""`hpkit aws adopt run` and `undo`: imports a live platform into a stack's state, and removes it again."""
 
 import json
 from typing import Any

@@ -74,7 +74,7 @@ def _of_variable(context: click.Context, _parameter: click.Parameter, stacks: tu
 
 
 def complete_teams(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the teams that begin so: of --stack, where it stands before, else of all files that can be read."""
+    """Return the teams with this prefix: of --stack if it precedes, otherwise of all files that can be read."""
     names = {team.name for plan in _plans(context.params.get("stack")) for team in plan.teams}
     return sorted(name for name in names if name.startswith(incomplete))
 
@@ -100,5 +100,5 @@ def _plans(stack: str | None) -> Iterator["Plan"]:
         for loaded in select((), () if stack is None else (stack,)):
             yield from loaded.plans.values()
     except HpkitError:
-        # A stack that is not there has no names; the command itself says so.
+        # A stack that does not exist has no names; the command itself reports this.
         return

@@ -1,4 +1,4 @@
-"""`hpkit aws deployer-policy`: the IAM policies of who deploys a stack."""
+"""`hpkit aws deployer-policy`: the IAM policies for the role that deploys a stack."""
 
 import json
 import re

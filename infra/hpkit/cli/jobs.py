@@ -1,4 +1,4 @@
-"""`hpkit job list`: the tasks that Kueue knows, by team."""
+"""`hpkit job list`: Kueue's tasks, by team."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _as_dict(plan: Plan, quota: TypeQuota) -> _TypeQuota:
 
 
 def _budgets(plan: Plan, table: tuple[TypeQuota, ...]) -> list[tuple[Budget, Spent]]:
-    """Return each budget of the plan's teams, and what their quota comes to."""
+    """Return each budget of the plan's teams, and the price of their quota."""
     there = {team.name for team in plan.teams}
     given = [budget for budget in budgets(plan.organization) if budget.teams & there]
     return [(budget, spent(table, budget.teams, plan.spec.region)) for budget in given]

@@ -91,7 +91,7 @@ def _regions(text: str | None) -> dict[str, RegionPrices]:
 
 
 def _other_endpoint(session: "Session") -> str:
-    """Return the address that is asked, if it isn't one of AWS."""
+    """Return the endpoint of the calls, if it isn't AWS's."""
     address: str = session.client("pricing").meta.endpoint_url
     host = urlsplit(address).hostname or ""
     return "" if host.endswith((".amazonaws.com", ".api.aws")) else address

@@ -19,7 +19,7 @@ _DEFAULTS = ("origin/main", "main", "origin/HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The commit that a change is compared with: ref as the user knows it, commit where the change left it."""
+    """The commit that a change is compared with: ref: what the user named; commit: the merge base."""
 
     ref: str
     commit: str

@@ -13,7 +13,7 @@ __all__ = ["run_preview"]
 
 _SECONDS = 1800
 
-# What Pulumi's CLI says without a backend and a terminal.
+# Pulumi's error without a backend and a terminal.
 _NO_LOGIN: Final = "PULUMI_ACCESS_TOKEN must be set"
 
 
@@ -42,7 +42,7 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
                 "`pulumi` isn't logged in to a backend. Run `pulumi login`, use a local cloud's environment "
                 "(`hpkit local env`), or remove --preview"
             ) from None
-        # An engine that fails before the program runs says so on standard error, and writes no JSON.
+        # An engine that fails before the program runs reports it on standard error, and writes no JSON.
         return Preview((), 0, (_last_words(result.stderr or result.stdout),))
     if result.returncode == 0 or preview.problems:
         return preview

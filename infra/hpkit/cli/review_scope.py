@@ -191,7 +191,7 @@ def _code(changed: Sequence[str], folder: Path) -> list[str]:
 
 
 def _touched(changed: Sequence[str], code: Sequence[str], before: _Tree, after: _Tree) -> dict[str, str]:
-    """Return stack → why it is touched; the most particular reason stands."""
+    """Return stack → why it is touched; the most specific reason counts."""
     why: dict[str, str] = {}
     everything = before.stacks.keys() | after.stacks.keys()
     if code:

@@ -1,4 +1,4 @@
-"""`hpkit cluster status`: who uses what, what waits and why, what fails, what differs from the organization file."""
+"""`hpkit cluster status`: usage, waiting tasks with reasons, failures, and differences from the organization file."""
 
 from __future__ import annotations
 

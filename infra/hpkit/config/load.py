@@ -1,6 +1,6 @@
 """Read a YAML file into a Document: the only module that opens the user's files.
 
-Does not: check meaning. It reads YAML 1.2's core schema, where `on` and `no` are text, and reports them as a problem.
+It doesn't check meaning. It reads YAML 1.2's core schema, where `on` and `no` are text, and reports them as a problem.
 It refuses what would loop or exhaust memory, and never raises for the content of a file.
 """
 

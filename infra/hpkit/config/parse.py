@@ -1,6 +1,6 @@
 """From a document to the typed organization, with everything that is wrong with its form.
 
-Does not: stop at the first error. Unknown keys are left out and the rest is checked; an environment
+It doesn't stop at the first error. Unknown keys are left out and the rest is checked; an environment
 with a wrong value is left out and the others are checked.
 """
 

@@ -20,7 +20,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """A workload that must go: Kueue's reason, and for whom."""
+    """A workload that must go: Kueue's reason, and the workload that it's for."""
 
     name: str
     reason: str

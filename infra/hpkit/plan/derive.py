@@ -1,6 +1,6 @@
 """From the typed organization to the frozen plan of one environment.
 
-Does not: check. Every organization that config can read has a plan; the checks report its problems.
+It checks nothing: every organization that config can read has a plan, and the checks report its problems.
 """
 
 import ipaddress

@@ -63,7 +63,7 @@ def is_deployer(plan: Plan, arn: str) -> bool:
 
 
 def writers_of(plan: Plan, caller: str) -> tuple[str, ...]:
-    """Return who may write to the lifecycle bucket, as patterns of `aws:PrincipalArn`.
+    """Return which roles can write to the lifecycle bucket, as patterns of `aws:PrincipalArn`.
 
     These are the principals in the file. The caller is added if the file lists no deployer and the caller isn't an
     administrator. Administrators of the cluster are root on its nodes anyway, and can repair a deployer's lockout.

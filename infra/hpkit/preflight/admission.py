@@ -72,7 +72,7 @@ def _differing(
     subject = f"{object_kind} {name}"
     fix = (
         f"`pulumi up --refresh --stack {stack}` restores it; without --refresh, it stays as it is. If neither the "
-        "file nor hpkit changed since the last update, find out who changed it"
+        "file nor hpkit changed since the last update, find out which principal changed it"
     )
     if live is None:
         return changed(_AREA, subject, found="missing", needed="in force", fix=fix)

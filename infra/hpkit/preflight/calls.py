@@ -267,7 +267,7 @@ def key_of_web_ui(plan: Plan) -> ApiCall | None:
 
 
 def existing_bucket(plan: Plan) -> str | None:
-    """Return the name of the bucket that the file hands over for lifecycle scripts."""
+    """Return the name of the bucket that the file names for lifecycle scripts."""
     there = plan.spec.storage.existing if plan.spec.storage else None
     return there.bucket if there else None
 

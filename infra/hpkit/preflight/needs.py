@@ -1,7 +1,7 @@
 """A stack's needs in numbers: instances, network interfaces, volumes, and resources with a quota.
 
 They are counted in a recording of the program, so that a component's resources are counted without an edit here. Only
-what no program registers comes from the plan: the nodes that Karpenter can add.
+needs that no program registers are read from the plan: the nodes that Karpenter can add.
 """
 
 from __future__ import annotations

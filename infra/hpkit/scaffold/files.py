@@ -35,7 +35,7 @@ _IN_WORKFLOWS: Final = (
 )
 # The step of the drift workflow that compares hpkit's own catalog with EKS.
 _OF_MAINTAINERS: Final = re.compile(r" +# New EKS versions are .*?\n(?= +- name: Compare\n)", re.DOTALL)
-# In an example: what stands for the organization's own.
+# In an example: the example's values that the organization replaces.
 _RANGE: Final = "203.0.113.0/24"
 
 
@@ -47,7 +47,7 @@ class Choice:
     - example: one of EXAMPLES.
     - region, account, public_cidr: "" for those of the example.
     - pipeline: one of PIPELINES.
-    - owner: who reviews changes, as CODEOWNERS names a team.
+    - owner: the team that reviews changes, as in CODEOWNERS.
     - environment: the one that the README deploys; "" for the example's.
     - version: of hpkit.
     """
@@ -120,7 +120,7 @@ def _own(text: str, choice: Choice) -> str:
         (_RANGE, choice.public_cidr),
     ):
         text = text.replace(old, new) if new else text
-    # What the example says of its placeholder.
+    # The example's comment on its placeholder.
     return re.sub(r"( +# placeholder; to see yours: .*)$", "", text, flags=re.MULTILINE) if choice.account else text
 
 

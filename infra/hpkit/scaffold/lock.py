@@ -29,8 +29,8 @@ def locked_requirements(extra: str) -> str:
 def needed_packages(requirements: Iterable[Requirement], lock: str) -> set[NormalizedName]:
     """Return the packages of a lock file that requirements lead to.
 
-    The lock file says what needs each package. Metadata of installed packages doesn't: those for another platform or
-    Python aren't installed here.
+    The lock file lists which packages need each package. Metadata of installed packages isn't enough: packages for
+    another platform or Python aren't installed here.
     """
     needed = {canonicalize_name(each.name) for each in requirements}
     pins = [(name, _needed_by(entry)) for name, entry in _entries(lock)]

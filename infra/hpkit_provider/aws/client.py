@@ -33,7 +33,7 @@ _TRANSIENT_TRIES = 12  # for 40 seconds or so
 _BEST_EFFORT_TRIES = 6  # for 2
 _FIRST_DELAY, _MAX_DELAY = 0.1, 15.0
 _TOKEN_URL_SECONDS = 60  # as in the AWS CLI; EKS takes the token for 15 minutes
-# What is safe to send again when nobody knows whether it arrived.
+# Requests that are safe to send again if it's unknown whether they arrived.
 _REPEATABLE = ("describe_", "list_", "delete_", "add_tags")
 
 
@@ -74,7 +74,7 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
 
 
 def _first(aws: Mapping[str, Any], key: str, member: str) -> str | None:
-    """Return a member of the first entry of a structured `aws:` value, which the engine hands over as JSON text."""
+    """Return a member of the first entry of a structured `aws:` value, which the engine passes as JSON text."""
     value = aws.get(key)
     try:
         entries = json.loads(value) if isinstance(value, str) else value

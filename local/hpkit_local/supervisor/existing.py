@@ -4,8 +4,8 @@ That is the VPC with subnets and security groups, the EKS cluster, the roles, th
 HyperPod cluster that a stack only governs, with the IDs and names of the file. What the local cloud already has stays
 as it is.
 
-Does not: install the dependencies chart of an existing EKS cluster. It is recorded as installed, as a chart is that
-can't be downloaded.
+It doesn't install the dependencies chart of an existing EKS cluster. It is recorded as installed, like a chart
+that can't be downloaded.
 """
 
 import ipaddress

@@ -38,7 +38,7 @@ def run(
 ) -> Ended:
     """Run a command that is interrupted only from here; `stop_reason` returns why it can't continue, or "".
 
-    log: the target of its output; None leaves it where this process's output goes. `watch` is called several times a
+    log: the target of its output; None: to this process's output. `watch` is called several times a
     second, with whether the user has interrupted the run. A terminal would interrupt its plugins too, and the resources
     that they are creating would be lost.
     """

@@ -81,7 +81,7 @@ class Stack:
         """Run one of VERBS without questions; return Pulumi's exit code.
 
         show: called several times a second with the engine's progress; Pulumi's output then goes to `log`. Without it,
-        the output goes where this process's goes.
+        the output is written to this process's output.
 
         `destroy` deletes the entire stack, including protected resources: ask first.
 

@@ -135,7 +135,7 @@ def _with_replacements(source: GoBuild, *, go: Path, work: Path, steps: Steps) -
 
 
 def _environment() -> dict[str, str]:
-    """Return an environment in which the build is the same for everybody, and go.sum is verified."""
+    """Return an environment in which builds are reproducible, and go.sum is verified."""
     unwanted = {"GOFLAGS", "GOINSECURE", "GONOSUMCHECK", "GOOS", "GOARCH", "GOROOT"}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     # The version of Go was checked; fetching another one behind the user's back would undo that.

@@ -53,7 +53,7 @@ class GoBuild:
 
     Builds of one recipe run one after another: what they share is compiled once. The seconds are what download and
     build usually take from nothing, measured on two cores. `replaced` are texts of the package's own files, each there
-    once, and what stands there instead.
+    once, and their replacements.
     """
 
     recipe: Path

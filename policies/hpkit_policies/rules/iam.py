@@ -1,6 +1,6 @@
-"""IAM: what roles and policies grant, and whom a role trusts.
+"""IAM: what roles and policies grant, and which principals a role trusts.
 
-Does not: check policies of resources (bucket, key), where `*` is the resource itself.
+It doesn't check policies of resources (bucket, key), where `*` is the resource itself.
 """
 
 import re
@@ -142,7 +142,7 @@ def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
 
 
 def _is_any(resource: str, *, any_of_type: bool) -> bool:
-    """Return whether a resource stands for all of its kind: it has no name or, if that counts, only its type."""
+    """Return whether a pattern matches all resources of its type: it has no name or, if that counts, only its type."""
     parts = resource.split(":", 5)
     if len(parts) < _ARN_PARTS:
         return set("*?") & set(resource) != set()

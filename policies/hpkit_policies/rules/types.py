@@ -25,7 +25,7 @@ _OTHERS: Final = frozenset(
         *storage.CHECKED,
     }
 )
-# Types of Kubernetes, of any group and version, that act on everybody's requests; hpkit creates none. Source:
+# Types of Kubernetes, of any group and version, that act on all users' requests; hpkit creates none. Source:
 # Kubernetes, "Dynamic Admission Control", "Mutating Admission Policy", "API aggregation layer", "Certificates API".
 _INTERCEPTING: Final[Mapping[str, str]] = {
     "MutatingAdmissionPolicy": "changes objects that others create",

@@ -147,7 +147,7 @@ class Assignment:
 
 
 class Resolver:
-    """Turns what workloads ask of one queue into indices, once for each shape."""
+    """Converts the requests of a queue's workloads into indices, once for each shape."""
 
     __slots__ = ("_by_identity", "_group_of", "_groups", "_known", "_levels", "_pairs", "_topologies", "_walks_plainly")
 
@@ -287,7 +287,7 @@ def _graver(one: str | None, other: str | None) -> str | None:
 
 
 class _Walk:
-    """The walk of one pod set over the flavors of each resource group that it asks of."""
+    """The walk of one pod set over the flavors of each resource group that it requests."""
 
     __slots__ = ("assignment", "fair", "index", "node", "simulate", "task")
 

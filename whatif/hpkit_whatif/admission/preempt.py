@@ -193,7 +193,7 @@ def _of_own_queue(search: Search) -> list[_Candidate]:
 
 
 def _of_other_queues(search: Search) -> tuple[list[_Candidate], list[_Candidate]]:
-    """Return those over whom the queue has the better right, and all others."""
+    """Return the workloads that the queue can preempt first, and all others."""
     reclaim: list[_Candidate] = []
     others: list[_Candidate] = []
     if search.node.parent is None or search.node.spec.preemption.reclaim_within_cohort == "Never":

@@ -1,6 +1,6 @@
 """Finds places for pods close to each other: Kueue's `pkg/cache/scheduler/tas_flavor_snapshot.go`, version 0.19.2.
 
-Does not: slices, groups of pod sets, replacement of failed nodes, balanced placement (off in that version).
+It doesn't support slices, groups of pod sets, replacement of failed nodes, balanced placement (off in that version).
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class _Notes:
         self.pace = pace
         self.events: list[Event] = []
         self._recorder = rehearsal.recorder
-        # If the scenario has no topology, the simulator knows no places.
+        # If the scenario has no topology, the simulator has no places.
         self._with_places = bool(rehearsal.model.topologies)
 
     def take(self, event: Event) -> None:

@@ -91,7 +91,7 @@ class Placement(Model):
 
 
 class _Size(Model):
-    """What each pod of a task asks: whole instances, or parts of one."""
+    """The requests of each pod of a task: whole instances, or parts of one."""
 
     instance_type: str | None = Field(
         default=None, description="An `ml.*` instance type. Optional if the team has quota for only one."
@@ -204,7 +204,7 @@ class Rack(Model):
 
 
 class Scenario(Model):
-    """What is asked of a stack over time."""
+    """The tasks that are submitted to a stack over time."""
 
     description: str = Field(default="", description="Description of the scenario.")
     until: Seconds | None = Field(default=None, description="When to stop. Default: when nothing more happens.")

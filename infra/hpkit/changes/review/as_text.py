@@ -66,7 +66,7 @@ def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
         is_old = group.title == "Remaining"
         lines = [
             f"{tables.location(finding)} {finding.severity} {tables.rule_and_path(finding)}"
-            # Of a warning that was there before, `hpkit validate` says more.
+            # For an existing warning, `hpkit validate` shows more.
             + ("" if is_old and finding.severity == "warning" else f": {finding.message}. {finding.fix}")
             for finding in group.findings
         ]

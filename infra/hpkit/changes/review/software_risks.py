@@ -15,7 +15,7 @@ from hpkit.plan.model import Plan
 
 __all__ = ["software_risks"]
 
-# What people who run jobs no longer have.
+# What data scientists lose.
 _WITHOUT: Final = {
     "health-monitoring-agent": "failed nodes are no longer detected, so none is rebooted or replaced",
     "nvidia-device-plugin": "nodes offer no nvidia.com/gpu, and pods that request it aren't scheduled",

@@ -47,9 +47,9 @@ class GroupStatus:
 class Share:
     """A team's part of one flavor, in units of its main resource.
 
-    lent: how much of its quota others use now, minimum and maximum, because Kueue counts what each borrows, not from
-    whom. lenders: teams whose idle quota covers what this one borrowed, those with the most first; if there are many,
-    the first ones and the number of others.
+    lent: how much of its quota others use now: minimum and maximum, because Kueue counts what each team borrows, but
+    not from which team. lenders: teams whose idle quota covers what this one borrowed, those with the most first; if
+    there are many, the first ones and the number of others.
     """
 
     flavor: str
@@ -64,7 +64,7 @@ class Share:
 
     @property
     def borrowed_words(self) -> str:
-        """Return what is borrowed, and from whom as far as that is certain."""
+        """Return what is borrowed, and from which teams if that is certain."""
         if not self.borrowed:
             return "0"
         names = " or ".join(self.lenders) or "idle capacity"

@@ -97,7 +97,7 @@ class Trial:
         return self._is_admitted(task, [each for uid, each in self._running.items() if uid != without], self._waiting)
 
     def preempts(self, task: Task) -> list[str] | None:
-        """Return whom a task would preempt to run now; None where it would not run, or preempt what was not read."""
+        """Return the tasks that a task would preempt to run now; None if it wouldn't run, or the tasks weren't read."""
         trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(task)])
         outcome = trial.run_until_quiet()
         names = {each.uid: each.owner_name for each in self._observed.tasks}

@@ -1,6 +1,6 @@
 """The dependencies chart: fetched, verified and packed; and the images that a stack's nodes pull.
 
-Does not: install. The program hands the package to the engine, whose plugin does.
+It installs nothing: the program passes the package to the engine, whose plugin installs it.
 """
 
 from hpkit.program.charts.copying import Tool, copy_commands, copying_tool, mirror

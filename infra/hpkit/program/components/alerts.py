@@ -1,4 +1,4 @@
-"""Alert rules over Kueue's own metrics, as Prometheus takes them, whom its alert manager notifies, and cluster events.
+"""Alert rules over Kueue's own metrics, in Prometheus's format, recipients of its alert manager, and cluster events.
 
 Sources:
 - Kueue documentation, "Prometheus metrics"; the HyperPod observability add-on forwards them with its task-governance

@@ -213,7 +213,7 @@ class Eks(Component):
                 public_access_cidrs=list(eks.endpoint.public_cidrs) if eks.endpoint.public else None,
             ),
             opts=pulumi.ResourceOptions.merge(
-                # It knows at once the ranges that the VPC has when it is made; later ones may take it hours.
+                # EKS recognizes the ranges that the VPC has at its creation immediately; later ones may take it hours.
                 self.child(
                     after=[logs, uses_key, usable, *network.ranges, *identity.for_control_plane, *guard],
                     protect=kept(plan, "eks"),

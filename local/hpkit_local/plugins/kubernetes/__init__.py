@@ -1,6 +1,6 @@
 """The fake of Pulumi's `kubernetes` resource plugin: any kind, by server-side apply, on the local cloud's API server.
 
-Does not: talk to an API server that is not on a loopback address. How it differs from the official plugin:
+It calls only API servers on a loopback address. How it differs from the official plugin:
 docs/reference/fake-kubernetes-plugin.md.
 """
 

@@ -1,4 +1,4 @@
-"""What controllers read from EKS: what exists, who a caller is, and whether callers reach the API server."""
+"""What controllers read from EKS: resources, the principal of a caller, and whether callers reach the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles that requests to other services refer to: whether they exist, whom they trust, and what they allow."""
+"""Roles in requests to other services: whether they exist, which principals they trust, and what they allow."""
 
 from __future__ import annotations
 
