@@ -37,6 +37,7 @@ RUNS = {
     "whatif simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; pass a scenario"),
     "cluster status": ("--stack handson-dev", 2, "no AWS credentials"),
     "cluster usage": ("--stack handson-dev", 2, "no AWS credentials"),
+    "cluster check": ("--stack handson-dev", 2, "no AWS credentials"),
     "cluster topology": ("--stack handson-dev", 2, "no AWS credentials"),
     "aws team-policy": ("--stack handson-dev --team john", 0, "sagemaker:DescribeCluster"),
     "cluster upgrade": ("--offline --quick --stack handson-dev", 0, "handson-dev: Kubernetes 1.35"),
@@ -60,7 +61,7 @@ WITHOUT = {
 # Commands whose JSON is validated in tests that have an AWS endpoint, Pulumi, or a Kueue.
 ELSEWHERE = (
     *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
-    *("job logs", "job stop"),
+    *("cluster check", "job logs", "job stop"),
     *("catalog fetch-chart", "cluster grafana apply", "cluster grafana export", "whatif record", "whatif rehearse"),
     *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
 )

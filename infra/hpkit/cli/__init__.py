@@ -93,9 +93,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     },
     "Running cluster": {
         "cluster": Command(
-            "Show a running platform, its access, its upgrades, and its dashboards.",
+            "Show and check a running platform, its access, its upgrades, and its dashboards.",
             children={
                 "status": Command("Show groups, teams, waiting tasks, and drift from the file.", "status"),
+                "check": Command("Check devices, network, volumes and queues with small jobs.", "cluster_check"),
                 "topology": Command("Show nodes by network layer, and the tasks on them.", "topology"),
                 "access": Command("Show the permissions of each principal.", "access"),
                 "usage": Command("Show instance-hours and their cost by team, project or job.", "usage"),

@@ -14,6 +14,7 @@ __all__ = [
     "folder_image",
     "folder_image_source",
     "has_team_volumes",
+    "shell_image",
     "volume_name",
 ]
 
@@ -33,10 +34,15 @@ _FOLDER_IMAGE: Final = (
 def folder_image(spec: Environment) -> str | None:
     """Return the image of the Jobs that make the teams' folders, in the mirror if any; None where no Job does."""
     lustre = spec.storage.lustre if spec.storage else None
-    if lustre is None or not lustre.teams:
-        return None
+    return None if lustre is None or not lustre.teams else shell_image(spec)
+
+
+def shell_image(spec: Environment) -> str:
+    """Return an image with a shell: the one in `storage.lustre.image`, or a pinned one, in the mirror if any."""
+    lustre = spec.storage.lustre if spec.storage else None
     registry = spec.cluster.dependencies.image_registry
-    return lustre.image or (_FOLDER_IMAGE if registry is None else mirror_name(_FOLDER_IMAGE, registry))
+    own = lustre.image if lustre else None
+    return own or (_FOLDER_IMAGE if registry is None else mirror_name(_FOLDER_IMAGE, registry))
 
 
 def folder_image_source(spec: Environment) -> str:

@@ -74,6 +74,15 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
     ),
     "job exec": CommandRights(_FIND, (*_JOB, ("get", "pods/exec"), ("create", "pods/exec"))),
     "job stop": CommandRights(_FIND, (*_JOB, *(("delete", resource) for resource in _JOBS))),
+    "cluster check": CommandRights(
+        _FIND,
+        (
+            *((verb, "namespaces") for verb in ("create", "get", "delete")),
+            *(("create", resource) for resource in ("services", "pods", "jobs.batch")),
+            *((verb, resource) for verb in ("get", "delete") for resource in ("pods", "jobs.batch")),
+            *(("list", resource) for resource in ("nodes", "pods", "workloads.kueue.x-k8s.io")),
+        ),
+    ),
     "cluster topology": CommandRights(_FIND, _PLACES),
     "whatif record": CommandRights(_FIND, _LIST),
     "node list": CommandRights(_INSTANCES, _PLACES),

@@ -1,0 +1,136 @@
+"""Probes are run with a time limit and deleted afterward, whatever happens in between."""
+
+import pytest
+from kubernetes.client import ApiException
+
+from hpkit.cluster.check.probes import NAME, Probe
+from hpkit.cluster.check.run import cleared, run
+from hpkit.errors import ToolError
+
+SPACE, JOBS = f"/api/v1/namespaces/{NAME}", "/apis/batch/v1/namespaces/hyperpod-ns-john/jobs"
+
+
+def probe(name="team john", **more):
+    document = {"metadata": {"name": NAME}}
+    return Probe(name, "a job", "", JOBS, document, selector="hpkit-check=team", **more)
+
+
+def pod(phase, **status):
+    return {"metadata": {"name": "pod"}, "status": {"phase": phase, **status}}
+
+
+class Clock:
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+class Api:
+    """Objects by path; pods as a list of what each read returns, the last one forever."""
+
+    def __init__(self, *reads, workloads=(), refuses=()):
+        self.objects, self.reads, self.workloads, self.refuses = {}, list(reads), workloads, refuses
+
+    def create(self, path, document):
+        path = f"{path}/{document['metadata']['name']}"
+        if path in self.objects:
+            raise ApiException(status=409, reason="Conflict")
+        self.objects[path] = document
+
+    def find(self, path):
+        return self.objects.get(path)
+
+    def delete(self, path, _options):
+        if path in self.refuses:
+            raise ApiException(status=403, reason="Forbidden")
+        if path not in self.objects:
+            raise ApiException(status=404, reason="Not Found")
+        self.objects = {key: each for key, each in self.objects.items() if not f"{key}/".startswith(f"{path}/")}
+
+    def version_of(self, group):
+        return f"/apis/{group}/v1beta2"
+
+    def pages(self, path, _query=()):
+        if path.endswith("/workloads"):
+            return iter(self.workloads)
+        pods = self.reads.pop(0) if len(self.reads) > 1 else self.reads[0]
+        if isinstance(pods, BaseException):
+            raise pods
+        return iter(pods)
+
+
+def checked(api, *probes, seconds=60.0):
+    said = []
+    with cleared(api, clock=(clock := Clock()), say=said.append) as made:
+        results = run(api, probes, made, seconds=seconds, clock=clock, report=lambda result: said.append(result.status))
+    assert api.objects == {}
+    return [(each.status, each.seconds, each.detail) for each in results]
+
+
+def test_a_probe_ends_with_its_pod_and_has_the_last_lines_of_its_container():
+    ended = [{"state": {"terminated": {"message": "7 of 8 GPUs visible\n"}}}]
+    assert checked(Api([], [pod("Running")], [pod("Succeeded")]), probe()) == [("ok", 2.0, "a job")]
+    assert checked(Api([pod("Failed", containerStatuses=ended)]), probe()) == [("failed", 0.0, "7 of 8 GPUs visible")]
+    assert checked(Api([pod("Succeeded")]), probe(pods=2), seconds=3)[0][0] == "failed"
+    assert checked(Api([]), Probe("group a", outcome=("skipped", "it has no nodes"))) == [
+        ("skipped", 0.0, "it has no nodes")
+    ]
+
+
+WAITING = {"type": "QuotaReserved", "status": "False", "message": "insufficient quota"}
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([], "insufficient quota"),
+        ([pod("Pending", conditions=[{"type": "PodScheduled", "status": "False", "message": "no GPU"}])], "no GPU"),
+        (
+            [pod("Pending", containerStatuses=[{"state": {"waiting": {"reason": "ErrImagePull", "message": "403"}}}])],
+            "ErrImagePull: 403",
+        ),
+        ([pod("Running")], "its pods are Running"),
+    ],
+    ids=["queued", "unscheduled", "image", "running"],
+)
+def test_a_probe_over_its_time_limit_fails_with_the_reason(pods, reason):
+    workload = {"metadata": {"ownerReferences": [{"name": NAME}]}, "status": {"conditions": [WAITING]}}
+    api = Api(pods, workloads=[workload])
+    assert checked(api, probe(), seconds=5) == [("failed", 6.0, f"not within 5 s: {reason}")]
+
+
+def test_a_job_of_a_killed_check_is_replaced():
+    api = Api([pod("Succeeded")])
+    api.objects[f"{JOBS}/{NAME}"] = {"metadata": {"name": NAME}}
+    assert checked(api, probe())[0][0] == "ok"
+
+
+def test_ctrl_c_deletes_everything():
+    api = Api([], KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        checked(api, probe())
+    assert api.objects == {}
+
+
+def test_a_second_check_is_refused_and_the_first_one_is_not_disturbed():
+    api = Api([])
+    with cleared(api, clock=Clock(), say=print):
+        with (
+            pytest.raises(ToolError, match="another check is running, or was killed"),
+            cleared(api, clock=Clock(), say=print),
+        ):
+            pass
+        assert SPACE in api.objects
+
+
+def test_what_cannot_be_deleted_is_listed_with_commands_and_the_rest_is_deleted():
+    api, said = Api([pod("Succeeded")], refuses=[f"{JOBS}/{NAME}"]), []
+    with pytest.raises(ApiException), cleared(api, clock=(clock := Clock()), say=said.append) as made:
+        run(api, [probe()], made, seconds=5, clock=clock, report=print)
+    assert list(api.objects) == [f"{JOBS}/{NAME}"]
+    jobs = f"kubectl delete job -n hyperpod-ns-john {NAME}"
+    assert said == [f"not everything was deleted. Run: {jobs}; kubectl delete namespace {NAME}"]
