@@ -135,7 +135,8 @@ def _of_type(name: str, events: list[_Event], history: History, begin: float, en
             share = 1.0 if used <= nodes else nodes / used
             lent_quota = min(share * borrowed, idle_quota)
             share_lent = lent_quota / idle_quota if idle_quota else 0.0
-            free, rest = nodes - share * used, idle_quota - lent_quota
+            # Rounding can make the difference negative.
+            free, rest = max(0.0, nodes - share * used), idle_quota - lent_quota
             share_idle = 1.0 if rest <= free else free / rest
             backed += share * hours
             lent += share_lent * hours
