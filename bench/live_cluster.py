@@ -92,12 +92,12 @@ def within(limit, words, variables):
     times = []
     for _ in range(RUNS):
         begun, used = time.perf_counter(), processor_seconds()
-        said = run(words, variables)
+        output = run(words, variables)
         times.append((time.perf_counter() - begun, processor_seconds() - used))
     seconds, processor = min(times)
     print(
         f"hpkit {' '.join(words[:3])}: {seconds:.2f} s (limit {limit:g} s), of which {processor:.2f} s on a processor; "
-        f"{said.count(chr(10))} lines",
+        f"{output.count(chr(10))} lines",
         flush=True,
     )
     return seconds <= limit

@@ -48,8 +48,9 @@ class Kubelet:
         assert container["command"] == ["python", "train.py"]
         annotations = pod["metadata"]["annotations"]
         variables = {
-            each["name"]: each.get("value") or annotations[each["valueFrom"]["fieldRef"]["fieldPath"].split("'")[1]]
-            for each in container["env"]
+            variable["name"]: variable.get("value")
+            or annotations[variable["valueFrom"]["fieldRef"]["fieldPath"].split("'")[1]]
+            for variable in container["env"]
         }
         own = {"AWS_ENDPOINT_URL": self.live.url, "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
         own |= {"AWS_DEFAULT_REGION": self.live.region, "STEPS": "100000", "SECONDS_PER_STEP": "0.2"}

@@ -41,11 +41,11 @@ NAMING = [
 ]
 
 SETTINGS = [
-    (case, index, found[0])
+    (case, index, match[0])
     for case in ALONE
     for index, expected in enumerate(case.expected)
-    for found in _SETTING.finditer(expected.fix)
-    if expected.path and not _OPEN.search(found[0])
+    for match in _SETTING.finditer(expected.fix)
+    if expected.path and not _OPEN.search(match[0])
 ]
 
 

@@ -72,27 +72,27 @@ def test_start_says_what_is_healthy_and_how_to_use_it(up):
 
 @marked
 def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, repository):
-    told: dict = {}
+    status: dict = {}
 
     def have_worked():
         answer = hpkit("local", "status", "--name", "cli", "--format", "json", cwd=repository)
         assert answer.returncode == 0
-        told.update(json.loads(answer.stdout))
-        return all(part["cpuSeconds"] > 0 for part in [*told["parts"], told["supervisor"]])
+        status.update(json.loads(answer.stdout))
+        return all(part["cpuSeconds"] > 0 for part in [*status["parts"], status["supervisor"]])
 
     # The kernel counts in hundredths of a second, and a part that just started may have used less.
     eventually(have_worked, "every part has used processor time")
-    assert (told["name"], told["running"], told["stacks"]) == ("cli", True, [])
-    assert [(part["part"], part["state"]) for part in told["parts"]] == [(name, "healthy") for name in PARTS]
+    assert (status["name"], status["running"], status["stacks"]) == ("cli", True, [])
+    assert [(part["part"], part["state"]) for part in status["parts"]] == [(name, "healthy") for name in PARTS]
     ports = Instance.named("cli", root=repository).ports()
-    assert told["parts"][0]["port"] == ports["aws"]
-    everything = [*told["parts"], told["supervisor"]]
+    assert status["parts"][0]["port"] == ports["aws"]
+    everything = [*status["parts"], status["supervisor"]]
     for part in everything:
         os.kill(part["pid"], 0)
         assert part["memoryBytes"] > 1 << 20
         assert part["cpuSeconds"] > 0
-    assert told["total"]["memoryBytes"] == sum(part["memoryBytes"] for part in everything)
-    assert told["total"]["cpuSeconds"] == pytest.approx(sum(part["cpuSeconds"] for part in everything), abs=0.1)
+    assert status["total"]["memoryBytes"] == sum(part["memoryBytes"] for part in everything)
+    assert status["total"]["cpuSeconds"] == pytest.approx(sum(part["cpuSeconds"] for part in everything), abs=0.1)
     first, head, *table = hpkit("local", "status", "--name", "cli", cwd=repository).stdout.splitlines()
     assert first == "cli: no stack"
     assert head.split() == ["part", "state", "pid", "port", "restarts", "memory", "cpu"]

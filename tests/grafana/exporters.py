@@ -27,11 +27,11 @@ def _module(name: str, version: str, checksum: str) -> Path:
     except ToolError as error:
         pytest.skip(str(error))
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout or "{}")
-    if "Dir" not in found:
-        pytest.skip(f"{name} {version} can't be downloaded: {found.get('Error') or done.stderr}")
-    assert found["Sum"] == checksum, name
-    return Path(found["Dir"])
+    download = json.loads(done.stdout or "{}")
+    if "Dir" not in download:
+        pytest.skip(f"{name} {version} can't be downloaded: {download.get('Error') or done.stderr}")
+    assert download["Sum"] == checksum, name
+    return Path(download["Dir"])
 
 
 def _documented(pattern: str, cells: re.Pattern[str]) -> Callable[[Path], Found]:
@@ -47,18 +47,18 @@ def _documented(pattern: str, cells: re.Pattern[str]) -> Callable[[Path], Found]
 def _exposed(folder: Path) -> Found:
     """Read the page of metrics that the node exporter's own test expects."""
     text = (folder / "collector/fixtures/e2e-output.txt").read_text(encoding="utf-8")
-    found = {name: (kind, set[str]()) for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)}
+    exposed = {name: (kind, set[str]()) for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)}
     for name, labels in re.findall(r"^(\w+)\{(.*)\} ", text, re.MULTILINE):
-        if name in found:
-            found[name][1].update(_LABEL.findall(labels))
+        if name in exposed:
+            exposed[name][1].update(_LABEL.findall(labels))
     # Its test has no file systems, and a machine without MemAvailable.
     source = (folder / "collector/filesystem_common.go").read_text(encoding="utf-8")
     (names,) = re.findall(r"filesystemLabelNames = \[\]string\{(.*)\}", source)
     for name in re.findall(r'BuildFQName\(namespace, subsystem, "(\w+_bytes)"\)', source):
-        found[f"node_filesystem_{name}"] = ("gauge", set(re.findall(r'"(\w+)"', names)))
+        exposed[f"node_filesystem_{name}"] = ("gauge", set(re.findall(r'"(\w+)"', names)))
     source = (folder / "collector/meminfo_linux.go").read_text(encoding="utf-8")
-    found |= {f"node_memory_{name}": ("gauge", set()) for name in re.findall(r'metrics\["(\w+)"\]', source)}
-    return found
+    exposed |= {f"node_memory_{name}": ("gauge", set()) for name in re.findall(r'metrics\["(\w+)"\]', source)}
+    return exposed
 
 
 def _declared(folder: Path) -> Found:

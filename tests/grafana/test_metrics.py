@@ -67,11 +67,11 @@ def test_a_histogram_is_three_series():
 @pytest.mark.nightly
 @pytest.mark.parametrize("prefix", EXPORTERS)
 def test_exporters_have_the_metrics_of_the_catalog(prefix):
-    found = EXPORTERS[prefix]()
+    exposed = EXPORTERS[prefix]()
     wanted = {name: metric for name, metric in metrics().items() if name.startswith(prefix) and name != EFA}
-    assert wanted.keys() <= found.keys()
+    assert wanted.keys() <= exposed.keys()
     for name, metric in wanted.items():
-        kind, labels = found[name]
+        kind, labels = exposed[name]
         assert metric.type == kind, name
         # cAdvisor's page doesn't list labels that all its metrics have.
         assert prefix == "container_" or metric.labels <= labels | SCRAPED, name

@@ -32,18 +32,18 @@ def disks(api):
 def test_a_member_runs_a_job_with_the_claim_on_a_type_with_a_disk(api, john, disks):
     document = job("scratch", **MOUNT)
     john.create(JOBS, document)
-    found = {"labels": "job-name=scratch"}
+    selector = {"labels": "job-name=scratch"}
     try:
         eventually(
-            lambda: [each["status"].get("phase") for each in api.items(f"{CORE}/pods", **found)] == ["Running"],
-            lambda: api.items(f"{CORE}/pods", **found),
+            lambda: [each["status"].get("phase") for each in api.items(f"{CORE}/pods", **selector)] == ["Running"],
+            lambda: api.items(f"{CORE}/pods", **selector),
         )
-        (running,) = api.items(f"{CORE}/pods", **found)
+        (running,) = api.items(f"{CORE}/pods", **selector)
         node = api.read(f"/api/v1/nodes/{running['spec']['nodeName']}")
         assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == G5
     finally:
         john.delete(f"{JOBS}/scratch")
-        eventually(lambda: not api.items(f"{CORE}/pods", **found), "its pod is deleted")
+        eventually(lambda: not api.items(f"{CORE}/pods", **selector), "its pod is deleted")
 
 
 def test_a_member_mounts_the_disk_without_the_claim_or_the_folder_of_another_team(john, disks):

@@ -171,7 +171,7 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
     for member in context.members:
         # A team lists the roles of each environment's account, and every environment admits its own. An environment
         # that couldn't be read may be in any account.
-        known = principal_of(member.role)[0] in others or not context.is_whole
+        admitted_elsewhere = principal_of(member.role)[0] in others or not context.is_whole
         if member.admitted or member.team not in team_names:
             continue
         if member.path[0] != "teams":
@@ -182,7 +182,7 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
                 f"{account}",
                 f"Use `{member.role.replace(foreign, account)}`.",
             )
-        elif member.team not in staffed or not known:
+        elif member.team not in staffed or not admitted_elsewhere:
             roles.setdefault(member.team, []).append(member.role)
     if roles:
         totals = Counter(member.team for member in context.members)

@@ -85,12 +85,12 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     from hpkit.cluster.usage.report import usage_report
 
     plan = choose_stack(stack)
-    known = None if history is None else _read(history)
+    earlier = None if history is None else _read(history)
     observed = observe(plan, profile, aws=_PARTS)
     _require_all(observed)
     seen = observed_history(observed)
-    if known is not None:
-        seen = merged(known, seen)
+    if earlier is not None:
+        seen = merged(earlier, seen)
     if history is not None:
         _write(history, seen)
     end = observed.time.timestamp()

@@ -68,12 +68,10 @@ def test_of_a_job_behind_hundreds_of_others_only_the_earliest_time_is_told():
     first = task("smith", "first", 1, runs=True)
     waiting = [task("smith", f"w{number}", 1) for number in range(MOST_STARTS + 50)]
     limited = [replace(each, longest=600.0) for each in (first, *waiting)]
-    (found,) = foreseen(job("smith", "train", 1), running=limited, queues=(queue("smith", 4, limit=0),))
+    (forecast,) = foreseen(job("smith", "train", 1), running=limited, queues=(queue("smith", 4, limit=0),))
     hours = timedelta(minutes=5 + 10 * (MOST_STARTS - 1))
-    assert (found.fate, found.runs_at) == ("waits", None)
-    assert found.when == (
-        f"according to the simulator, after {NOW + hours:%Y-%m-%d %H:%M} UTC: 300 other tasks start before it"
-    )
+    assert (forecast.fate, forecast.runs_at) == ("waits", None)
+    assert forecast.when == (f"after {NOW + hours:%Y-%m-%d %H:%M} UTC, because 300 other tasks start before it")
 
 
 def test_a_job_that_never_runs_is_told_what_would_let_it_run():

@@ -107,8 +107,10 @@ def task_of(task, number, answer=None):
         since = NOW - timedelta(days=1) + timedelta(seconds=answer["reserved_s"][name])
         conditions = {"QuotaReserved": Condition(True, "", "", since), "Admitted": Condition(True, "", "", since)}
     sets = tuple(
-        TaskPods(each["name"], each["count"], {name: Decimal(value) for name, value in each["per_pod"].items()})
-        for each in task["pod_sets"]
+        TaskPods(
+            pod_set["name"], pod_set["count"], {name: Decimal(value) for name, value in pod_set["per_pod"].items()}
+        )
+        for pod_set in task["pod_sets"]
     )
     requests = Counter()
     for each in sets:
@@ -162,12 +164,14 @@ def differs(case, answers, alone):
     (task,) = case["steps"][-1]["submit"]
     number = sum(len(step["submit"]) for step in case["steps"])
     fair = case["fair_sharing"] and tuple(case["fair_sharing"]["strategies"])
-    found = foresee(observed_of(case, answers[-2]), task_of(task, number), fair_sharing=fair)
+    forecast = foresee(observed_of(case, answers[-2]), task_of(task, number), fair_sharing=fair)
     fate, victims = happened(case, answers, alone)
     # A task that is preempted can itself preempt another one elsewhere.
-    named = Counter(each.partition(" of ")[0] for each in found.preempts)
-    same = found.fate == fate and not named - victims and bool(named) >= bool(victims and fate in ("now", "borrowing"))
-    return None if same else (found, fate, victims)
+    named = Counter(each.partition(" of ")[0] for each in forecast.preempts)
+    same = (
+        forecast.fate == fate and not named - victims and bool(named) >= bool(victims and fate in ("now", "borrowing"))
+    )
+    return None if same else (forecast, fate, victims)
 
 
 @pytest.mark.slow

@@ -235,8 +235,8 @@ def start_time(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
     starts, later_than = trial.starts(observed.time.timestamp())
     if later_than is not None:
         return None, (
-            f"according to the simulator, after {datetime.fromtimestamp(later_than, tz=UTC):%Y-%m-%d %H:%M} UTC: "
-            f"{MOST_STARTS} other tasks start before it"
+            f"after {datetime.fromtimestamp(later_than, tz=UTC):%Y-%m-%d %H:%M} UTC, because {MOST_STARTS} other tasks "
+            "start before it"
         )
     if starts is not None:
         when = datetime.fromtimestamp(starts, tz=UTC)

@@ -68,34 +68,34 @@ _Sums = defaultdict[_Key, _Sum]
 
 
 def _by_team(hours: Iterable[Hours], sums: _Sums) -> None:
-    for each in hours:
-        for team, own in each.teams.items():
+    for use in hours:
+        for team, own in use.teams.items():
             used = own.own + own.borrowed
-            sums[team, team].add(each.instance_type, used=used, borrowed=own.borrowed, lent=own.lent, idle=own.idle)
-        sums[_UNRESERVED, ""].add(each.instance_type, unreserved=each.unreserved)
+            sums[team, team].add(use.instance_type, used=used, borrowed=own.borrowed, lent=own.lent, idle=own.idle)
+        sums[_UNRESERVED, ""].add(use.instance_type, unreserved=use.unreserved)
 
 
 def _by_instance_type(hours: Iterable[Hours], sums: _Sums) -> None:
-    for each in hours:
-        teams = each.teams.values()
+    for use in hours:
+        teams = use.teams.values()
         borrowed = sum(team.borrowed for team in teams)
-        sums[each.instance_type, ""].add(
-            each.instance_type,
+        sums[use.instance_type, ""].add(
+            use.instance_type,
             used=sum(team.own for team in teams) + borrowed,
             borrowed=borrowed,
             lent=sum(team.lent for team in teams),
             idle=sum(team.idle for team in teams),
-            unreserved=each.unreserved,
+            unreserved=use.unreserved,
         )
 
 
 def _by_task(hours: Iterable[Hours], sums: _Sums, *, project: bool) -> None:
-    for each in hours:
-        for task, used in each.tasks:
+    for use in hours:
+        for task, used in use.tasks:
             name = (task.project or _NO_PROJECT) if project else task.job
-            sums[name, task.team].add(each.instance_type, used=used)
-        sums[_IDLE, ""].add(each.instance_type, idle=sum(team.idle for team in each.teams.values()))
-        sums[_UNRESERVED, ""].add(each.instance_type, unreserved=each.unreserved)
+            sums[name, task.team].add(use.instance_type, used=used)
+        sums[_IDLE, ""].add(use.instance_type, idle=sum(team.idle for team in use.teams.values()))
+        sums[_UNRESERVED, ""].add(use.instance_type, unreserved=use.unreserved)
 
 
 GROUPINGS: Final[Mapping[str, Callable[[Iterable[Hours], _Sums], None]]] = {
@@ -181,15 +181,15 @@ def _cents(costs: Sequence[float], total: int) -> list[int]:
 
 
 def _notes(hours: Sequence[Hours], prices: Mapping[str, Decimal | None]) -> Iterable[str]:
-    for each in hours:
-        if prices[each.instance_type] is None and each.total:
+    for use in hours:
+        if prices[use.instance_type] is None and use.total:
             yield (
-                f"no price of {each.instance_type} is known, so the cost lacks its {each.total:,.1f} instance-hours; "
+                f"no price of {use.instance_type} is known, so the cost lacks its {use.total:,.1f} instance-hours; "
                 "`hpkit catalog refresh` reads prices from AWS"
             )
-        if each.starting:
+        if use.starting:
             yield (
-                f"tasks reserved {each.starting:,.1f} instance-hours of {each.instance_type} without a node, and they "
+                f"tasks reserved {use.starting:,.1f} instance-hours of {use.instance_type} without a node, and they "
                 "aren't counted"
             )
     yield "costs are on-demand prices of instances, without Spot, training plans, Savings Plans, credits and taxes"
