@@ -37,7 +37,7 @@ NEW = ("job", "new", "--team", "john", "--instance-type", "ml.g5.12xlarge", "--c
 
 
 def submit(kubeconfig, count, document):
-    """Create jobs of john and smith: a few run, and the others wait."""
+    """Create jobs of john and smith, of which a few run and the others wait; return their paths."""
     clients = [Api.of_kubeconfig(kubeconfig, field_manager="bench") for _ in range(AT_ONCE)]
 
     def make(number):
@@ -45,10 +45,12 @@ def submit(kubeconfig, count, document):
         job = json.loads(json.dumps(document).replace("john", team))
         job["metadata"]["name"] = f"waits-{number}"
         job["spec"]["template"]["metadata"]["annotations"] = {"hpkit.local/run": "24h"}
-        clients[number % AT_ONCE].create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", job)
+        folder = f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs"
+        clients[number % AT_ONCE].create(folder, job)
+        return f"{folder}/{job['metadata']['name']}"
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(make, range(count)))
+        return list(pool.map(make, range(count)))
 
 
 def fill(kubeconfig, count):
@@ -129,9 +131,12 @@ def main(arguments):
         file = Path(folder, "job.yaml")
         file.write_text(run(NEW, variables), encoding="utf-8")
         begun = time.perf_counter()
-        submit(instance.kubeconfig, count, yaml.safe_load(file.read_text(encoding="utf-8")))
+        jobs = submit(instance.kubeconfig, count, yaml.safe_load(file.read_text(encoding="utf-8")))
         at_rest(instance, f"{count} jobs", begun)
         results = [within(CHECK_SECONDS, ("job", "check", "--live", str(file)), variables)]
+        api = Api.of_kubeconfig(instance.kubeconfig, field_manager="bench")
+        for path in jobs:
+            api.delete(path)
         begun = time.perf_counter()
         fill(instance.kubeconfig, count)
         at_rest(instance, f"{count} nodes, ClusterQueues and LocalQueues", begun)

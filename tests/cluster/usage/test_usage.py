@@ -70,6 +70,13 @@ def test_tasks_without_nodes_yet_are_said_and_not_counted():
     assert any("reserved 5.0 instance-hours" in note for note in usage.notes)
 
 
+def test_tasks_that_share_too_few_nodes_leave_none_free():
+    # 7 / 25 of 25 is more than 7 in floating point.
+    nodes = tuple(NodeSpan(f"i-{n}", KIND, 0) for n in range(7))
+    task = TaskSpan("a", "john", "", "Job/a", KIND, 25, 0)
+    assert report(History((0.0,), nodes, (task,))).total.hours == pytest.approx(70)
+
+
 def test_a_type_without_a_price_is_said_and_never_free():
     usage = report(history(), price=lambda _: None)
     assert (usage.total.cost, usage.total.unpriced) == (0, 40)
