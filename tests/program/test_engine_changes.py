@@ -40,20 +40,22 @@ def foretold(change):
 
 @pytest.mark.parametrize("file", example_files(), ids=lambda file: file.stem)
 def test_the_engine_previews_what_is_foretold(file, instance, repository):
-    edits = [each for each in outcomes(file) if each.kind not in ("invalid", "nothing")]
+    edits = [outcome for outcome in outcomes(file) if outcome.kind not in ("invalid", "nothing")]
     wrong = []
-    for stack in sorted({each.stack for each in edits}):
+    for stack in sorted({outcome.stack for outcome in edits}):
         program = Program(instance, stack, root=repository.folder)
         repository.write(file.stem, repository.read(file.stem))
         program.up()
-        for each in (edit for edit in edits if edit.stack == stack):
-            repository.write(file.stem, each.data)
+        for outcome in (edit for edit in edits if edit.stack == stack):
+            repository.write(file.stem, outcome.data)
             goes_on, lost, output = previewed(program)
-            expected = foretold(each.change)
-            if goes_on is each.change.refused or (goes_on and lost != expected):
-                decisions = sorted(code(decision) for decision in each.change.decisions)
+            expected = foretold(outcome.change)
+            if goes_on is outcome.change.refused or (goes_on and lost != expected):
+                decisions = sorted(code(decision) for decision in outcome.change.decisions)
                 differs = sorted(lost ^ expected) if goes_on else output
-                wrong.append(f"{each.edit.how} {each.edit.path} → {each.value}: {decisions}, {goes_on=}, {differs}")
+                wrong.append(
+                    f"{outcome.edit.how} {outcome.edit.path} → {outcome.value}: {decisions}, {goes_on=}, {differs}"
+                )
         data = repository.read(file.stem)
         data["environments"][stack.rpartition("-")[2]]["protect"] = False
         repository.write(file.stem, data)

@@ -29,15 +29,15 @@ def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finis
     state = json.loads(up.read("stack", "export"))
     resources = state["deployment"]["resources"]
     differing = {}
-    for each in [
+    for live_resource in [
         resource for resource in resources if is_looked_for(resource["type"]) and not resource.get("external")
     ]:
-        others = [other for other in resources if other is not each]
-        pending = [{"type": "creating", "resource": each}]
+        others = [other for other in resources if other is not live_resource]
+        pending = [{"type": "creating", "resource": live_resource}]
         killed = {"deployment": {"resources": others, "pending_operations": pending}}
         found = find_ids(live, unfinished(killed), killed)
-        if found != {each["urn"]: each["id"]}:
-            differing.setdefault(each["type"], []).append((found, each["id"]))
+        if found != {live_resource["urn"]: live_resource["id"]}:
+            differing.setdefault(live_resource["type"], []).append((found, live_resource["id"]))
     # Their import IDs consist of what they connect: subnet and route table, route table and destination.
     joined = {"aws:ec2/route:Route", "aws:ec2/routeTableAssociation:RouteTableAssociation"}
     assert differing.keys() <= joined, differing

@@ -99,14 +99,14 @@ def test_a_pool_of_spot_instances_has_no_known_cost():
 
 
 def test_a_difference_is_given_only_where_the_same_is_unknown():
-    known, more = Cost(Decimal(10)), Cost(Decimal(15))
+    exact, more = Cost(Decimal(10)), Cost(Decimal(15))
     part, grown = Cost(Decimal(10), ("1 × a",)), Cost(Decimal(15), ("2 × a",))
-    assert cost_change(Change(known, more)) == "+$5"
-    assert cost_change(Change(more, known)) == "−$5"
+    assert cost_change(Change(exact, more)) == "+$5"
+    assert cost_change(Change(more, exact)) == "−$5"
     assert cost_change(Change(part, grown)) == "unknown"
     assert cost_change(Change(part, Cost(Decimal(15), ("1 × a",)))) == "+$5"
-    assert cost_change(Change(None, known)) == "+$10"
-    assert cost_change(Change(known, known)) == "no change"
+    assert cost_change(Change(None, exact)) == "+$10"
+    assert cost_change(Change(exact, exact)) == "no change"
 
 
 def test_a_total_lacks_what_its_parts_lack():

@@ -128,9 +128,9 @@ def test_a_second_check_is_refused_and_the_first_one_is_not_disturbed():
 
 
 def test_what_cannot_be_deleted_is_listed_with_commands_and_the_rest_is_deleted():
-    api, said = Api([pod("Succeeded")], refuses=[f"{JOBS}/{NAME}"]), []
-    with pytest.raises(ApiException), cleared(api, clock=(clock := Clock()), say=said.append) as made:
+    api, output = Api([pod("Succeeded")], refuses=[f"{JOBS}/{NAME}"]), []
+    with pytest.raises(ApiException), cleared(api, clock=(clock := Clock()), say=output.append) as made:
         run(api, [probe()], made, seconds=5, clock=clock, report=print)
     assert list(api.objects) == [f"{JOBS}/{NAME}"]
     jobs = f"kubectl delete job -n hyperpod-ns-john {NAME}"
-    assert said == [f"not everything was deleted. Run: {jobs}; kubectl delete namespace {NAME}"]
+    assert output == [f"not everything was deleted. Run: {jobs}; kubectl delete namespace {NAME}"]

@@ -34,15 +34,15 @@ def as_the_service_makes_it(case):
         cohort = queue["cohort"] and "all"
         groups = queue["resource_groups"]
         resources = [name for group in groups for name in group["resources"] if name != "pods"]
-        flavors = {each["name"]: each["quotas"] for group in groups for each in group["flavors"]}
+        flavors = {amounts["name"]: amounts["quotas"] for group in groups for amounts in group["flavors"]}
         zero = {"nominal": 0, "borrowing_limit": None, "lending_limit": None}
         rows = [
-            {"name": name, "quotas": {each: {**zero, **quotas.get(each, {})} for each in resources}}
+            {"name": name, "quotas": {amounts: {**zero, **quotas.get(amounts, {})} for amounts in resources}}
             for name, quotas in flavors.items()
         ]
-        for each in (quota for row in rows for quota in row["quotas"].values()):
+        for amounts in (quota for row in rows for quota in row["quotas"].values()):
             # Else most tasks would never run.
-            each["nominal"] += MORE
+            amounts["nominal"] += MORE
         preemption = {**queue["preemption"], "borrow_within_cohort": None}
         fungibility = {"when_can_borrow": "MayStopSearch", "when_can_preempt": "TryNextFlavor", "preference": None}
         queue |= {"cohort": cohort, "queueing": "BestEffortFIFO", "preemption": preemption, "fungibility": fungibility}
@@ -54,7 +54,9 @@ def as_the_service_makes_it(case):
     if not tasks:
         return None
     last = tasks[-1]
-    steps = [{**step, "submit": [each for each in step["submit"] if each is not last]} for step in case["steps"]]
+    steps = [
+        {**step, "submit": [amounts for amounts in step["submit"] if amounts is not last]} for step in case["steps"]
+    ]
     alone = [{"submit": [last], "finish": None}]
     return {**case, "steps": [*steps, *alone]}, {**case, "id": f"{case['id']}-alone", "steps": alone}
 
@@ -83,9 +85,9 @@ def observed_of(case, answer):
     waiting = {each["name"] for each in answer["pending"]}
     everyone = [each for step in case["steps"][:-1] for each in step["submit"]]
     tasks = tuple(
-        task_of(each, number, answer)
-        for number, each in enumerate(everyone)
-        if each["name"] in answer["pod_sets"] or each["name"] in waiting
+        task_of(task, number, answer)
+        for number, task in enumerate(everyone)
+        if task["name"] in answer["pod_sets"] or task["name"] in waiting
     )
     return Observed(time=NOW, queues=queues, tasks=tasks)
 

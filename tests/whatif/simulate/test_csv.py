@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_every_task_has_a_row():
-    said = hpkit(
+    output = hpkit(
         "whatif", "simulate", "stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--format", "csv", cwd=ROOT
     )
-    rows = list(csv.DictReader(io.StringIO(said.stdout)))
+    rows = list(csv.DictReader(io.StringIO(output.stdout)))
     assert tuple(rows[0]) == COLUMNS
     assert [(row["name"], row["admitted"], row["finished"], row["wait"]) for row in rows] == [
         ("john-first", "0", "", "0"),

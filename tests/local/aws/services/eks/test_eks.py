@@ -298,15 +298,15 @@ def test_cert_manager_may_come_from_elsewhere_than_its_add_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "found"),
+    ("there", "is_found"),
     [("certificates.cert-manager.io", True), ("hpkit.release.v1.hyperpod-dependencies", True), ("other", False)],
 )
-def test_cert_manager_is_looked_for_in_the_cluster(there: str, found: bool) -> None:
+def test_cert_manager_is_looked_for_in_the_cluster(there: str, is_found: bool) -> None:
     class Server:
         def items(self, folder: str, *, fields: str, metadata_only: bool) -> list[dict[str, Any]]:
             return [{"metadata": {}}] if fields == f"metadata.name={there}" and folder and metadata_only else []
 
-    assert has_cert_manager(cast("Api", Server())) is found
+    assert has_cert_manager(cast("Api", Server())) is is_found
 
 
 def test_a_role_by_the_oidc_provider_is_one_as_well(cloud: Any) -> None:
