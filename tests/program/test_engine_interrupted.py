@@ -8,7 +8,9 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
+import psutil
 import pytest
 
 from hpkit.adopt.pending import find_ids, is_looked_for, unfinished
@@ -22,6 +24,14 @@ from tests.running import eventually
 pytestmark = pytest.mark.platform
 
 RUNS = int(os.environ.get("HPKIT_KILLS", "1"))
+# Processes that are killed, in turn, with a part of each plugin's command line.
+VICTIMS = {
+    "engine": "",
+    "aws": "hpkit_local.plugins.aws",
+    "kubernetes": "hpkit_local.plugins.kubernetes",
+}
+# At least as many as handson-dev has.
+RESOURCES = 100
 SEED = os.environ.get("HPKIT_SEED") or str(random.SystemRandom().randrange(10**6))
 
 
@@ -107,23 +117,38 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson,
     assert handson.preview() == {}
 
 
+def recorded(instance):
+    """Return how many resources and unfinished operations the state has, also while it's being written."""
+    return sum(file.read_bytes().count(b'"urn"') for file in instance.state_folder.rglob("handson-dev.json"))
+
+
+def killed_processes(engine, victim):
+    """Return the engine, or its plugin for a package, as processes to kill."""
+    if victim == "engine":
+        return [psutil.Process(engine.pid)]
+    children = psutil.Process(engine.pid).children(recursive=True)
+    return [each for each in children if VICTIMS[victim] in " ".join(each.cmdline())]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("run", range(RUNS))
 def test_an_up_that_is_killed_and_recovered_ends_as_an_undisturbed_one(
     instance, handson, live, reference, tmp_path, run
 ):
-    settled, seconds, nothing = reference
+    settled, _, nothing = reference
     if handson.resources():
         handson.destroy()
     assert live.everything() == nothing
-    moment = random.Random(f"{SEED}-killed-{run}").uniform(0.2, 0.9) * seconds  # noqa: S311 - dice, not a secret
-    print(f"HPKIT_SEED={SEED}, run {run}: SIGKILL after {moment:.2f} of {seconds:.1f} s")
+    victim = list(VICTIMS)[run % len(VICTIMS)]
+    # By progress, because the duration depends on the machine.
+    moment = random.Random(f"{SEED}-killed-{run}").randrange(1, RESOURCES)  # noqa: S311 - dice, not a secret
     with (tmp_path / "log").open("w") as log:
         killed = handson.start("up", "--yes", "--skip-preview", log=log)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            killed.wait(moment)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(killed.pid, signal.SIGKILL)
+        while killed.poll() is None and recorded(instance) < moment:
+            time.sleep(0.01)
+        with contextlib.suppress(psutil.Error):
+            for process in killed_processes(killed, victim):
+                process.kill()
         killed.wait(120)
     # Pulumi writes this backend's files in place.
     for file in instance.state_folder.rglob("handson-dev.json"):
@@ -132,7 +157,13 @@ def test_an_up_that_is_killed_and_recovered_ends_as_an_undisturbed_one(
     words = ("aws", "recover", "--stack", "handson-dev", "--yes", "--format", "json")
     recovered = hpkit(*words, cwd=handson._root, **handson.environment)
     assert recovered.returncode == 0, recovered.stderr
-    assert {item["action"] for item in document(recovered.stdout)["items"]} <= {"import"}
+    items = document(recovered.stdout)["items"]
+    added = sum(item["done"] for item in items)
+    print(
+        f"HPKIT_SEED={SEED}, run {run}: SIGKILL of {victim} at resource {moment}, up ended with {killed.returncode}, "
+        f"{len(items)} unfinished, {added} added"
+    )
+    assert {item["action"] for item in items} <= {"import"}
     handson.up()
     assert live.settled() == settled, "and nothing is there twice"
     assert handson.preview() == {}
