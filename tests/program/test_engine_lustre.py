@@ -1,4 +1,4 @@
-"""A file system with folders for the teams is created by one `up`, stays unchanged, and is deleted by one `destroy`."""
+"""Folders for the teams, on a file system and on local disks: one `up` creates them, and one `destroy` deletes them."""
 
 import pytest
 
@@ -42,20 +42,27 @@ def test_one_up_makes_volumes_claims_and_folders_and_one_destroy_leaves_nothing(
     before = everything(live)
     data = repository.read("handson")
     lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
-    data["environments"]["dev"]["storage"] = {"lustre": lustre}
+    storage = {"lustre": lustre, "localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}
+    data["environments"]["dev"]["storage"] = storage
     repository.write("handson", data)
     program.up()
 
-    bound = {
-        volume["metadata"]["name"]: volume["spec"]["claimRef"]["namespace"]
-        for volume in live.api.items(OWN[0])
-        if volume["status"]["phase"] == "Bound"
-    }
-    assert bound == {
-        "fsx-root": "kube-system",
-        "fsx-hyperpod-ns-john": "hyperpod-ns-john",
-        "fsx-hyperpod-ns-smith": "hyperpod-ns-smith",
-    }
+    def bound():
+        return {
+            (volume["metadata"]["name"].partition("-hyperpod")[0], volume["spec"]["claimRef"]["namespace"])
+            for volume in live.api.items(OWN[0])
+            if volume["status"]["phase"] == "Bound"
+        }
+
+    claimed = {(kind, f"hyperpod-ns-{team}") for kind in ("fsx", "local") for team in ("john", "smith")}
+    assert bound() == {("fsx-root", "kube-system"), *claimed}
+    # Kubernetes rejects changes to a volume's nodes, so it's replaced together with its claim.
+    storage["localDisk"]["instanceTypes"].append("ml.m5.4xlarge")
+    repository.write("handson", data)
+    program.up()
+    assert bound() == {("fsx-root", "kube-system"), *claimed}
+    disks = [volume["spec"] for volume in live.api.items(OWN[0]) if "hostPath" in volume["spec"]]
+    assert ["ml.m5.4xlarge" in str(disk["nodeAffinity"]) for disk in disks] == [True, True]
     for team in ("john", "smith"):
         name = f"{JOBS}/fsx-directory-{team}"
         eventually(lambda name=name: live.api.read(name)["status"].get("succeeded") == 1, f"{name} is complete")

@@ -26,7 +26,7 @@ def disks(api):
             for entry in recording.all(resource_type):
                 make(FOLDERS[resource_type].format(**entry.inputs["metadata"]), whole(entry.inputs))
         eventually(lambda: api.read(f"{OWN}/local-claim")["status"]["phase"] == "Bound", "the claim is bound")
-        yield
+        yield {entry.name: entry.inputs["metadata"]["name"] for entry in recording.all("core/v1:PersistentVolume")}
 
 
 def test_a_member_runs_a_job_with_the_claim_on_a_type_with_a_disk(api, john, disks):
@@ -51,7 +51,7 @@ def test_a_member_mounts_the_disk_without_the_claim_or_the_folder_of_another_tea
     spec = {"volumes": [{"name": "local", "hostPath": path}], "containers": [container()]}
     assert "hostPath" in refused(john.create, f"{CORE}/pods", pod("host", **spec))
     volumes = "/api/v1/persistentvolumes"
-    assert "cannot patch" in refused(john.merge, f"{volumes}/local-hyperpod-ns-smith", {"spec": {"claimRef": None}})
+    assert "cannot patch" in refused(john.merge, f"{volumes}/{disks['local-smith']}", {"spec": {"claimRef": None}})
     assert "cannot list" in refused(john.items, volumes)
     claim = {
         "apiVersion": "v1",
@@ -60,7 +60,7 @@ def test_a_member_mounts_the_disk_without_the_claim_or_the_folder_of_another_tea
         "spec": {
             "accessModes": ["ReadWriteMany"],
             "storageClassName": "",
-            "volumeName": "local-hyperpod-ns-smith",
+            "volumeName": disks["local-smith"],
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }

@@ -4,6 +4,7 @@ Pod Security rejects `hostPath` in a pod, because a pod could name any folder of
 PersistentVolumes, and each of these serves one claim, so a team's pods see the team's folder only.
 """
 
+import hashlib
 from collections.abc import Mapping
 
 import pulumi
@@ -40,16 +41,17 @@ class TeamDisks(Component):
         type_in = k8s.core.v1.NodeSelectorRequirementArgs(
             key="node.kubernetes.io/instance-type", operator="In", values=list(disk.instance_types)
         )
+        # Kubernetes rejects changes to a volume's path and nodes. With another name, the new volume exists before the
+        # claim is replaced, and the old one is deleted after its claim.
+        digest = hashlib.sha256(disk.model_dump_json().encode()).hexdigest()[:8]
         teams = [team for team in plan.teams if not team.is_shared_pool]
         for team in teams:
             volume = k8s.core.v1.PersistentVolume(
                 f"local-{team.name}",
-                metadata={"name": f"local-{team.namespace}"},
+                metadata={"name": f"local-{team.namespace}-{digest}"},
                 spec=k8s.core.v1.PersistentVolumeSpecArgs(
                     access_modes=list(_ACCESS_MODES),
                     capacity=_SIZE,
-                    # Without a class, so that nothing else provisions the claim.
-                    storage_class_name="",
                     persistent_volume_reclaim_policy="Retain",
                     claim_ref=k8s.core.v1.ObjectReferenceArgs(
                         api_version="v1", kind="PersistentVolumeClaim", namespace=team.namespace, name=LOCAL_CLAIM
@@ -63,19 +65,15 @@ class TeamDisks(Component):
                         )
                     ),
                 ),
-                opts=pulumi.ResourceOptions.merge(
-                    self.child(provider=eks.kubernetes),
-                    # Kubernetes rejects changes to it, and another volume can't have the same name.
-                    pulumi.ResourceOptions(replace_on_changes=["spec.nodeAffinity"], delete_before_replace=True),
-                ),
+                opts=self.child(provider=eks.kubernetes),
             )
             k8s.core.v1.PersistentVolumeClaim(
                 f"local-{team.name}",
                 metadata={"name": LOCAL_CLAIM, "namespace": team.namespace},
                 spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
                     access_modes=list(_ACCESS_MODES),
+                    # Without a class, so that no driver provisions the claim. A volume has none by default.
                     storage_class_name="",
-                    # They are replaced together: a claim holds its volume.
                     volume_name=volume.metadata["name"],
                     resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests=_SIZE),
                 ),
