@@ -52,6 +52,19 @@ def test_advice_for_several_environments_is_listed_once(project):
     assert pinned["message"].endswith("; the same in environments.prod")
 
 
+def test_trust_in_a_role_of_a_team_is_reported_where_the_file_states_it(project):
+    file = project / "stacks" / "handson.yaml"
+    data = yaml.safe_load(file.read_text())
+    forge = {"provider": "token.actions.githubusercontent.com", "subjects": ["repo:acme/training:*"]}
+    data["teams"][1]["memberRole"] = {"oidc": forge}
+    data["environments"]["prod"] = data["environments"]["dev"]
+    file.write_text(yaml.safe_dump(data))
+    found = json.loads(validate("stacks/handson.yaml", "--format", "json").stdout)["findings"]
+    (trusts,) = [each for each in found if each["rule"] == "iam-trust-limited"]
+    assert trusts["path"] == "teams[smith].memberRole"
+    assert trusts["message"] == "team-smith trusts repo:acme/training:*, which any branch can claim"
+
+
 @pytest.mark.parametrize("form", ["github", "sarif"])
 def test_other_formats_carry_policies_as_they_carry_rules(project, form):
     output = validate("--format", form)

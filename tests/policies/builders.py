@@ -13,7 +13,7 @@ ACCOUNT = "123456789012"
 TAGS = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
 LISTED_TAGS = [{"key": key, "value": value} for key, value in TAGS.items()]
 CLUSTER_ARN = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:cluster/abcdefghijkl"
-PROVIDER = {"region": "us-east-1"}
+PROVIDER = {"region": "us-east-1", "allowedAccountIds": [ACCOUNT]}
 ABSENT = object()
 
 

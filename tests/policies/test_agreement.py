@@ -81,7 +81,7 @@ def test_what_the_validator_accepts_without_a_warning_passes_the_pack(data):
 
 
 # Rules that the pack checks as well, and type names, which quota refers to. The nightly run uses all rules.
-BOTH_JUDGE = {"ACC001", "CLU003", "CLU010", "EKS001", "KAR002", "KAR007", "KAR010"}
+BOTH_JUDGE = {"ACC001", "ACC014", "CLU003", "CLU010", "EKS001", "KAR002", "KAR007", "KAR010"}
 WAIVABLE = [rule for rule in RULES if rule.waivable and (NIGHTLY or rule.id in BOTH_JUDGE)]
 
 
@@ -140,6 +140,12 @@ def test_a_policy_file_that_waives_the_same_leaves_no_warning_and_passes(tmp_pat
         findings = Loaded("stacks/acme.yaml", document, parse(document)).findings_on(case.today)
         assert list(findings) == [], config
         assert judged(data, case.today, policies) == [], config
+
+
+def test_a_role_of_a_team_passes_however_it_can_be_assumed():
+    (case,) = [case for case in cases("ACC014") if case.passes]
+    assert case.findings() == []
+    assert judged(plain(read_text(case.text.encode()).data), case.today) == []
 
 
 def test_the_smallest_new_organization_passes_though_it_states_nothing_of_protection():

@@ -18,6 +18,14 @@ def eks_trust(**condition):
     return document(trust("eks.amazonaws.com", Condition=condition))
 
 
+SSO = "arn:aws:iam::123456789012:role/aws-reserved/sso.amazonaws.com"
+
+
+def trusting(principal, *limits):
+    condition = {"Condition": {"ArnLike": {"aws:PrincipalArn": list(limits)}} if limits else {}}
+    return document(trust(Principal={"AWS": principal}, **condition))
+
+
 def federated(**condition):
     issuer = "arn:aws:iam::123456789012:oidc-provider/token.actions.githubusercontent.com"
     return document(
@@ -145,6 +153,18 @@ CHANGED = {
         federated(StringEquals={SUB: "repo:acme/platform:pull_request"})),
     "a trust for tags of GitLab": (TRUSTS, "role", "assumeRolePolicy",
         federated(StringEquals={"gitlab.com:sub": "project_path:acme/platform:ref_type:tag:ref:v1"})),
+    "a trust for a role of another account": (TRUSTS, "role", "assumeRolePolicy",
+        trusting("arn:aws:iam::999999999999:role/ops")),
+    "a trust for the whole account": (TRUSTS, "role", "assumeRolePolicy",
+        trusting("arn:aws:iam::123456789012:root")),
+    "a trust for roles of any name": (TRUSTS, "role", "assumeRolePolicy",
+        trusting("arn:aws:iam::123456789012:root", "arn:aws:iam::123456789012:role/*")),
+    "a trust for roles of another account's root": (TRUSTS, "role", "assumeRolePolicy",
+        trusting("arn:aws:iam::999999999999:root", "arn:aws:iam::123456789012:role/ops")),
+    "a trust for permission sets of any name": (TRUSTS, "role", "assumeRolePolicy",
+        trusting("arn:aws:iam::123456789012:root", f"{SSO}/AWSReservedSSO_*")),
+    "a trust for assertions to any application": (TRUSTS, "role", "assumeRolePolicy",
+        document(trust(Principal={"Federated": "arn:aws:iam::123456789012:saml-provider/okta"}))),
     "a trust for all but one account": (TRUSTS, "role", "assumeRolePolicy",
         document({"Effect": "Allow", "NotPrincipal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"})),
     "a statement that hides behind another of the same name": ("iam-no-wildcard-action", "role_policy", "policy",
@@ -362,6 +382,9 @@ def test_there_are_enough_of_them_to_say_something():
 
 
 HARMLESS = {
+    "a user of the account": (TRUSTS, "role", "assumeRolePolicy", trusting("arn:aws:iam::123456789012:user/ada")),
+    "a permission set": (TRUSTS, "role", "assumeRolePolicy",
+        trusting("arn:aws:iam::123456789012:root", f"{SSO}/*/AWSReservedSSO_DataScientist_*")),
     "a pattern of names": (ANYWHERE, "role_policy", "policy",
         document(allow("iam:PassRole", "arn:aws:iam::123456789012:role/acme-dev-*"))),
     "keys by the service that asks": (ANYWHERE, "role_policy", "policy",

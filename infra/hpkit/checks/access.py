@@ -10,6 +10,7 @@ from hpkit.config.cluster import InstanceGroup
 from hpkit.config.member_role import MemberRole
 from hpkit.plan.names import partition_of
 from hpkit.plan.principals import principal_of
+from hpkit.plan.token_subjects import names_branch, names_subject
 from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]
@@ -38,6 +39,7 @@ _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permis
 # An entry of type STANDARD takes a principal of another account, too.
 _EKS_ENTRY = "Amazon EKS user guide, create access entries; Pulumi AWS provider, allowedAccountIds"
 _TRUST = "AWS IAM user guide, IAM roles (trust policy); hpkit"
+_TRUST_POLICY = "iam-trust-limited"
 _ACCOUNTS = "Pulumi AWS provider, allowedAccountIds"
 _LIFECYCLE = "SageMaker API reference, ClusterLifeCycleConfig: takes neither a digest nor an object's version"
 _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC good practices (creating workloads)"
@@ -217,6 +219,39 @@ def _made_roles(context: Context) -> Iterator[Issue]:
             )
 
 
+def _open_trust(context: Context) -> Iterator[Issue]:
+    """Report what the trust policies of team roles admit and the policy pack doesn't."""
+    account = context.spec.account
+    for team in context.plan.teams:
+        role = team.spec.member_role
+        if role is None:
+            continue
+        path = context.setting_path(team.name, "member_role")
+        for position, principal in enumerate(role.principals):
+            foreign = principal_of(principal)[0]
+            if account is not None and foreign != account:
+                yield Issue(
+                    (*path, "principals", position),
+                    f"{principal} can assume the role of {team.name}, but is in account {foreign}; "
+                    f"{context.environment} is in account {account}",
+                    f"Use `{principal.replace(foreign, account)}`; if environments differ, set `memberRole` in "
+                    "`governance.overrides`. Or waive this rule and state the reason.",
+                    policy=_TRUST_POLICY,
+                )
+        subjects = role.oidc.subjects if role.oidc else ()
+        issuer = role.oidc.provider if role.oidc else ""
+        for position, subject in enumerate(subjects):
+            if names_subject(subject) and names_branch(issuer, subject):
+                continue
+            yield Issue(
+                (*path, "oidc", "subjects", position),
+                f"tokens of {'any branch' if names_subject(subject) else 'many identities'} have a subject like "
+                f"`{subject}`, and can assume the role of {team.name}",
+                "Name one branch, such as `repo:acme/training:ref:refs/heads/main`, or one identity.",
+                policy=_TRUST_POLICY,
+            )
+
+
 def _topics_of_others(context: Context) -> Iterator[Issue]:
     account, observability = context.spec.account, context.spec.observability
     alerts = observability.alerts if observability else None
@@ -314,6 +349,8 @@ RULES = (
          _topics_of_others),
     Rule("ACC013", "error", "Team roles that hpkit creates have an account and trusted principals.", _TRUST,
          _made_roles, waivable=False),
+    Rule("ACC014", "warning", "Principals of the environment's account, one branch, or one identity assume team roles.",
+         _TRUST, _open_trust),
     Rule("ACC004", "warning", "Environments set their AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "Your own lifecycle scripts have a SHA-256.", _LIFECYCLE, _scripts),
     Rule("ACC006", "error", "A SHA-256 and lifecycleEvent require your own lifecycle script in S3.", _LIFECYCLE,

@@ -42,9 +42,8 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
 def _listed_once(same: list[Finding]) -> Finding:
     """Return one finding for those of several environments or settings that differ only in their place."""
     first, *others = same
-    if not others:
-        return first
-    return replace(first, message=f"{first.message}; the same in {listing([each.path for each in others])}")
+    paths = [path for path in dict.fromkeys(finding.path for finding in others) if path != first.path]
+    return replace(first, message=f"{first.message}; the same in {listing(paths)}") if paths else first
 
 
 def checked_settings(organization: Organization, file: tuple[str, str] | None) -> Mapping[str, Any]:
@@ -106,6 +105,9 @@ def _finding(violation: "PolicyFinding", plan: Plan, file: str, document: Docume
 def _stated(document: Document, path: Path, plan: Plan) -> Path:
     """Return the part of a path that the file states; at least the environment."""
     value, stated = document.data, 0
+    if path[0] == "teams":
+        names = [each.get("name") for each in document.data["teams"]]
+        path = ("teams", names.index(path[1]), *path[2:])
     for step in path:
         there = step in value if isinstance(value, dict) else isinstance(value, tuple) and step in range(len(value))
         if not there:

@@ -52,7 +52,8 @@ def config_path(plan: Plan, resource: Registered | None, property_path: str = ""
     """Return the path of the setting that an input comes from, or of the section that describes the resource.
 
     property_path: the input, with list items by name, such as `instanceGroups[gpu].instanceCount`; empty for the whole
-    resource. The path begins with the environment, except for tags, which all environments share.
+    resource. The path begins with the environment, except for tags and the roles of teams, which environments share;
+    there, the team's name is in place of its index.
     """
     environment: Path = ("environments", plan.environment)
     if property_path == "tags":
@@ -61,6 +62,11 @@ def config_path(plan: Plan, resource: Registered | None, property_path: str = ""
         return (*environment, "region")
     if resource is None:
         return environment
+    if resource.type == "aws:iam/role:Role" and resource.name.startswith("team-"):
+        team_name = resource.name.removeprefix("team-")
+        overrides = plan.spec.governance.overrides if plan.spec.governance else {}
+        is_own = team_name in overrides and overrides[team_name].member_role is not None
+        return (*((*environment, "governance", "overrides") if is_own else ("teams",)), team_name, "memberRole")
     own = _OWN.get(resource.type)
     if own is not None:
         return (*environment, *own(plan, resource, property_path))

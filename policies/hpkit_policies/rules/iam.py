@@ -3,10 +3,12 @@
 It doesn't check policies of resources (bucket, key), where `*` is the resource itself.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from hpkit.plan.token_subjects import names_branch, names_subject
 from hpkit.text.formatting import listing
 from hpkit_policies.actions import takes_resource
 from hpkit_policies.documents import DocumentError, Statement, statements
@@ -41,16 +43,14 @@ _SERVICES: Final[Mapping[str, bool]] = {
 _SENSITIVE: Final = frozenset({"iam", "kms", "lambda", "secretsmanager", "ssm", "sts"})
 _ONLY_WILDCARDS: Final = re.compile(r"[*?:/]*")
 _ONE_TYPE: Final = re.compile(r"[\w-]+[:/][*?:/]+")
-# What others than one branch can claim is no identity: an environment, a tag, a pull request, a pattern. Sources:
-# GitHub's documentation, "OpenID Connect reference"; GitLab's, "OpenID Connect (OIDC) authentication".
-_BRANCHES: Final[Mapping[str, re.Pattern[str]]] = {
-    "token.actions.githubusercontent.com": re.compile(
-        r"repo:[^/:*?]+/[^/:*?]+(?::environment:[^:*?]+)?:ref:refs/heads/[^:*?]+"
-    ),
-    "gitlab": re.compile(r"project_path:[^:*?]+:ref_type:branch:ref:[^:*?]+"),
-}
-# Prefixes of identities in the subjects of known issuers.
-_SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_path:)")
+# Roles and users by name, and roles of permission sets, which only IAM Identity Center creates.
+# Source: IAM Identity Center user guide, "Referencing permission sets in resource policies".
+_NAMED: Final = re.compile(
+    r"arn:aws[a-z-]*:iam::(\d{12}):(?:role/aws-reserved/sso\.amazonaws\.com/(?:\*/)?AWSReservedSSO_[\w+=,.@-]+_\*"
+    r"|(?:role|user)/[\w+=,.@/-]+)"
+)
+_WHOLE_ACCOUNT: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):root")
+_SAML: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:saml-provider/[\w+=,.@-]+")
 # AWS managed policies that hpkit attaches; each grants only the permissions for its purpose.
 _MANAGED: Final = (
     "AmazonEKSClusterPolicy",
@@ -197,11 +197,20 @@ def _trust_is_limited(role: Resource, settings: Settings) -> Results:
             )
         for kind, names in statement.principals.items():
             for name in names:
-                for problem, fix in _problems(kind, name, statement, settings):
+                for problem, fix in _problems(kind, name, statement, settings, _own_accounts(role)):
                     yield Violation(f"{_where(role, statement)} {problem}", fix)
 
 
-def _problems(principal_type: str, name: str, statement: Statement, settings: Settings) -> Iterator[tuple[str, str]]:
+def _own_accounts(role: Resource) -> frozenset[str]:
+    """Return the accounts to which the role's provider is limited; nested inputs of a provider are JSON text."""
+    given = role.provider.get("allowedAccountIds")
+    accounts = json.loads(given) if isinstance(given, str) else given
+    return frozenset(map(str, accounts)) if isinstance(accounts, Sequence) else frozenset()
+
+
+def _problems(
+    principal_type: str, name: str, statement: Statement, settings: Settings, own_accounts: frozenset[str]
+) -> Iterator[tuple[str, str]]:
     conditions = statement.binding_conditions()
     limited = any(_names_source(key, values) for key, values in conditions.items())
     if name == "*":
@@ -216,16 +225,32 @@ def _problems(principal_type: str, name: str, statement: Statement, settings: Se
                 "Add a condition on aws:SourceAccount or aws:SourceArn.",
             )
     elif principal_type == "Federated":
-        subjects = [(key, values) for key, values in conditions.items() if key.endswith(":sub")]
-        if not any(all(map(_names_subject, values)) for _, values in subjects):
-            yield f"trusts every identity of {name}", "Add a condition on the token's :sub."
-        elif not any(all(_names_branch(key, value) for value in values) for key, values in subjects):
-            yield (
-                f"trusts {listing([value for _, values in subjects for value in values])}, which any branch can claim",
-                "Add the branch to the condition on :sub, such as `repo:acme/platform:ref:refs/heads/main`.",
-            )
-    elif name not in _accepted(settings[_PRINCIPALS.name]):
-        yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."
+        yield from _federated_problems(name, conditions)
+    elif name not in _accepted(settings[_PRINCIPALS.name]) and not _is_named(name, conditions, own_accounts):
+        yield f"trusts {name}", "Trust a role or user of the stack's account."
+
+
+def _federated_problems(name: str, conditions: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    if _SAML.fullmatch(name):
+        if "saml:aud" not in conditions:
+            yield f"trusts assertions of {name} for any application", "Add a condition on SAML:aud."
+        return
+    subjects = [(key, values) for key, values in conditions.items() if key.endswith(":sub")]
+    if not any(all(map(names_subject, values)) for _, values in subjects):
+        yield f"trusts every identity of {name}", "Add a condition on the token's :sub."
+    elif not any(all(names_branch(key, value) for value in values) for key, values in subjects):
+        yield (
+            f"trusts {listing([value for _, values in subjects for value in values])}, which any branch can claim",
+            "Add the branch to the condition on :sub, such as `repo:acme/platform:ref:refs/heads/main`.",
+        )
+
+
+def _is_named(principal: str, conditions: Mapping[str, Sequence[str]], own_accounts: frozenset[str]) -> bool:
+    """Return whether a principal is a role or user of the stack's account, perhaps by a condition on the account."""
+    whole = _WHOLE_ACCOUNT.fullmatch(principal)
+    matches = [_NAMED.fullmatch(arn) for arn in (conditions.get("aws:principalarn", ()) if whole else (principal,))]
+    accounts = {match[1] if match else "" for match in (*matches, *([whole] if whole else ()))}
+    return bool(matches) and accounts <= own_accounts
 
 
 def _names_source(key: str, values: Sequence[str]) -> bool:
@@ -241,17 +266,6 @@ def _names_source(key: str, values: Sequence[str]) -> bool:
 def _is_bucket(parts: Sequence[str]) -> bool:
     """Return whether an ARN is that of one bucket, which contains no account."""
     return parts[2] == "s3" and not set("*?") & set(parts[5].partition("/")[0])
-
-
-def _names_subject(value: str) -> bool:
-    """Return whether a subject contains an organization or a namespace before its first wildcard."""
-    return bool(re.match(r"[^:/*?]+(?:[:/]|$)", _SUBJECT_WORDS.sub("", value)))
-
-
-def _names_branch(key: str, subject: str) -> bool:
-    """Return whether a forge's subject is limited to one branch; other issuers have no branches."""
-    pattern = next((pattern for issuer, pattern in _BRANCHES.items() if key.startswith(issuer)), None)
-    return pattern is None or bool(pattern.fullmatch(subject))
 
 
 def _accepted(principals: Sequence[str]) -> set[str]:
@@ -283,8 +297,8 @@ POLICIES = (
     ),
     Policy(
         name="iam-trust-limited",
-        description="Roles trust only listed services, and only on behalf of this account if the service acts for "
-        "others.",
+        description="Roles trust only roles and users of this account and listed services, and services only on behalf "
+        "of this account.",
         types=(_ROLE,),
         validate=_trust_is_limited,
         parameters=(_TRUSTED, _PRINCIPALS),
