@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hpkit.errors import SelectionError
 from hpkit.explain import explain_team, team_text
 from hpkit.plan.derive import derive, quotas_of
-from tests.builders import group, organization, team, typed
+from tests.builders import findings, group, organization, team, typed
 
 GPU = "ml.g5.12xlarge"
 NO_IDLE = {"clusterPolicy": {"idleResourceSharing": "Disabled"}}
@@ -54,6 +54,16 @@ def test_jobs_of_more_quota_than_stands_are_promised_nothing():
     text = said(plan_of({"a": 3, "b": 2}), "a")
     assert "Has 3 instances (12 accelerators) of 4 that always run, in group gpu; all teams together reserve 5," in text
     assert "always get this capacity" not in text
+
+
+def test_parts_of_unlike_resources_reserve_no_more_than_stands():
+    parts = {"a": [{"accelerators": 8, "vCpu": 1, "memoryInGiB": 1}], "b": [{"accelerators": 8, "vCpu": 190}]}
+    allocations = {name: [{"instanceType": GPU, **row} for row in rows] for name, rows in parts.items()}
+    data = organization(teams=[team("a"), team("b")], groups=[group("gpu", GPU, 4)], allocations=allocations)
+    assert [each for each in findings(data) if each.severity == "error"] == []
+    text = said(derive(typed(data), "dev"), "b")
+    assert "on the 4 that always run" in text
+    assert "all teams together reserve" not in text
 
 
 @pytest.mark.parametrize(

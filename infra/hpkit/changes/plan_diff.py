@@ -223,7 +223,7 @@ def _capacity(
 
 
 def _sum(quota: TypeQuota) -> Amount:
-    return sum((share.reserved + share.elastic for share in quota.teams), start=0)
+    return quota.reserved_together + sum((share.elastic for share in quota.teams), start=0)
 
 
 def _policy(before: Plan | None, after: Plan | None) -> dict[str, Change[str]]:

@@ -292,7 +292,9 @@ def _known_teams(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "governance", "allocations", team),
             f"the allocation is for `{team}`, which isn't in teams ({listing(sorted(team_names)) or 'none'})",
-            f"Did you mean `{likely}`?" if likely else f"Add `- name: {team}` to teams, or remove the allocation.",
+            f"Did you mean `{_plain(likely) or likely}`?"
+            if likely
+            else f"Add `- name: {team}` to teams, or remove the allocation.",
         )
 
 

@@ -58,6 +58,7 @@ _MOST_TRIALS = 400
 _NAME_ONE = "Name an organization file: it starts with `organization: <name>`, and is in stacks/."
 # A single value can't mean a map with more keys.
 _MOST_SHORT = 4
+_QUOTA_WORDS = ("allocation", "allocations", "quota", "quotas")
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
 # Keys that allow losses, or open what is closed by default: no hint suggests one that wasn't written.
 _LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
@@ -290,6 +291,10 @@ class _Reading:
             self.problems.append(Problem("CFG001", path, message, fix, mark))
             self._data = _renamed(_with(self._data, path, inner), path, name)
             return
+        if fix := self._other_name(path):
+            self.problems.append(Problem("CFG001", path, message, fix, mark))
+            self._data = self._without(path)
+            return
         near = self._meant(path, key_names)
         home = self._home(path, near)
         if home is not None:
@@ -317,6 +322,19 @@ class _Reading:
     def _is_near(key: str, name: str) -> bool:
         """Return whether a key more likely means a known one next to it than the same key in another section."""
         return is_alike(key, name) or name.lower().endswith(key.lower()) or name.lower().startswith(key.lower())
+
+    def _other_name(self, path: Path) -> str | None:
+        """Return how to state quota with a team, or a weight with quota; both are part of another section."""
+        key = str(path[-1])
+        if path[0] == "teams" and key in _QUOTA_WORDS:
+            name = _mapping_at(self._data, path[:-1]).get("name")
+            homes = [("environments", each, "governance", "allocations") for each in self._entries(("environments",))]
+            there = [home for home in homes if name in _mapping_at(self._data, home)]
+            place = f"{'.'.join(map(str, (there or homes or [('governance', 'allocations')])[0]))}.{name}"
+            return f"Remove it: the file has `{place}`." if there else f"Move its entries to `{place}`."
+        if "allocations" in path[:-1] and key == "weight":
+            return "Remove it, and set `fairShareWeight` of the team."
+        return None
 
     def _home(self, path: Path, near: str | None) -> tuple[Path, str] | None:
         """Return the section that an unknown key belongs to, as a path and as text; None if several fit.
@@ -575,7 +593,9 @@ class _Reading:
         if error_type == "bool_type":
             return "Use `true` or `false`."
         if error_type in ("model_type", "model_attributes_type"):
-            return f"Use a map: {keys_of_map(path, value)}."
+            required = required_at(path)
+            is_taken = len(required) == 1 and self._takes(path, {required[0]: value})
+            return f"Use a map: {keys_of_map(path, value if is_taken else None)}."
         if error_type == "tuple_type" and fields_at((*path, 0)):
             return f"Use a list of maps: [{keys_of_map((*path, 0), value if isinstance(value, str) else None)}]."
         if error_type in _NUMBERS:
@@ -625,6 +645,9 @@ class _Reading:
         if path[2:3] == ("addons",) and detail["input"] in (None, True):
             yield {}
         raw, key, accounts = self.document.raw(path), key_of(path), self._accounts(path)
+        if key == "subjects":
+            # Most texts are subjects, so that one similar to a wrong one is none of the user's tokens.
+            return
         if len(accounts) > 1:
             # None of several is likelier than the others.
             accounts = ()

@@ -191,8 +191,13 @@ def _indented_further(lines: list[str], mark: Mark) -> _Found:
     )
 
 
+_EN_DASH, _EM_DASH = "\u2013", "\u2014"
+
+
 def _indented(lines: list[str], mark: Mark) -> _Found:
     line, above, before = (_line(lines, mark.line - each) for each in range(3))
+    if (dash := line.strip()[:2]) in (f"{_EN_DASH} ", f"{_EM_DASH} "):
+        return mark, f"this line begins with the dash `{dash[0]}`, which is a letter to YAML", "Use the hyphen `-`."
     alone = _NO_VALUE.match(before) and _indent(before) < _indent(line) < _indent(above)
     # A list's entries are indented further than its key.
     below = next((each for each in lines[mark.line :] if each.strip() and _indent(each) <= _indent(line)), "")

@@ -100,7 +100,7 @@ def _has(part: TypeExplanation, promise: str = "") -> str:
     sentences = []
     if part.reserved:
         stand = f"{capacity.guaranteed} that always run{_in_groups(capacity.permanent_groups)}"
-        together = sum(share.reserved for share in part.quota.teams)
+        together = part.quota.reserved_together
         if together > capacity.guaranteed:
             sentences.append(
                 f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}; all teams together reserve "

@@ -397,12 +397,17 @@ class TeamShare:
 
 @dataclass(frozen=True, slots=True)
 class TypeQuota:
-    """One instance type: capacity and every team's part. unreserved is never below zero."""
+    """One instance type: capacity and every team's part. unreserved is never below zero.
+
+    reserved_together: what all teams reserve, by the resource that they reserve most of. Teams whose largest parts are
+    of unlike resources reserve less together than the sum of their parts.
+    """
 
     instance_type: str
     capacity: TypeCapacity
     teams: tuple[TeamShare, ...]
     unreserved: Amount
+    reserved_together: Amount = 0
 
 
 def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
@@ -477,7 +482,23 @@ def _type_quota(
                 lendable=lendable[team],
             )
         )
-    return TypeQuota(name, capacity, tuple(shares), unreserved)
+    together = _together([each for own in quota_resources.values() for each in own if not each.elastic], instance)
+    return TypeQuota(name, capacity, tuple(shares), unreserved, together)
+
+
+def _together(quota_resources: Sequence[QuotaResource], instance: InstanceType | None) -> Amount:
+    """Return quota resources as instances, by the resource of which they have most together."""
+    if instance is None or all(each.count is not None for each in quota_resources):
+        return sum(each.count or 0 for each in quota_resources)
+    vectors = [usage(each, instance).vector[1:] for each in quota_resources]
+    units = dimensions_of(instance)[1:]
+    totals = [
+        sum((Fraction(vector[index] or 0) for vector in vectors), Fraction(0)) / one
+        for index, one in enumerate(units)
+        if one
+    ]
+    most = max(totals, default=Fraction(0))
+    return most.numerator if most.denominator == 1 else most
 
 
 def _instances(quota_resources: Sequence[QuotaResource], instance: InstanceType | None, *, elastic: bool) -> Amount:
