@@ -25,6 +25,12 @@ def init(folder, *arguments):
     return CliRunner().invoke(command, [*arguments, "--directory", str(folder)], catch_exceptions=True)
 
 
+def test_an_owner_that_codeowners_would_ignore_writes_nothing(tmp_path):
+    answer = init(tmp_path, "acme", "--owner", "platform")
+    assert str(answer.exception) == "--owner platform isn't an owner. Write it as in CODEOWNERS, such as @acme/platform"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_a_project_from_an_example_has_no_error(example, tmp_path):
     answer = init(tmp_path, "acme", "--from", example, "--account", "210987654321")

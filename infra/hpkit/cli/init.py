@@ -83,6 +83,8 @@ def command(
         )
     if account and not _ACCOUNT.fullmatch(account):
         raise SelectionError(f"--account {account} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
+    if owner and "@" not in owner:
+        raise SelectionError(f"--owner {owner} isn't an owner. Write it as in CODEOWNERS, such as @acme/platform")
     if (directory / "Pulumi.yaml").is_file() and pulumi_project(directory)[0] != name:
         raise ToolError(
             f"{directory / 'Pulumi.yaml'} is another project ({pulumi_project(directory)[0]}). To add an organization "

@@ -646,7 +646,7 @@ class _Reading:
             yield {}
         raw, key, accounts = self.document.raw(path), key_of(path), self._accounts(path)
         if key == "subjects":
-            # Most texts are subjects, so that one similar to a wrong one is none of the user's tokens.
+            # Any text can be a subject, so a similar text would be accepted, and admit other tokens.
             return
         if len(accounts) > 1:
             # None of several is likelier than the others.
