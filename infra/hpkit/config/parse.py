@@ -291,8 +291,8 @@ class _Reading:
             self.problems.append(Problem("CFG001", path, message, fix, mark))
             self._data = _renamed(_with(self._data, path, inner), path, name)
             return
-        if fix := self._other_name(path):
-            self.problems.append(Problem("CFG001", path, message, fix, mark))
+        if elsewhere := self._other_name(path):
+            self.problems.append(Problem("CFG001", path, message, elsewhere, mark))
             self._data = self._without(path)
             return
         near = self._meant(path, key_names)
@@ -330,7 +330,8 @@ class _Reading:
             name = _mapping_at(self._data, path[:-1]).get("name")
             homes = [("environments", each, "governance", "allocations") for each in self._entries(("environments",))]
             there = [home for home in homes if name in _mapping_at(self._data, home)]
-            place = f"{'.'.join(map(str, (there or homes or [('governance', 'allocations')])[0]))}.{name}"
+            nearest_home = ".".join(map(str, (there or homes)[0])) if homes else "governance.allocations"
+            place = f"{nearest_home}.{name}"
             return f"Remove it: the file has `{place}`." if there else f"Move its entries to `{place}`."
         if "allocations" in path[:-1] and key == "weight":
             return "Remove it, and set `fairShareWeight` of the team."
