@@ -1,13 +1,10 @@
-"""Status of 1,000 teams and 1,000 nodes, topology of 1,000 nodes, and usage of 100,000 Workloads of 100 teams.
+"""Status of 1,000 teams and 1,000 nodes, and topology of 1,000 nodes: read over HTTP from fakes, and computed.
 
-`python bench/live.py`. Status and topology are read over HTTP from fakes, usage from a history. The fakes respond
-immediately, with documents of the services' size. Only hpkit's work is timed: requests, pages, parsing. `--growth`
-shows the growth from a tenth of the size.
+`python bench/live.py`. The fakes respond at once, with documents of the services' size. Only hpkit's work is timed:
+requests, pages, parsing, the page. `--growth` shows the growth from a tenth of the size.
 """
 
 import json
-import random
-import resource
 import sys
 import threading
 import time
@@ -28,22 +25,9 @@ from hpkit.cluster.live.parse import platform_of  # noqa: E402
 from hpkit.cluster.live.read import objects_of  # noqa: E402
 from hpkit.cluster.live.status import status_of  # noqa: E402
 from hpkit.cluster.live.topology import placements, tree_of  # noqa: E402
-from hpkit.cluster.usage.account import account  # noqa: E402
-from hpkit.cluster.usage.history import (  # noqa: E402
-    History,
-    NodeSpan,
-    QuotaSpan,
-    TaskSpan,
-    merged,
-    parse_history,
-    written,
-)
-from hpkit.cluster.usage.report import usage_report  # noqa: E402
 
 COUNT = 1000
 STATUS_SECONDS, TOPOLOGY_SECONDS = 3.0, 2.0
-WORKLOADS, USAGE_SECONDS, USAGE_MIB = 100_000, 10.0, 500
-HOUR, MONTH = 3600.0, 720 * 3600.0
 GPU, KIND = "nvidia.com/gpu", "ml.p5.48xlarge"
 LAYERS = "topology.k8s.aws/network-node-layer-"
 RESOURCES = (("cpu", "192"), ("memory", "2048Gi"), (GPU, "8"), ("vpc.amazonaws.com/efa", "32"))
@@ -198,39 +182,15 @@ def measure(count):
     return in_status, in_topology
 
 
-def usage():
-    """Return the seconds and the peak memory in MiB of a history that is read, merged, reported by job and written."""
-    draw = random.Random(1)  # noqa: S311 - the same history each time
-    tasks = []
-    for number in range(WORKLOADS):
-        begin = draw.random() * MONTH
-        end = begin + draw.random() * 8 * HOUR
-        tasks.append(TaskSpan(f"uid-{number}", f"team-{number % 100}", "", f"Job/{number}", KIND, 0.5, begin, end))
-    nodes = tuple(NodeSpan(f"i-{number}", KIND, 0.0) for number in range(COUNT))
-    whole = History((0.0,), nodes, tuple(tasks), tuple(QuotaSpan(f"team-{n}", KIND, 8.0, 0.0) for n in range(100)))
-    lines = list(written(whole))
-    begun = time.perf_counter()
-    history = merged(parse_history(lines, file="usage.jsonl"), History((MONTH,), whole.nodes, whole.tasks[-1000:], ()))
-    report = usage_report(account(history, begin=0.0, end=MONTH), by="job", begin=0.0, end=MONTH, price=lambda _: None)
-    size = sum(map(len, written(history)))
-    seconds = time.perf_counter() - begun
-    if len(report.rows) < WORKLOADS or not size:
-        sys.exit(f"{len(report.rows)} rows")
-    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main():
     """Print the figures; exit with 1 if one exceeds its limit."""
-    used, memory = usage()
-    print(f"usage of {WORKLOADS} Workloads: {used:.2f} s (limit {USAGE_SECONDS:g} s), {memory:.0f} MiB ({USAGE_MIB})")
     status, topology = measure(COUNT)
     print(f"status of {COUNT} teams and nodes: {status:.2f} s (limit {STATUS_SECONDS:g} s)")
     print(f"topology of {COUNT} nodes: {topology:.2f} s (limit {TOPOLOGY_SECONDS:g} s)")
     if "--growth" in sys.argv:
         small = measure(COUNT // 10)
         print(f"ten times as many take {status / small[0]:.1f} and {topology / small[1]:.1f} times as long")
-    slow = status > STATUS_SECONDS or topology > TOPOLOGY_SECONDS or used > USAGE_SECONDS
-    sys.exit(slow or memory > USAGE_MIB)
+    sys.exit(status > STATUS_SECONDS or topology > TOPOLOGY_SECONDS)
 
 
 if __name__ == "__main__":

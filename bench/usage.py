@@ -25,7 +25,16 @@ from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.read import objects_of
 from hpkit.cluster.usage.account import account
 from hpkit.cluster.usage.as_html import usage_html
-from hpkit.cluster.usage.history import History, NodeSpan, TaskSpan, merged, observed_history, parse_history, written
+from hpkit.cluster.usage.history import (
+    Admissions,
+    History,
+    NodeSpan,
+    TaskSpan,
+    merged,
+    observed_history,
+    parse_history,
+    written,
+)
 from hpkit.cluster.usage.report import usage_report
 
 COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
@@ -91,8 +100,9 @@ def main():
     del tasks
     times = [time.process_time()]
     with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
-        found = objects_of(Kubernetes(client), [])
-    seen = replace(observed_history(Observed(time=NOW, platform=aws(NODES), **found)), nodes=nodes)
+        admissions = Admissions()
+        found = objects_of(Kubernetes(client), [], on_task=admissions.add)
+    seen = replace(observed_history(Observed(time=NOW, platform=aws(NODES), **found), admissions), nodes=nodes)
     del found
     times.append(time.process_time())
     history = merged(parse_history(lines, file="history"), seen)

@@ -24,7 +24,12 @@ SEEN = observed(
 @pytest.fixture
 def run(monkeypatch):
     def run(*words, seen=SEEN):
-        monkeypatch.setattr(usage, "observe", lambda *_, **__: seen)
+        def observe(*_, on_task, **__):
+            for workload in seen.tasks:
+                on_task(workload)
+            return seen
+
+        monkeypatch.setattr(usage, "observe", observe)
         return hpkit("cluster", "usage", "--stack", "handson-dev", *words, cwd=ROOT)
 
     return run

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.cluster.live.kubernetes import Kubernetes
-    from hpkit.cluster.live.model import Observed
+    from hpkit.cluster.live.model import Observed, Task
     from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -85,10 +85,11 @@ def observe(
     inside: bool = True,
     quotas: bool = True,
     settings: bool = False,
+    on_task: Callable[[Task], None] | None = None,
 ) -> Observed:
     """Return the current state of a plan's platform; what could not be read is reported on standard error.
 
-    aws, inside, quotas and settings are those of `read`; aws None is all.
+    aws, inside, quotas, settings and on_task are those of `read`; aws None is all.
     """
     from hpkit.cluster.live.read import AWS_PARTS, read
 
@@ -103,6 +104,7 @@ def observe(
         quotas=quotas,
         settings=settings,
         namespaces=namespaces,
+        on_task=on_task,
     )
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)

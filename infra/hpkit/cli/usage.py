@@ -81,14 +81,15 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     from hpkit.catalog.prices import near_price, price_note
     from hpkit.cluster.usage.account import account
     from hpkit.cluster.usage.as_html import usage_html
-    from hpkit.cluster.usage.history import merged, observed_history
+    from hpkit.cluster.usage.history import Admissions, merged, observed_history
     from hpkit.cluster.usage.report import usage_report
 
     plan = choose_stack(stack)
     earlier = None if history is None else _read(history)
-    observed = observe(plan, profile, aws=_PARTS)
+    admissions = Admissions()
+    observed = observe(plan, profile, aws=_PARTS, on_task=admissions.add)
     _require_all(observed)
-    seen = observed_history(observed)
+    seen = observed_history(observed, admissions)
     if earlier is not None:
         seen = merged(earlier, seen)
     if history is not None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hpkit.cluster.live.model import ClusterNode, Platform
 from hpkit.cluster.usage.account import account
 from hpkit.cluster.usage.history import (
+    Admissions,
     History,
     NodeSpan,
     QuotaSpan,
@@ -121,6 +122,13 @@ def test_rows_sum_to_the_cluster_s_total_to_the_cent(random, by):
     assert usage.total.used <= sum(span.instances for span in random.tasks) * 10 + 1e-6
 
 
+def history_of(seen):
+    admissions = Admissions()
+    for workload in seen.tasks:
+        admissions.add(workload)
+    return observed_history(seen, admissions)
+
+
 def platform(*nodes):
     return Platform("handson", "InService", "", (), nodes, None, (), ())
 
@@ -135,19 +143,19 @@ def test_what_the_cluster_forgets_stays_in_a_history_until_it_was_last_seen():
         tasks=(task("john", "train", 2, runs=True), task("john", "waits", 2)),
         queues=(queue("john", 8),),
     )
-    seen = observed_history(first)
+    seen = history_of(first)
     assert [(span.job, span.instances, span.end) for span in seen.tasks] == [("Job/train", 2, None)]
     assert [(span.team, span.instances) for span in seen.quotas] == [("john", 2)]
     parts = {"platform": platform(node("i-0", 3)), "queues": (queue("john", 4),)}
     later = replace(observed(**parts), time=NOW + timedelta(hours=1))
-    both = merged(seen, observed_history(later))
+    both = merged(seen, history_of(later))
     (train,) = both.tasks
     assert train.end == NOW.timestamp()
     assert {span.instance_id: span.end for span in both.nodes} == {"i-0": None, "i-1": NOW.timestamp()}
     assert [span.instances for span in both.quotas] == [2, 1]
     assert any("1 nodes and 1 admissions ended between two readings" in note for note in both.notes)
     assert parse_history(written(both), file="usage.jsonl") == replace(both, notes=())
-    assert merged(both, observed_history(later)).tasks == both.tasks
+    assert merged(both, history_of(later)).tasks == both.tasks
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"node": {"instance_id": 1}}', '{"read": "x"}', '{"other": 1}', "3"])

@@ -190,8 +190,8 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) -> Task:
-    """Return a Workload; queues: (namespace, LocalQueue) → ClusterQueue."""
+def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str], *, pods: bool = True) -> Task:
+    """Return a Workload; queues: (namespace, LocalQueue) → ClusterQueue; without pods, it has no requests either."""
     metadata, spec, status = document["metadata"], document["spec"], document.get("status") or {}
     owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
     admission = status.get("admission") or {}
@@ -210,11 +210,11 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         pods=sum(each["count"] for each in spec["podSets"]),
         active=spec.get("active", True),
-        requests=_requests(spec["podSets"], status),
+        requests=_requests(spec["podSets"], status) if pods else {},
         usage=_usage(admission),
         conditions=_conditions(status),
-        pod_sets=tuple(_pods(each, status) for each in spec["podSets"]),
-        longest=_longest(spec),
+        pod_sets=tuple(_pods(each, status) for each in spec["podSets"]) if pods else (),
+        longest=_longest(spec) if pods else None,
         retry_at=_time((status.get("requeueState") or {}).get("requeueAt")),
         project=_project(spec["podSets"]),
     )

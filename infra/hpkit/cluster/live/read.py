@@ -5,7 +5,7 @@ A rejected or failed call doesn't mean that something is missing: it's kept as u
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,12 +18,13 @@ from hpkit.clients.aws import call_all
 from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
 from hpkit.cluster.live.kubernetes import FORBIDDEN, NOT_FOUND, Kubernetes
-from hpkit.cluster.live.model import Observed, Platform
+from hpkit.cluster.live.model import Observed, Platform, Task
 from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
 from hpkit.errors import MissingClusterError, ToolError
 
 __all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
 
+OnTask = Callable[[Task], None]
 AwsPart = Literal["nodes", "policy", "addons", "events"]
 AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 
@@ -53,6 +54,7 @@ def read(
     quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
+    on_task: OnTask | None = None,
 ) -> Observed:
     """Return the current state of a platform; cluster is the HyperPod cluster's name.
 
@@ -61,6 +63,7 @@ def read(
     - quotas: whether queues, flavors and priority classes are listed, too, not only nodes and their pods.
     - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members can't.
     - namespaces: where pods and tasks are read if the caller can't list them everywhere.
+    - on_task: is called with each task, without its pods, and the result has no tasks: 100,000 take a gigabyte.
 
     Raises ToolError if the cluster or its EKS cluster can't be described, because everything else depends on them.
     """
@@ -70,7 +73,16 @@ def read(
     with ThreadPoolExecutor(max_workers=2) as pool:
         platform = pool.submit(_platform, session, described, eks, aws, unknown) if aws else None
         objects = (
-            pool.submit(_kubernetes, session, eks, unknown, quotas=quotas, settings=settings, namespaces=namespaces)
+            pool.submit(
+                _kubernetes,
+                session,
+                eks,
+                unknown,
+                quotas=quotas,
+                settings=settings,
+                namespaces=namespaces,
+                on_task=on_task,
+            )
             if inside
             else None
         )
@@ -218,10 +230,12 @@ def _kubernetes(
     quotas: bool,
     settings: bool,
     namespaces: Sequence[str],
+    on_task: OnTask | None,
 ) -> dict[str, Any]:
     try:
         with api_client(session, eks) as client:
-            return objects_of(Kubernetes(client), unknown, quotas=quotas, settings=settings, namespaces=namespaces)
+            api = Kubernetes(client)
+            return objects_of(api, unknown, quotas=quotas, settings=settings, namespaces=namespaces, on_task=on_task)
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
@@ -238,9 +252,10 @@ def objects_of(
     quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
+    on_task: OnTask | None = None,
 ) -> dict[str, Any]:
     """Return the Observed fields from an API server; kinds that can't be listed are in unknown."""
-    objects = _Objects(api, unknown, namespaces)
+    objects = _Objects(api, unknown, namespaces, on_task)
     kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
     return {**kueue, **objects.read(quotas=quotas, pools=settings)}
 
@@ -248,8 +263,9 @@ def objects_of(
 class _Objects:
     """Lists objects of the Kubernetes API, side by side."""
 
-    def __init__(self, api: Kubernetes, unknown: list[str], namespaces: Sequence[str]) -> None:
+    def __init__(self, api: Kubernetes, unknown: list[str], namespaces: Sequence[str], on_task: OnTask | None) -> None:
         self._api = api
+        self._on_task = on_task
         self._unknown = unknown
         self._namespaces = namespaces
         self._unread: set[str] = set()
@@ -305,7 +321,7 @@ class _Objects:
     def _list(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return all objects of a kind, in the namespaces where the caller may list them if nowhere else."""
         try:
-            return list(self._api.pages(path, query))
+            return self._kept(resource, self._api.pages(path, query))
         except ApiException as error:
             if error.status == NOT_FOUND:
                 return []
@@ -313,6 +329,14 @@ class _Objects:
                 return self._list_in_namespaces(resource, path, query)
             self._refused(resource, path, error)
             return []
+
+    def _kept(self, resource: str, pages: Iterable[Any]) -> list[Any]:
+        """Return the objects, except those that are passed on as they arrive."""
+        if resource != "workloads" or self._on_task is None:
+            return list(pages)
+        for document in pages:
+            self._on_task(task_of(document, {}, pods=False))
+        return []
 
     def _refused(self, kind: str, path: str, error: ApiException) -> None:
         self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
@@ -324,7 +348,7 @@ class _Objects:
         group = path.removesuffix(f"/{resource}")
         for namespace in self._namespaces:
             try:
-                items += self._api.pages(f"{group}/namespaces/{namespace}/{resource}", query)
+                items += self._kept(resource, self._api.pages(f"{group}/namespaces/{namespace}/{resource}", query))
                 read.add(namespace)
             except ApiException as error:
                 refused = error

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -18,7 +20,17 @@ from hpkit.catalog import find_instance_type
 from hpkit.cluster.live.model import Observed, Task
 from hpkit.errors import InputError
 
-__all__ = ["History", "NodeSpan", "QuotaSpan", "TaskSpan", "merged", "observed_history", "parse_history", "written"]
+__all__ = [
+    "Admissions",
+    "History",
+    "NodeSpan",
+    "QuotaSpan",
+    "TaskSpan",
+    "merged",
+    "observed_history",
+    "parse_history",
+    "written",
+]
 
 _WHOLE_GPU_SLICES: Final = 7
 _DIGITS: Final = 9
@@ -69,7 +81,44 @@ class History:
     notes: tuple[str, ...] = ()
 
 
-def observed_history(observed: Observed) -> History:
+class Admissions:
+    """The admissions of the Workloads that `add` gets one by one, so that they needn't all be in memory."""
+
+    def __init__(self) -> None:
+        self.spans: list[TaskSpan] = []
+        self._evicted = self._unmeasured = 0
+
+    def add(self, task: Task) -> None:
+        """Add a Workload's current or last admission, on each instance type."""
+        self._evicted += "Evicted" in task.conditions
+        flavors = {flavor: _instances(flavor, task.usage) for flavor, _ in task.usage}
+        self._unmeasured += bool(flavors) and not any(flavors.values())
+        admitted, finished = task.conditions.get("Admitted"), task.conditions.get("Finished")
+        if admitted is None or not admitted.status or admitted.since is None:
+            return
+        begin, job = admitted.since.timestamp(), f"{task.owner_kind}/{task.owner_name}"
+        end = finished.since.timestamp() if finished is not None and finished.status and finished.since else None
+        self.spans += (
+            TaskSpan(task.uid, task.team, task.project, job, flavor, _rounded(instances), begin, end)
+            for flavor, instances in flavors.items()
+            if instances
+        )
+
+    def notes(self) -> Iterator[str]:
+        """Yield what isn't counted."""
+        if self._evicted:
+            yield (
+                f"{self._evicted:,} Workloads were evicted; Kueue keeps only the last admission of each, so earlier "
+                "ones aren't counted unless a history has them"
+            )
+        if self._unmeasured:
+            yield (
+                f"{self._unmeasured:,} Workloads request no accelerators of a type with accelerators, or run on a type "
+                "that hpkit doesn't know; they count as 0"
+            )
+
+
+def observed_history(observed: Observed, admissions: Admissions) -> History:
     """Return what a cluster tells now about its past."""
     notes: list[str] = []
     now = observed.time.timestamp()
@@ -81,37 +130,8 @@ def observed_history(observed: Observed) -> History:
     )
     if len(nodes) < len(listed):
         notes.append(f"SageMaker gives no launch time for {len(listed) - len(nodes)} nodes; they aren't counted")
-    tasks = tuple(span for task in observed.tasks for span in _spans(task))
-    evicted = sum("Evicted" in task.conditions for task in observed.tasks)
-    if evicted:
-        notes.append(
-            f"{evicted:,} Workloads were evicted; Kueue keeps only the last admission of each, so earlier ones aren't "
-            "counted unless a history has them"
-        )
-    unmeasured = sum(
-        bool(task.usage) and not any(_instances(flavor, task.usage) for flavor, _ in task.usage)
-        for task in observed.tasks
-    )
-    if unmeasured:
-        notes.append(
-            f"{unmeasured:,} Workloads request no accelerators of a type with accelerators, or run on a type that "
-            "hpkit doesn't know; they count as 0"
-        )
-    return History((now,), nodes, tasks, tuple(_quotas(observed, now)), tuple(notes))
-
-
-def _spans(task: Task) -> Iterator[TaskSpan]:
-    """Yield a Workload's current or last admission, by instance type."""
-    admitted, finished = task.conditions.get("Admitted"), task.conditions.get("Finished")
-    if admitted is None or not admitted.status or admitted.since is None:
-        return
-    end = finished.since.timestamp() if finished is not None and finished.status and finished.since else None
-    for flavor in dict.fromkeys(flavor for flavor, _ in task.usage):
-        instances = _instances(flavor, task.usage)
-        if instances:
-            job = f"{task.owner_kind}/{task.owner_name}"
-            begin = admitted.since.timestamp()
-            yield TaskSpan(task.uid, task.team, task.project, job, flavor, _rounded(instances), begin, end)
+    quotas = tuple(_quotas(observed, now))
+    return History((now,), nodes, tuple(admissions.spans), quotas, (*notes, *admissions.notes()))
 
 
 def _quotas(observed: Observed, now: float) -> Iterator[QuotaSpan]:
@@ -122,15 +142,18 @@ def _quotas(observed: Observed, now: float) -> Iterator[QuotaSpan]:
                 yield QuotaSpan(queue.team, flavor, _rounded(_instances(flavor, nominal)), now)
 
 
-def _instances(flavor: str, amounts: Mapping[tuple[str, str], Any]) -> Fraction:
-    """Return amounts of a flavor in instances: by accelerators if its type has any, otherwise by vCPUs.
+def _instances(flavor: str, amounts: Mapping[tuple[str, str], Decimal]) -> Fraction:
+    """Return amounts of a flavor in instances; HyperPod names flavors after instance types."""
+    return _of_type(flavor, tuple((resource, value) for (name, resource), value in amounts.items() if name == flavor))
 
-    HyperPod names flavors after instance types. Unknown types are 0.
-    """
-    details = find_instance_type(flavor)
+
+@lru_cache(maxsize=10_000)
+def _of_type(instance_type: str, amounts: tuple[tuple[str, Decimal], ...]) -> Fraction:
+    """Return amounts in instances: by accelerators if the type has any, otherwise by vCPUs. Unknown types are 0."""
+    details = find_instance_type(instance_type)
     if details is None:
         return Fraction(0)
-    own = {resource: Fraction(amount) for (name, resource), amount in amounts.items() if name == flavor}
+    own = {resource: Fraction(value) for resource, value in amounts}
     if not details.accelerators:
         return own.get("cpu", Fraction(0)) / details.vcpu if details.vcpu else Fraction(0)
     instances = max(
