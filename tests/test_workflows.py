@@ -63,6 +63,17 @@ def test_one_action_has_one_version_in_all_workflows():
     assert len(names) == len(set(names)), sorted(used)
 
 
+def test_drift_and_stacks_with_similar_names_do_not_lose_the_history_of_usage():
+    drift = workflow(ROOT / ".github" / "workflows" / "drift.yml")["jobs"]["drift"]["steps"]
+    names = [step.get("name", step.get("uses", "").partition("@")[0]) for step in drift]
+    # actions/cache itself saves only if no later step fails.
+    assert names.index("actions/cache/restore") < names.index("actions/cache/save") < names.index("Compare")
+    restored, saved = (step["with"] for step in drift if step.get("uses", "").startswith("actions/cache/"))
+    assert restored["key"] == saved["key"]
+    # A key that begins with this one is restored: the key of `prod` must not begin that of `prod-2`.
+    assert restored["restore-keys"].strip().endswith("matrix.stack }}/")
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_rights_are_given_to_jobs_and_only_those_they_need(file):
     assert workflow(file)["permissions"] == {}

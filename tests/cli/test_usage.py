@@ -77,6 +77,12 @@ def test_a_node_that_begins_later_than_this_machine_s_time_is_a_note(run):
     assert "1 nodes and Workloads begin after this machine's time: the clocks differ" in " ".join(answer.stdout.split())
 
 
+def test_a_range_of_more_than_ten_years_is_refused(run):
+    answer = run("--since", "99999999d")
+    assert (answer.returncode, "at most 3650d" in " ".join(answer.stderr.split())) == (2, True)
+    assert run("--since", "3650d").returncode == 0
+
+
 def test_a_file_that_is_no_history_stays_as_it_is(run, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("hello\n", encoding="utf-8")

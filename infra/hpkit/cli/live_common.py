@@ -38,6 +38,8 @@ __all__ = [
 ]
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+# Ten years, so that all times are valid dates.
+_MOST_SECONDS: Final = 3650 * _UNITS["d"]
 
 
 def profile_option(command: Command) -> Command:
@@ -151,6 +153,7 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str | No
     if text is None:
         return None
     parts = re.fullmatch(r"(\d+)([smhd])", text)
-    if parts is None or not int(parts[1]):
-        raise click.BadParameter(f"{text}: write a number with its unit, such as 90s, 15m, 2h or 3d")
-    return int(parts[1]) * _UNITS[parts[2]]
+    seconds = 0 if parts is None else int(parts[1]) * _UNITS[parts[2]]
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise click.BadParameter(f"{text}: write a number with its unit, such as 90s, 15m, 2h or 3d, at most 3650d")
+    return seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypedDict
@@ -142,7 +143,7 @@ def _write(file: Path, history: History) -> None:
     """Replace the file as a whole, so that an interrupted run loses nothing."""
     from hpkit.cluster.usage.history import written
 
-    temporary = file.with_name(f".{file.name}.new")
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         temporary.write_text("".join(f"{line}\n" for line in written(history)), encoding="utf-8")
         temporary.replace(file)

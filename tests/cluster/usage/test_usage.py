@@ -78,6 +78,23 @@ def test_tasks_that_share_too_few_nodes_leave_none_free():
     assert report(History((0.0,), nodes, (task,))).total.hours == pytest.approx(70)
 
 
+def test_tasks_of_parts_of_instances_leave_no_hours_below_zero():
+    # Rounding once left unreserved hours just below zero, which a table shows as -0.00.
+    task = TaskSpan("a", "smith", "", "Job/a", KIND, round(12 / 7, 9), 0)
+    one = history(nodes=(NodeSpan("i-0", KIND, 0),), tasks=(task,), quotas=(QuotaSpan("smith", KIND, 2, 0),))
+    (hours,) = account(one, begin=0, end=10 * HOUR)
+    assert (hours.total, hours.unreserved) == (10, 0)
+
+
+def test_a_team_that_a_later_reading_saw_first_had_no_quota_before():
+    first = history(quotas=(QuotaSpan("john", KIND, 2, 0),))
+    later = history(
+        read=(6 * HOUR,), quotas=(QuotaSpan("john", KIND, 2, 6 * HOUR), QuotaSpan("ann", KIND, 1, 6 * HOUR))
+    )
+    found = rows(report(merged(first, later)))
+    assert (found["john"].idle, found["ann"].idle, found["(not reserved)"].unreserved) == (20, 4, 16)
+
+
 def test_a_type_without_a_price_is_said_and_never_free():
     usage = report(history(), price=lambda _: None)
     assert (usage.total.cost, usage.total.unpriced) == (0, 40)

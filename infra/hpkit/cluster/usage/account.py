@@ -79,10 +79,11 @@ def _add(events: list[_Event], begin: float, end: float, first: float, last: flo
 
 
 def _quota_changes(history: History, instance_type: str, begin: float, end: float) -> Iterator[_Event]:
-    """Yield changes of quotas; before the first known one of a team, that one applies."""
+    """Yield changes of quotas; those of the first reading also apply before it."""
     current: dict[str, int] = {}
+    first = min(history.read, default=end)
     for span in history.quotas:
-        is_first = span.team not in current
+        is_first = span.begin <= first
         if span.instance_type == instance_type and (is_first or span.begin < end):
             amount = round(span.instances * _UNIT)
             moment = begin if is_first else max(begin, span.begin)
@@ -142,7 +143,7 @@ def _of_type(name: str, events: list[_Event], history: History, begin: float, en
             lent += share_lent * hours
             idle += (1 - share_lent) * share_idle * hours
             total += nodes / _UNIT * hours
-            unreserved += (free - rest * share_idle) / _UNIT * hours
+            unreserved += max(0.0, free - rest * share_idle) / _UNIT * hours
             starting += (1 - share) * used / _UNIT * hours
         if event.what == "nodes":
             nodes += event.change

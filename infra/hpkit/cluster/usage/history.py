@@ -196,7 +196,11 @@ def merged(old: History, new: History) -> History:
         if current.get((team, instance_type)) != instances:
             quotas.append(QuotaSpan(team, instance_type, instances, new.read[0]))
     return History(
-        (*old.read, *new.read), tuple(nodes.values()), tuple(tasks.values()), tuple(quotas), (*new.notes, *notes)
+        tuple(sorted((*old.read, *new.read))),
+        tuple(nodes.values()),
+        tuple(tasks.values()),
+        tuple(sorted(quotas, key=_begin)),
+        (*new.notes, *notes),
     )
 
 
