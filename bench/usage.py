@@ -96,7 +96,7 @@ def main():
         TaskSpan(f"old-{n}", f"team-{n % TEAMS}", "", f"Job/old-{n}", KIND, 1.0, first + n, first + n + 3600.0)
         for n in range(COUNT)
     )
-    lines = list(written(History((first,), nodes, tasks)))
+    lines = list(written(History((first,), nodes, tasks), stack="bench"))
     del tasks
     times = [time.process_time()]
     with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
@@ -105,8 +105,8 @@ def main():
     seen = replace(observed_history(Observed(time=NOW, platform=aws(NODES), **found), admissions), nodes=nodes)
     del found
     times.append(time.process_time())
-    history = merged(parse_history(lines, file="history"), seen)
-    text = "".join(f"{line}\n" for line in written(history))
+    history = merged(parse_history(lines, stack="bench", file="history"), seen)
+    text = "".join(f"{line}\n" for line in written(history, stack="bench"))
     times.append(time.process_time())
     begin, end = first, NOW.timestamp()
     usage = usage_report(

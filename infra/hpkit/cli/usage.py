@@ -86,7 +86,7 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     from hpkit.cluster.usage.report import usage_report
 
     plan = choose_stack(stack)
-    earlier = None if history is None else _read(history)
+    earlier = None if history is None else _read(history, plan.stack)
     admissions = Admissions()
     observed = observe(plan, profile, aws=_PARTS, on_task=admissions.add)
     _require_all(observed)
@@ -94,7 +94,7 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     if earlier is not None:
         seen = merged(earlier, seen)
     if history is not None:
-        _write(history, seen)
+        _write(history, plan.stack, seen)
     end = observed.time.timestamp()
     begin = end - since
     hours = account(seen, begin=begin, end=end)
@@ -126,26 +126,26 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     )
 
 
-def _read(file: Path) -> History:
+def _read(file: Path, stack: str) -> History:
     """Return the history in a file; an empty one if it doesn't exist yet."""
     from hpkit.cluster.usage.history import History, parse_history
 
     try:
         with file.open(encoding="utf-8") as lines:
-            return parse_history(lines, file=str(file))
+            return parse_history(lines, stack=stack, file=str(file))
     except FileNotFoundError:
         return History()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} can't be read: {error}. Name another file with --history") from None
 
 
-def _write(file: Path, history: History) -> None:
+def _write(file: Path, stack: str, history: History) -> None:
     """Replace the file as a whole, so that an interrupted run loses nothing."""
     from hpkit.cluster.usage.history import written
 
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        temporary.write_text("".join(f"{line}\n" for line in written(history)), encoding="utf-8")
+        temporary.write_text("".join(f"{line}\n" for line in written(history, stack=stack)), encoding="utf-8")
         temporary.replace(file)
     except OSError as error:
         raise InputError(f"{file} can't be written: {error}. Name another file with --history") from None

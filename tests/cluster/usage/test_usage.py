@@ -1,5 +1,6 @@
 """Usage and its cost: every instance-hour is counted once, for whoever used or reserved it, and none is lost."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -171,11 +172,19 @@ def test_what_the_cluster_forgets_stays_in_a_history_until_it_was_last_seen():
     assert {span.instance_id: span.end for span in both.nodes} == {"i-0": None, "i-1": NOW.timestamp()}
     assert [span.instances for span in both.quotas] == [2, 1]
     assert any("1 nodes and 1 admissions ended between two readings" in note for note in both.notes)
-    assert parse_history(written(both), file="usage.jsonl") == replace(both, notes=())
+    lines = list(written(both, stack="handson-dev"))
+    assert parse_history(lines, stack="handson-dev", file="usage.jsonl") == replace(both, notes=())
+    for refused, stack, reason in (
+        (lines, "acme-dev", "usage.jsonl:1:1 is the history of handson-dev, not of acme-dev"),
+        (lines[:-1], "handson-dev", f"usage.jsonl is cut off: it has {len(lines) - 1} lines"),
+        ([], "handson-dev", "usage.jsonl is cut off: it has 0 lines"),
+    ):
+        with pytest.raises(InputError, match=re.escape(reason)):
+            parse_history(refused, stack=stack, file="usage.jsonl")
     assert merged(both, history_of(later)).tasks == both.tasks
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"node": {"instance_id": 1}}', '{"read": "x"}', '{"other": 1}', "3"])
 def test_a_file_that_is_no_history_is_refused_with_its_line(line):
     with pytest.raises(InputError, match=r"^usage\.jsonl:2:1 isn't a line of a usage history"):
-        parse_history(['{"read": 1.0}', line], file="usage.jsonl")
+        parse_history(['{"history": {"stack": "a", "lines": 1}}', line], stack="a", file="usage.jsonl")

@@ -7,7 +7,7 @@ A history that is read and written regularly keeps what one reading has seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -212,42 +212,62 @@ def _begin(span: QuotaSpan) -> float:
     return span.begin
 
 
-def written(history: History) -> Iterator[str]:
-    """Yield the lines of a history file: one JSON object for each reading, node, admission and quota."""
-    for moment in history.read:
-        yield json.dumps({"read": moment})
-    spans: tuple[tuple[str, Iterable[Any]], ...] = (
+def written(history: History, *, stack: str) -> Iterator[str]:
+    """Yield the lines of a history file: stack and number of lines, then each reading, node, admission and quota."""
+    spans: tuple[tuple[str, Sequence[Any]], ...] = (
         ("node", history.nodes),
         ("task", history.tasks),
         ("quota", history.quotas),
     )
+    lines = len(history.read) + sum(len(objects) for _, objects in spans)
+    yield json.dumps({"history": {"stack": stack, "lines": lines}})
+    for moment in history.read:
+        yield json.dumps({"read": moment})
     for kind, objects in spans:
         for span in objects:
             # dataclasses.asdict takes five times as long, because it copies each value.
             yield json.dumps({kind: {name: getattr(span, name) for name in span.__slots__}})
 
 
-def parse_history(lines: Iterable[str], *, file: str) -> History:
-    """Return the history of a file's lines. Raises InputError with the line that isn't part of one."""
+def parse_history(lines: Iterable[str], *, stack: str, file: str) -> History:
+    """Return the history in a file's lines.
+
+    Raises InputError with the line that isn't part of one, for another stack's history, and for one that was cut.
+    """
     kinds: dict[str, TypeAdapter[Any]] = {
+        "history": TypeAdapter(_Head),
         "read": TypeAdapter(float),
         "node": TypeAdapter(NodeSpan),
         "task": TypeAdapter(TaskSpan),
         "quota": TypeAdapter(QuotaSpan),
     }
     parsed: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    number = 0
     for number, line in enumerate(lines, 1):
         try:
             ((kind, value),) = json.loads(line).items()
             parsed[kind].append(kinds[kind].validate_python(value))
+            (head,) = parsed["history"]
         except (ValueError, KeyError, AttributeError):
             raise InputError(
                 f"{file}:{number}:1 isn't a line of a usage history. Name a file that `hpkit cluster usage --history` "
                 "wrote, or a new file"
             ) from None
+        if head.stack != stack:
+            raise InputError(f"{file}:1:1 is the history of {head.stack}, not of {stack}. Name another file")
+    if not number or head.lines != number - 1:
+        raise InputError(f"{file} is cut off: it has {number} lines. Restore a copy, or name a new file")
     return History(
         tuple(sorted(parsed["read"])),
         tuple(parsed["node"]),
         tuple(parsed["task"]),
         tuple(sorted(parsed["quota"], key=_begin)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The first line of a history file: whose it is, and how many lines follow."""
+
+    stack: str
+    lines: int
