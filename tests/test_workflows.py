@@ -254,7 +254,7 @@ tar -cz index.html
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="the runner has jq")
 def test_the_site_has_the_pages_of_each_release_and_opens_the_newest(tmp_path):
-    command, script = github_script("release.yml", "site", "A folder for each version")
+    command, script = github_script("release.yml", "versions", "A folder for each version")
     (tmp_path / "gh").write_text(FAKE_GH)
     (tmp_path / "gh").chmod(0o755)
     run_script(tmp_path, command, script, PATH=f"{tmp_path}:{os.environ['PATH']}")

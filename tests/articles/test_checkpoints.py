@@ -13,8 +13,8 @@ import sys
 import pytest
 import yaml
 
+from hpkit.kueue.jobs import JOB_RESOURCES
 from tests.cli.invoke import hpkit
-from tests.cluster.jobs.test_running import PATHS
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
 from tests.security.kinds import templates_in
@@ -103,8 +103,8 @@ def submit(live):
             template["metadata"]["annotations"] = {"hpkit.local/run": "24h"}
             if "--checkpoint" in words:
                 template["metadata"]["annotations"]["hpkit.local/ignore-sigterm"] = "true"
-        version, plural = PATHS[document["kind"]]
-        folder = f"{version}/namespaces/hyperpod-ns-{team}/{plural}"
+        version, plural = JOB_RESOURCES[document["kind"]]
+        folder = f"/apis/{version}/namespaces/hyperpod-ns-{team}/{plural}"
         paths.append(f"{folder}/train")
         live.api.create(folder, document)
         return paths[-1]

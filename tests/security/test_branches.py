@@ -189,7 +189,7 @@ def test_a_pull_request_brings_its_own_waivers_rules_and_links_to_the_judges_of_
         (tmp_path / path).write_text(text)
     (tmp_path / "change/stacks/link.yaml").symlink_to("/etc/passwd")
     (tmp_path / "change/stacks/links").symlink_to("/etc")
-    script = script_of("pull-request.yml", "judges", "Use the change's stacks")
+    script = script_of("pull-request.yml", "base-rules", "Use the change's stacks")
     subprocess.run([shutil.which("bash"), "-e", "-c", script], cwd=tmp_path, check=True)
     left = {str(each.relative_to(tmp_path)): each.read_text() for each in tmp_path.rglob("*") if each.is_file()}
     assert left == {
@@ -202,7 +202,7 @@ def test_a_pull_request_brings_its_own_waivers_rules_and_links_to_the_judges_of_
 
 
 def test_the_judges_are_checked_out_of_what_the_change_is_merged_into():
-    steps = yaml.safe_load((WORKFLOWS / "pull-request.yml").read_text())["jobs"]["judges"]["steps"]
+    steps = yaml.safe_load((WORKFLOWS / "pull-request.yml").read_text())["jobs"]["base-rules"]["steps"]
     first, second = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout@")]
     assert first["ref"] == "${{ github.event.pull_request.base.sha }}"
     assert "path" not in first

@@ -82,8 +82,8 @@ def test_a_merge_request_of_gitlab_is_judged_by_its_own_judges(jobs, tmp_path):
     missing = [name for name in ("bash", "git", "find") if not shutil.which(name)]
     if missing:
         pytest.skip(f"not here, but in every image of a pipeline: {', '.join(missing)}")
-    assert "judges" in run_for(jobs, "a merge request")
-    assert jobs["judges"]["before_script"] == [], "the default one would run the change's code"
+    assert "base-rules" in run_for(jobs, "a merge request")
+    assert jobs["base-rules"]["before_script"] == [], "the default one would run the change's code"
 
     def git(*words, folder):
         identity = ("-c", "user.name=ann", "-c", "user.email=ann@example.com", "-c", "init.defaultBranch=main")
@@ -121,7 +121,7 @@ def test_a_merge_request_of_gitlab_is_judged_by_its_own_judges(jobs, tmp_path):
     (clone / "stacks" / "link.yaml").symlink_to("/etc/passwd")
     git("add", ".", folder=clone)
     git("commit", "-m", "change", folder=clone)
-    script = "\n".join(jobs["judges"]["script"])
+    script = "\n".join(jobs["base-rules"]["script"])
     variables = {
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
         "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",

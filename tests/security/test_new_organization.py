@@ -69,7 +69,7 @@ class PullRequest:
         return done.returncode, done.stdout
 
     def judge(self):
-        return self.run("judges", "Check them with the base's validator")
+        return self.run("base-rules", "Check them with the base's validator")
 
     def review(self):
         code, _ = self.run("review", "Review")

@@ -85,14 +85,14 @@ def test_a_wheel_that_holds_something_else_passes_for_one_of_its_commit(tmp_path
     tracked = {
         str(file.relative_to(folder.parent)) for folder in folders for file in folder.rglob("*") if file.is_file()
     }
-    own = {f"hpkit/scaffold/workflows/{name}.yml" for name in ("ci", "nightly", "release")}
+    own = {f"hpkit/scaffold/workflows/{name}.yml" for name in ("ci", "nightly", "outdated", "release")}
     assert own < tracked
     assert held == tracked - own, "what is tracked, without the workflows that projects don't get, and nothing else"
     assert data == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 
 
 def test_whoever_gets_code_into_a_build_signs_in_the_name_of_the_project():
-    assert set(JOBS) == {"build", "attest", "publish", "index", "site"}
+    assert set(JOBS) == {"build", "attest", "publish", "index", "versions", "site"}
     assert JOBS["build"]["permissions"] == {"contents": "read"}
     assert JOBS["attest"]["permissions"] == {"id-token": "write", "attestations": "write"}
     assert JOBS["attest"]["environment"] == "release"
@@ -101,17 +101,16 @@ def test_whoever_gets_code_into_a_build_signs_in_the_name_of_the_project():
     assert {step["uses"].partition("@")[0] for step in steps} == {"actions/download-artifact", "actions/attest"}
     assert JOBS["publish"]["permissions"] == {"contents": "write"}
     assert JOBS["publish"]["needs"] == "attest", "what nobody signed is not offered"
-    fetched, offered = JOBS["publish"]["steps"]
-    assert fetched["uses"].startswith("actions/download-artifact@")
-    assert (
-        offered["run"]
-        == 'gh release create "$GITHUB_REF_NAME" dist/* --verify-tag --title "$GITHUB_REF_NAME" --notes-from-tag'
-    )
+    *fetched, offered = JOBS["publish"]["steps"]
+    assert {step["uses"].partition("@")[0] for step in fetched} == {"actions/download-artifact"}
+    tag = '"$GITHUB_REF_NAME"'
+    assert offered["run"] == f"gh release create {tag} dist/* pages/* --verify-tag --title {tag} --notes-from-tag"
     index = JOBS["index"]
     assert index["permissions"] == {"id-token": "write"}
     assert (index["environment"], index["needs"]) == ("index", "publish")
     assert [step for step in index["steps"] if "run" in step] == [], "nor does the one that the index trusts"
     assert index["steps"][-1]["with"] == {"packages-dir": "wheels", "attestations": True}
+    assert JOBS["versions"]["permissions"] == {"contents": "read"}
     (site,) = JOBS["site"]["steps"]
     assert site["uses"].startswith("actions/deploy-pages@"), "the job that publishes pages runs no script"
     assert not any("cache" in step.get("uses", "") for step in JOBS["build"]["steps"])

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import time
 
 import pytest
@@ -252,12 +253,23 @@ def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, ta
 
     operations = {f"node {verb}" for verb in ("replace", "reboot", "delete", "update")}
     # Members run these in tests/cluster/jobs/test_running_platform.py.
-    operations |= {f"job {verb}" for verb in ("logs", "exec", "stop")}
+    operations |= {f"job {verb}" for verb in ("logs", "exec", "stop")} | {"cluster check"}
     assert WORDS.keys() | operations == COMMANDS.keys()
     for name, more in WORDS.items():
         words = (*name.split(), *more)
         with limited(COMMANDS[name]) as variables:
             eventually(lambda words=words, variables=variables: not refused(*words, **variables), f"{name} may")
+
+
+@pytest.mark.nightly
+def test_a_check_of_the_cluster_runs_with_just_the_rights_that_it_lists(ask, tasks, limited, tmp_path):
+    del tasks  # They hold GPUs of each node of the group gpu, so its check fails.
+    copy_project(tmp_path)
+    with limited(COMMANDS["cluster check"]) as variables:
+        eventually(lambda: not ask("cluster", "topology", cwd=tmp_path, **variables).returncode, "the role holds")
+        said = ask("cluster", "check", "--timeout", "60", cwd=tmp_path, **variables).stdout
+    for name in ("group system", "team john", "team smith"):
+        assert re.search(rf"^{name} +ok ", said, re.MULTILINE), said
 
 
 def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
