@@ -27,6 +27,7 @@ TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
 _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
+_FIRST, _MOST_SECONDS = 0.1, 1.0
 _ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into the folder in {MIRROR}"
 _OUTPUTS: Final = ("status", "resourceNames")
 
@@ -160,6 +161,7 @@ class Release:
         if live is not None and (live.cut_off or live.status == "uninstalling"):
             task.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is installed again")
             self._uninstall(task, helm, inputs)
+            self._until_namespaces_end(task, live)
             return "install"
         if live is not None and live.pending and upgrade:
             task.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is rolled back first")
@@ -177,6 +179,16 @@ class Release:
                 f"do: `pulumi import {TOKEN} NAME {_id(inputs)}`, choose another name, or `helm uninstall` it."
             )
         return "upgrade" if upgrade else "install"
+
+    def _until_namespaces_end(self, task: Task, live: LiveRelease) -> None:
+        """Wait until a release's own namespaces are deleted: while they end, nothing can be created in them."""
+        names = [live_object["metadata"]["name"] for live_object in live.objects if live_object["kind"] == "Namespace"]
+        for name in names:
+            for delay in task.delays(_FIRST, _MOST_SECONDS):
+                if self.cluster.api.find(task, f"/api/v1/namespaces/{name}") is None:
+                    break
+                task.progress(f"namespace {name} is being deleted")
+                task.pause(delay)
 
     def _uninstall(self, task: Task, helm: HelmRun, inputs: Props) -> None:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])

@@ -35,6 +35,15 @@ spec:
   versions:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 """
+SPACE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: sample-space}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inside, namespace: sample-space}
+"""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -273,6 +282,18 @@ def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, 
     assert outputs["status"]["status"] == "deployed"
     assert any(f"is {status}, because a run was interrupted" in text for text in warnings(plugin))
     assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
+    plugin.delete(RELEASE, "sample", release_id, outputs)
+
+
+def test_a_release_is_installed_again_after_its_own_namespace_has_ended(plugin, api, release, chart):
+    (chart / "templates" / "space.yaml").write_text(SPACE, encoding="utf-8")
+    release_id, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "skipAwait": True})
+    place = f"{NAMESPACE}/secrets/sh.helm.release.v1.sample.v1"
+    left = {"metadata": {"labels": {"status": "pending-install"}}}
+    api.merge(place, {**left, "data": {"release": as_left(api.read(place), "pending-install")}})
+    outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "values": {"colour": "blue"}}, outputs=outputs)
+    assert outputs["status"]["status"] == "deployed"
+    assert api.read("/api/v1/namespaces/sample-space/configmaps/inside")
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
