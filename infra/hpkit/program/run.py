@@ -165,7 +165,7 @@ def run() -> None:
 def short_stack_traces() -> Iterator[None]:
     """Keep Pulumi from writing all Python frames of each registration into the state.
 
-    The outer frames are paths of this machine, and are a third of a state that the engine writes after each step.
+    The outer frames are paths of this machine, and a quarter of the state that the engine writes after each step.
     """
     former = getattr(sys, "tracebacklimit", None)
     sys.tracebacklimit = _FRAMES
