@@ -15,6 +15,7 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights, seconds_of
 from hpkit.cli.tables import columns
+from hpkit.cluster.usage.report import GROUPINGS
 from hpkit.errors import InputError, ToolError
 from hpkit.text.printable import csv_cell
 
@@ -29,7 +30,6 @@ __all__ = ["ClusterUsage", "command"]
 
 _CLOCK_SECONDS: Final = 60
 _PARTS: Final[tuple[AwsPart, ...]] = ("nodes",)
-_GROUPINGS: Final = ("team", "project", "job", "instance-type")
 
 
 class _UsageRow(TypedDict):
@@ -66,7 +66,7 @@ class ClusterUsage(TypedDict):
 @click.option(
     "--since", default="30d", callback=seconds_of, metavar="DURATION", show_default=True, help="How far to look back."
 )
-@click.option("--by", type=click.Choice(_GROUPINGS), default="team", show_default=True, help="What a row is.")
+@click.option("--by", type=click.Choice(tuple(GROUPINGS)), default="team", show_default=True, help="What a row is.")
 @click.option(
     "--history",
     type=click.Path(dir_okay=False, path_type=Path),

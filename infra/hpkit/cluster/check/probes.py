@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA, find_instance_type
+from hpkit.cluster.jobs.checkpoints import with_claim
 from hpkit.cluster.jobs.new import manifest
 from hpkit.cluster.live.model import KubernetesNode
-from hpkit.plan.lustre import CLAIM, has_team_volumes
+from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import GroupPlan, Plan, TeamPlan
 from hpkit.text.plural import plural
 
@@ -225,10 +226,7 @@ def _team(plan: Plan, team: TeamPlan, types: set[str], image: str) -> Probe:
         "terminationGracePeriodSeconds": 1,
     }
     if mounts:
-        user = team.user_ids.start
-        pod["securityContext"] |= {"runAsUser": user, "runAsGroup": user}
-        pod["volumes"] = [{"name": "fsx", "persistentVolumeClaim": {"claimName": CLAIM}}]
-        container["volumeMounts"] = [{"name": "fsx", "mountPath": "/fsx"}]
+        pod |= with_claim(pod, team.user_ids.start)
     job["spec"] |= {"backoffLimit": 0, "ttlSecondsAfterFinished": _MOST_SECONDS}
     unreal = ["image pull", *(["FSx volume"] if mounts else [])]
     return Probe(

@@ -19,7 +19,7 @@ from hpkit.plan.lustre import CLAIM, has_team_volumes
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.team_limits import pod_limits
 
-__all__ = ["VARIABLE", "Checkpoints"]
+__all__ = ["VARIABLE", "Checkpoints", "with_claim"]
 
 # The environment variable from which the training script reads the path.
 VARIABLE: Final = "CHECKPOINTS"
@@ -62,13 +62,8 @@ class Checkpoints:
         """Return a pod's specification with the path, the volume, and the grace period; it has one container."""
         (container,) = spec["containers"]
         container = {**container, "env": [{"name": VARIABLE, "value": self.path}]}
-        more: dict[str, Any] = {}
-        if self.user is not None:
-            container["volumeMounts"] = [{"name": CLAIM, "mountPath": _MOUNT}]
-            more["volumes"] = [{"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}]
-            ids = {"runAsNonRoot": True, "runAsUser": self.user, "runAsGroup": self.user}
-            more["securityContext"] = {**spec["securityContext"], **ids}
-        return {**spec, "terminationGracePeriodSeconds": self.grace_seconds, **more, "containers": [container]}
+        spec = {**spec, "terminationGracePeriodSeconds": self.grace_seconds, "containers": [container]}
+        return spec if self.user is None else with_claim(spec, self.user)
 
     def words(self, kind: str) -> str:
         """Return what the training script must do, and which permissions it needs."""
@@ -83,3 +78,18 @@ class Checkpoints:
             f"{words}. The pods' service account needs s3:ListBucket for {match['bucket']}, and s3:GetObject and "
             f"s3:PutObject for {match['bucket']}/{match['prefix']}/*"
         )
+
+
+def with_claim(spec: dict[str, Any], user: int) -> dict[str, Any]:
+    """Return a pod's specification with the team's claim at /fsx, and one of the team's user IDs.
+
+    It has one container.
+    """
+    (container,) = spec["containers"]
+    ids = {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user}
+    return {
+        **spec,
+        "volumes": [{"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}],
+        "securityContext": {**spec["securityContext"], **ids},
+        "containers": [{**container, "volumeMounts": [{"name": CLAIM, "mountPath": _MOUNT}]}],
+    }

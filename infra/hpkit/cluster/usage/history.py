@@ -7,12 +7,12 @@ A history that is read and written regularly keeps what one reading has seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -32,7 +32,6 @@ __all__ = [
     "written",
 ]
 
-_WHOLE_GPU_SLICES: Final = 7
 _DIGITS: Final = 9
 
 
@@ -58,6 +57,9 @@ class TaskSpan:
     instances: float
     begin: float
     end: float | None = None
+
+
+_Span = TypeVar("_Span", NodeSpan, TaskSpan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def _of_type(instance_type: str, amounts: tuple[tuple[str, Decimal], ...]) -> Fr
     )
     for profile in details.mig_profiles or ():
         partitions = own.get(f"nvidia.com/{profile.name}", Fraction(0))
-        instances += partitions * profile.slices / _WHOLE_GPU_SLICES / details.accelerators
+        instances += partitions * profile.slices / details.mig_slices_per_accelerator / details.accelerators
     return instances
 
 
@@ -173,20 +175,12 @@ def _rounded(instances: Fraction) -> float:
 def merged(old: History, new: History) -> History:
     """Return a history with a later reading. What the later one lacks ended when the earlier ones saw it last."""
     last = max(old.read, default=0.0)
+    nodes, gone = _continued(old.nodes, new.nodes, lambda span: span.instance_id, last)
+    tasks, ended = _continued(old.tasks, new.tasks, _key, last)
     notes: list[str] = []
-    nodes = {span.instance_id: span for span in old.nodes}
-    here = {span.instance_id for span in new.nodes}
-    gone = [span for span in old.nodes if span.end is None and span.instance_id not in here]
-    nodes |= {span.instance_id: replace(span, end=max(last, span.begin)) for span in gone}
-    nodes |= {span.instance_id: span for span in new.nodes}
-    tasks = {_key(span): span for span in old.tasks}
-    known = {_key(span) for span in new.tasks}
-    ended = [span for span in old.tasks if span.end is None and _key(span) not in known]
-    tasks |= {_key(span): replace(span, end=max(last, span.begin)) for span in ended}
-    tasks |= {_key(span): span for span in new.tasks}
     if gone or ended:
         notes.append(
-            f"{len(gone):,} nodes and {len(ended):,} admissions ended between two readings; they are counted until "
+            f"{gone:,} nodes and {ended:,} admissions ended between two readings; they are counted until "
             "the reading that saw them last"
         )
     quotas = list(old.quotas)
@@ -197,11 +191,21 @@ def merged(old: History, new: History) -> History:
             quotas.append(QuotaSpan(team, instance_type, instances, new.read[0]))
     return History(
         tuple(sorted((*old.read, *new.read))),
-        tuple(nodes.values()),
-        tuple(tasks.values()),
+        nodes,
+        tasks,
         tuple(sorted(quotas, key=_begin)),
         (*new.notes, *notes),
     )
+
+
+def _continued(
+    old: Iterable[_Span], new: Iterable[_Span], key: Callable[[_Span], Any], last: float
+) -> tuple[tuple[_Span, ...], int]:
+    """Return the spans of two readings, and how many of the earlier one ended in between: at its last time."""
+    spans, later = {key(span): span for span in old}, {key(span): span for span in new}
+    ended = [span for span in spans.values() if span.end is None and key(span) not in later]
+    spans |= {key(span): replace(span, end=max(last, span.begin)) for span in ended}
+    return tuple((spans | later).values()), len(ended)
 
 
 def _key(span: TaskSpan) -> tuple[str, str, float]:

@@ -115,9 +115,10 @@ class Cluster:
             if error.code not in _REFUSED_FOR_NOW:
                 raise
         if annotation(inputs, "skipAwait") != "true" or ref.kind not in _SKIPPED_WHEN_DELETED:
-            self._until_gone(task, kind, ref, uid)
+            self.until_gone(task, kind, ref, uid)
 
-    def _until_gone(self, task: Task, kind: ApiResource, ref: Ref, uid: str) -> None:
+    def until_gone(self, task: Task, kind: ApiResource, ref: Ref, uid: str) -> None:
+        """Wait until an object that is being deleted no longer exists."""
         holding, todo = "", "let the controller that owns the finalizer do its work, or remove it"
         try:
             for delay in task.delays(_FIRST, _MOST):
@@ -144,7 +145,7 @@ class Cluster:
         """Return the existing object, after a running deletion has ended."""
         live = self.api.find(task, kind.path(ref.namespace, ref.name))
         if live is not None and live["metadata"].get("deletionTimestamp"):
-            self._until_gone(task, kind, ref, live["metadata"]["uid"])
+            self.until_gone(task, kind, ref, live["metadata"]["uid"])
             return None
         return live
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
 from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
 from hpkit_local.plugins.kubernetes.cluster import Cluster
@@ -27,7 +28,7 @@ TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
 _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
-_FIRST, _MOST_SECONDS = 0.1, 1.0
+_NAMESPACE: Final = ApiResource("v1", "Namespace", "namespaces")
 _ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into the folder in {MIRROR}"
 _OUTPUTS: Final = ("status", "resourceNames")
 
@@ -181,14 +182,13 @@ class Release:
         return "upgrade" if upgrade else "install"
 
     def _until_namespaces_end(self, task: Task, live: LiveRelease) -> None:
-        """Wait until a release's own namespaces are deleted: while they end, nothing can be created in them."""
-        names = [live_object["metadata"]["name"] for live_object in live.objects if live_object["kind"] == "Namespace"]
-        for name in names:
-            for delay in task.delays(_FIRST, _MOST_SECONDS):
-                if self.cluster.api.find(task, f"/api/v1/namespaces/{name}") is None:
-                    break
-                task.progress(f"namespace {name} is being deleted")
-                task.pause(delay)
+        """Wait for a release's namespaces that helm deleted: while they end, nothing can be created in them."""
+        for live_object in live.objects:
+            if live_object["kind"] == _NAMESPACE.kind:
+                ref = ref_of(live_object, default_namespace="", namespaced=False)
+                found = self.cluster.api.find(task, _NAMESPACE.path("", ref.name))
+                if found is not None and found["metadata"].get("deletionTimestamp"):
+                    self.cluster.until_gone(task, _NAMESPACE, ref, found["metadata"]["uid"])
 
     def _uninstall(self, task: Task, helm: HelmRun, inputs: Props) -> None:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])

@@ -38,7 +38,7 @@ spec:
 SPACE = """
 apiVersion: v1
 kind: Namespace
-metadata: {name: sample-space}
+metadata: {name: sample-space, annotations: {helm.sh/resource-policy: POLICY}}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -285,8 +285,9 @@ def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, 
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
-def test_a_release_is_installed_again_after_its_own_namespace_has_ended(plugin, api, release, chart):
-    (chart / "templates" / "space.yaml").write_text(SPACE, encoding="utf-8")
+@pytest.mark.parametrize("policy", ["delete", "keep"])
+def test_a_release_is_installed_again_after_its_own_namespace_has_ended(plugin, api, release, chart, policy):
+    (chart / "templates" / "space.yaml").write_text(SPACE.replace("POLICY", policy), encoding="utf-8")
     release_id, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "skipAwait": True})
     place = f"{NAMESPACE}/secrets/sh.helm.release.v1.sample.v1"
     left = {"metadata": {"labels": {"status": "pending-install"}}}
