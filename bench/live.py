@@ -118,14 +118,18 @@ class ApiServer(BaseHTTPRequestHandler):
     """Lists of each kind in pages, created before the timing."""
 
     pages: ClassVar[dict[tuple[str, int], bytes]] = {}
+    count: ClassVar[int] = 0
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
         url = urlsplit(self.path)
-        start = int(parse_qs(url.query).get("continue", ["0"])[0])
+        query = parse_qs(url.query)
+        start = int(query.get("continue", ["0"])[0])
         body = self.pages.get((url.path, start))
         if url.path == "/apis/kueue.x-k8s.io":
             body = b'{"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta1"}}'
+        elif query.get("limit") == ["1"]:
+            body = b'{"items": [{}], "metadata": {"continue": "1", "remainingItemCount": %d}}' % (self.count - 1)
         self.send_response(404 if body is None else 200)
         self.send_header("Content-Length", str(len(body or b"{}")))
         self.end_headers()
@@ -160,7 +164,7 @@ def measure(count):
     """Return the seconds of status and of topology: reading, computing and writing the page."""
     from datetime import UTC, datetime
 
-    ApiServer.pages = pages_of(count)
+    ApiServer.pages, ApiServer.count = pages_of(count), count
     server = ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from datetime import timedelta
 from html.parser import HTMLParser
 
 import pytest
@@ -40,7 +41,9 @@ def test_all_formats_have_the_same_rows(run):
     rows = {row["name"]: row for row in document["rows"]}
     assert (rows["smith"]["used"], rows["smith"]["borrowed"], rows["john"]["lent"]) == (1, 1, 1)
     assert sum(float(row["cost"]) for row in document["rows"]) == float(document["total"]["cost"]) > 0
-    cells = list(csv.DictReader(io.StringIO(run("--format", "csv").stdout)))
+    table = run("--format", "csv")
+    assert table.stderr.startswith("note: nodes that were removed, Workloads that were deleted")
+    cells = list(csv.DictReader(io.StringIO(table.stdout)))
     assert [row["name"] for row in cells] == [*(row["name"] for row in document["rows"]), "total"]
     assert [row["cost"] for row in cells[:-1]] == [row["cost"] for row in document["rows"]]
     text = " ".join(run().stdout.split())
@@ -75,6 +78,22 @@ def test_what_could_not_be_read_or_does_not_exist_is_an_error_and_leaves_the_his
 def test_a_node_that_begins_later_than_this_machine_s_time_is_a_note(run):
     answer = run(seen=replace(SEEN, platform=platform(node("i-0", 3), node("i-1", -3))))
     assert "1 nodes and Workloads begin after this machine's time: the clocks differ" in " ".join(answer.stdout.split())
+
+
+def test_with_a_history_what_ended_unseen_is_a_note_in_each_later_run(run, tmp_path):
+    history = str(tmp_path / "usage.jsonl")
+    run("--history", history)
+    for hours in (2, 3):
+        later = replace(SEEN, time=SEEN.time + timedelta(hours=hours), tasks=())
+        output = " ".join(run("--history", history, seen=later).stdout.split())
+        assert "0 nodes and 1 admission ended between two readings" in output
+        assert "between two readings aren't counted; the longest time between two was 2h" in output
+
+
+def test_a_history_in_a_missing_folder_is_refused_before_the_cluster_is_read(run, tmp_path):
+    file = tmp_path / "no" / "usage.jsonl"
+    answer = run("--history", str(file), seen=None)
+    assert (answer.returncode, f"Run `mkdir -p {file.parent}`" in " ".join(answer.stderr.split())) == (1, True)
 
 
 def test_a_range_of_more_than_ten_years_is_refused(run):

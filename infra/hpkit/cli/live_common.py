@@ -85,13 +85,14 @@ def observe(
     *,
     aws: Collection[AwsPart] | None = None,
     inside: bool = True,
+    places: bool = True,
     quotas: bool = True,
     settings: bool = False,
     on_task: Callable[[Task], None] | None = None,
 ) -> Observed:
     """Return the current state of a plan's platform; what could not be read is reported on standard error.
 
-    aws, inside, quotas, settings and on_task are those of `read`; aws None is all.
+    aws, inside, places, quotas, settings and on_task are those of `read`; aws None is all.
     """
     from hpkit.cluster.live.read import AWS_PARTS, read
 
@@ -101,8 +102,10 @@ def observe(
     observed = read(
         session,
         cluster=plan.spec.cluster.name,
+        eks=plan.eks_name,
         aws=parts,
         inside=inside,
+        places=places,
         quotas=quotas,
         settings=settings,
         namespaces=namespaces,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from hpkit.cli.live_common import choose_stack, observe, platform_options, right
 from hpkit.cli.tables import columns
 from hpkit.cluster.usage.report import GROUPINGS
 from hpkit.errors import InputError, ToolError
+from hpkit.text.formatting import span
 from hpkit.text.printable import csv_cell
 
 if TYPE_CHECKING:
@@ -86,6 +88,8 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     from hpkit.cluster.usage.report import usage_report
 
     plan = choose_stack(stack)
+    if history is not None:
+        _require_folder(history)
     earlier = None if history is None else _read(history, plan.stack)
     admissions = Admissions()
     observed = observe(plan, profile, aws=_PARTS, on_task=admissions.add)
@@ -124,6 +128,14 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
         json=lambda: _json(plan, usage),
         html=lambda: usage_html(title, f"instance-hours in {plan.spec.region}", usage),
     )
+
+
+def _require_folder(file: Path) -> None:
+    """Raise InputError unless a file can be written: reading the cluster can take minutes."""
+    if not file.parent.is_dir():
+        raise InputError(f"{file} can't be written: no folder {file.parent} exists. Run `mkdir -p {file.parent}`")
+    if not os.access(file.parent, os.W_OK):
+        raise InputError(f"{file} can't be written: the folder is read-only. Name another file with --history")
 
 
 def _read(file: Path, stack: str) -> History:
@@ -166,8 +178,16 @@ def _require_all(observed: Observed) -> None:
 
 
 def _notes(history: History, begin: float, end: float, *, kept: bool) -> list[str]:
+    from hpkit.cluster.usage.history import losses
+
     first = history.read[0]
-    notes = list(history.notes)
+    notes = [*history.notes, *losses(history, begin)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(history.read) if later > begin]
+    if gaps:
+        notes.append(
+            "jobs and nodes that began and ended between two readings aren't counted; the longest time between two was "
+            f"{span(max(gaps))}"
+        )
     if not kept:
         notes.append(
             "nodes that were removed, Workloads that were deleted and earlier quotas aren't known; with --history, "
@@ -199,13 +219,19 @@ def _head(usage: Usage) -> tuple[str, ...]:
 def _text(title: str, usage: Usage) -> str:
     from hpkit.cluster.usage.as_html import HEAD, usage_rows
 
-    notes = [folded(f"note: {note}", "  ", "") for note in usage.notes]
     head = _head(usage)
     figures = range(len(head) - len(HEAD), len(head))
-    return "\n".join([title, "", columns([head, *usage_rows(usage)], numbers=figures), "", *notes])
+    return "\n".join([title, "", columns([head, *usage_rows(usage)], numbers=figures), "", *_folded(usage)])
+
+
+def _folded(usage: Usage) -> list[str]:
+    return [folded(f"note: {note}", "  ", "") for note in usage.notes]
 
 
 def _csv(usage: Usage) -> str:
+    """Return the rows; the notes are on standard error, because a line that is no row would break readers."""
+    for note in _folded(usage):
+        click.echo(note, err=True)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(_UsageRow.__annotations__), lineterminator="\n")
     writer.writeheader()

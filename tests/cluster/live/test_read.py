@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 from kubernetes.client import ApiException
 
 from hpkit.cluster.live.model import Observed
@@ -17,17 +18,40 @@ LOCAL_QUEUE = {
 }
 
 
-def api(allowed):
-    """Yield an API server where a caller can only list paths that contain one of some words."""
-    asked = []
+def api(allowed, *, count=None):
+    """Return an API server where a caller can only list paths that contain one of some words."""
+    asked, queries = [], {}
 
-    def pages(path, _query):
+    def pages(path, query=()):
         asked.append(path)
+        queries[path] = query
         if not any(word in path for word in allowed):
             raise ApiException(status=403, reason="Forbidden")
         yield from [LOCAL_QUEUE] if path.endswith("localqueues") else []
 
-    return SimpleNamespace(pages=pages, version_of=lambda group: f"/apis/{group}/v1", asked=asked)
+    return SimpleNamespace(
+        pages=pages,
+        count=lambda path: count if not [*pages(path)] else None,
+        version_of=lambda group: f"/apis/{group}/v1",
+        asked=asked,
+        queries=queries,
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "query"), [(0, (("resourceVersion", "0"),)), (5000, (("resourceVersion", "0"),)), (5001, ()), (None, ())]
+)
+def test_workloads_are_read_at_once_from_the_server_s_cache_unless_they_are_many(count, query):
+    server = api(("/",), count=count)
+    objects_of(server, [])
+    assert server.queries["/apis/kueue.x-k8s.io/v1/workloads"] == query
+
+
+def test_without_places_neither_nodes_nor_pods_are_read_and_both_are_unread():
+    server = api(("/",))
+    found = objects_of(server, [], places=False)
+    assert not {"/api/v1/nodes", "/api/v1/pods"} & {*server.asked}
+    assert found["unread"] == {"nodes", "pods"}
 
 
 def test_a_teams_member_reads_the_namespace_of_the_team():

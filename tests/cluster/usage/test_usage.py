@@ -17,6 +17,7 @@ from hpkit.cluster.usage.history import (
     NodeSpan,
     QuotaSpan,
     TaskSpan,
+    losses,
     merged,
     observed_history,
     parse_history,
@@ -171,7 +172,9 @@ def test_what_the_cluster_forgets_stays_in_a_history_until_it_was_last_seen():
     assert train.end == NOW.timestamp()
     assert {span.instance_id: span.end for span in both.nodes} == {"i-0": None, "i-1": NOW.timestamp()}
     assert [span.instances for span in both.quotas] == [2, 1]
-    assert any("1 nodes and 1 admissions ended between two readings" in note for note in both.notes)
+    (note,) = losses(both, NOW.timestamp())
+    assert note.startswith("1 node and 1 admission ended between two readings")
+    assert not [*losses(both, NOW.timestamp() + 1)]
     lines = list(written(both, stack="handson-dev"))
     assert parse_history(lines, stack="handson-dev", file="usage.jsonl") == replace(both, notes=())
     for refused, stack, reason in (
@@ -182,6 +185,19 @@ def test_what_the_cluster_forgets_stays_in_a_history_until_it_was_last_seen():
         with pytest.raises(InputError, match=re.escape(reason)):
             parse_history(refused, stack=stack, file="usage.jsonl")
     assert merged(both, history_of(later)).tasks == both.tasks
+
+
+def test_use_of_a_type_that_can_t_be_measured_is_said_also_when_its_workload_is_gone():
+    two_types = {(KIND, "nvidia.com/gpu"): Decimal(4), ("ml.new.large", "nvidia.com/gpu"): Decimal(8)}
+    seen = observed(
+        platform=platform(node("i-0", 3)), tasks=(replace(task("john", "train", 1, runs=True), usage=two_types),)
+    )
+    later = merged(history_of(seen), history_of(observed(platform=platform(node("i-0", 3)))))
+    for known in (history_of(seen), later):
+        note = next(losses(known, 0))
+        assert note.startswith("1 Workload, such as Job/train: their use of a type counts as 0")
+        ((_, used),) = account(known, begin=NOW.timestamp() - HOUR, end=NOW.timestamp())[0].tasks
+        assert used > 0
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"node": {"instance_id": 1}}', '{"read": "x"}', '{"other": 1}', "3"])

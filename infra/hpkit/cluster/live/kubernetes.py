@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubernetes.client import ApiException
+from pydantic_core import from_json
 
 __all__ = ["CONFLICT", "FORBIDDEN", "NOT_FOUND", "TOO_MANY_REQUESTS", "Kubernetes", "message_of"]
 
@@ -50,6 +51,15 @@ class Kubernetes:
             token = page["metadata"].get("continue") or ""
             if not token:
                 return
+
+    def count(self, path: str) -> int | None:
+        """Return how many objects a list without selectors has; None if the API server doesn't count them."""
+        page = self.get(path, (("limit", "1"),))
+        found, metadata = len(page["items"]), page["metadata"]
+        if not metadata.get("continue"):
+            return found
+        more: int | None = metadata.get("remainingItemCount")
+        return None if more is None else found + more
 
     def lines(self, path: str, query: Query = ()) -> Iterator[str]:
         """Yield the lines of a text as they arrive, such as a log that is followed."""
@@ -97,7 +107,7 @@ class Kubernetes:
         response.read()
         if not 200 <= response.status < 300:
             raise ApiException(http_resp=response)
-        return json.loads(response.data)
+        return from_json(response.data)  # takes two thirds of the time of json's
 
     def _send(
         self,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from kubernetes.utils import quantity
@@ -186,6 +187,7 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, Condition]:
     }
 
 
+@lru_cache(maxsize=10_000)
 def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
@@ -371,6 +373,11 @@ def node_pool_of(document: Mapping[str, Any]) -> NodePool:
 
 
 def _quantity(value: Any) -> Decimal:
+    return _parsed(str(value))
+
+
+@lru_cache(maxsize=10_000)
+def _parsed(text: str) -> Decimal:
     untyped: Any = quantity.parse_quantity
-    parsed: Decimal = untyped(value)
+    parsed: Decimal = untyped(text)
     return parsed

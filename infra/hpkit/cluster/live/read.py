@@ -5,7 +5,7 @@ A rejected or failed call doesn't mean that something is missing: it's kept as u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,8 +32,10 @@ _EVENTS: Final = 20
 # The maximum page size of ListClusterNodes (API reference); the default is ten.
 _NODES: Final = 100
 # From the API server's cache, at most a moment old, and in one response (Kubernetes documentation, "API concepts",
-# semantics of resourceVersion). A list from etcd takes twice as long. Pods and workloads can be too many for that.
+# semantics of resourceVersion). A list from etcd takes three times as long. Pods and Workloads can be too many for
+# that: of Workloads, a response has about 3 MB per 1,000.
 _FROM_CACHE: Final = ("resourceVersion", "0")
+_MOST_AT_ONCE: Final = 5_000
 # Finished pods use nothing.
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
 
@@ -49,8 +51,10 @@ def read(
     session: Session,
     *,
     cluster: str,
+    eks: str = "",
     aws: Collection[AwsPart] = AWS_PARTS,
     inside: bool = True,
+    places: bool = True,
     quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
@@ -58,26 +62,28 @@ def read(
 ) -> Observed:
     """Return the current state of a platform; cluster is the HyperPod cluster's name.
 
+    - eks: the EKS cluster's name. With it, and nothing of `aws`, SageMaker isn't called: its client alone takes 0.2 s.
     - aws: what is read from SageMaker and EKS in addition to the two clusters; if empty, the result has no platform.
     - inside: whether the Kubernetes API is read.
-    - quotas: whether queues, flavors and priority classes are listed, too, not only nodes and their pods.
+    - places: whether nodes and pods are listed, too, not only tasks.
+    - quotas: whether queues, flavors and priority classes are listed, too.
     - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members can't.
     - namespaces: where pods and tasks are read if the caller can't list them everywhere.
     - on_task: is called with each task, without its pods, and the result has no tasks: 100,000 take a gigabyte.
 
     Raises ToolError if the cluster or its EKS cluster can't be described, because everything else depends on them.
     """
-    clusters = find(session, cluster)
-    described, eks = clusters.hyperpod, clusters.eks
+    clusters = find(session, cluster) if aws or not eks else Clusters({}, _describe_eks(session, eks))
     unknown: list[str] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
-        platform = pool.submit(_platform, session, described, eks, aws, unknown) if aws else None
+        platform = pool.submit(_platform, session, clusters.hyperpod, clusters.eks, aws, unknown) if aws else None
         objects = (
             pool.submit(
                 _kubernetes,
                 session,
-                eks,
+                clusters.eks,
                 unknown,
+                places=places,
                 quotas=quotas,
                 settings=settings,
                 namespaces=namespaces,
@@ -113,7 +119,11 @@ def find(session: Session, cluster: str) -> Clusters:
     if orchestrator is None:
         raise ToolError(f"{cluster} isn't orchestrated by EKS, the only orchestrator that hpkit supports")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
-    return Clusters(described, ask(session, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"])
+    return Clusters(described, _describe_eks(session, name))
+
+
+def _describe_eks(session: Session, name: str) -> Any:
+    return ask(session, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
 
 
 def ask(session: Session, call: ApiCall) -> Any:
@@ -227,6 +237,7 @@ def _kubernetes(
     eks: Mapping[str, Any],
     unknown: list[str],
     *,
+    places: bool,
     quotas: bool,
     settings: bool,
     namespaces: Sequence[str],
@@ -235,7 +246,15 @@ def _kubernetes(
     try:
         with api_client(session, eks) as client:
             api = Kubernetes(client)
-            return objects_of(api, unknown, quotas=quotas, settings=settings, namespaces=namespaces, on_task=on_task)
+            return objects_of(
+                api,
+                unknown,
+                places=places,
+                quotas=quotas,
+                settings=settings,
+                namespaces=namespaces,
+                on_task=on_task,
+            )
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
@@ -249,6 +268,7 @@ def objects_of(
     api: Kubernetes,
     unknown: list[str],
     *,
+    places: bool = True,
     quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
@@ -257,7 +277,7 @@ def objects_of(
     """Return the Observed fields from an API server; kinds that can't be listed are in unknown."""
     objects = _Objects(api, unknown, namespaces, on_task)
     kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
-    return {**kueue, **objects.read(quotas=quotas, pools=settings)}
+    return {**kueue, **objects.read(places=places, quotas=quotas, pools=settings)}
 
 
 class _Objects:
@@ -272,20 +292,21 @@ class _Objects:
         # Of a kind that may not be listed everywhere, where it may be.
         self._read_in: dict[str, set[str]] = {}
 
-    def read(self, *, quotas: bool, pools: bool = False) -> dict[str, Any]:
+    def read(self, *, places: bool, quotas: bool, pools: bool) -> dict[str, Any]:
         """Return the Observed fields from the Kubernetes API."""
         kueue = self._api.version_of("kueue.x-k8s.io")
         karpenter = self._api.version_of("karpenter.sh") if pools else None
-        requests: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
-            "nodes": ("/api/v1/nodes", (_FROM_CACHE,)),
-            "pods": ("/api/v1/pods", (_ALIVE,)),
-        }
+        requests: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+        if places:
+            requests |= {"nodes": ("/api/v1/nodes", (_FROM_CACHE,)), "pods": ("/api/v1/pods", (_ALIVE,))}
+        else:
+            self._unread |= {"nodes", "pods"}
         if kueue is not None:
             kinds = ("localqueues", "workloads", *(_QUOTAS if quotas else ()))
             requests |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
         if karpenter is not None:
             requests["nodepools"] = (f"{karpenter}/nodepools", ())
-        with ThreadPoolExecutor(max_workers=len(requests)) as pool:
+        with ThreadPoolExecutor(max_workers=len(requests) or 1) as pool:
             running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in requests.items()}
             lists = {kind: each.result() for kind, each in running.items()}
         namespaces = self._where()
@@ -296,8 +317,8 @@ class _Objects:
             for local_queue in lists.get("localqueues", ())
         }
         return {
-            "nodes": tuple(map(node_of, lists["nodes"])),
-            "pods": tuple(map(pod_of, lists["pods"])),
+            "nodes": tuple(map(node_of, lists.get("nodes", ()))),
+            "pods": tuple(map(pod_of, lists.get("pods", ()))),
             "queues": tuple(map(queue_of, lists.get("clusterqueues", ()))),
             "tasks": tuple(task_of(each, queues) for each in lists.get("workloads", ())),
             "pools": tuple(map(node_pool_of, lists.get("nodepools", ()))),
@@ -321,7 +342,7 @@ class _Objects:
     def _list(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return all objects of a kind, in the namespaces where the caller may list them if nowhere else."""
         try:
-            return self._kept(resource, self._api.pages(path, query))
+            return self._kept(resource, path, query)
         except ApiException as error:
             if error.status == NOT_FOUND:
                 return []
@@ -330,13 +351,16 @@ class _Objects:
             self._refused(resource, path, error)
             return []
 
-    def _kept(self, resource: str, pages: Iterable[Any]) -> list[Any]:
+    def _kept(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return the objects, except those that are passed on as they arrive."""
-        if resource != "workloads" or self._on_task is None:
-            return list(pages)
-        for document in pages:
-            self._on_task(task_of(document, {}, pods=False))
-        return []
+        if resource == "workloads" and self._on_task is not None:
+            for document in self._api.pages(path, query):
+                self._on_task(task_of(document, {}, pods=False))
+            return []
+        if resource == "workloads":
+            number = self._api.count(path)
+            query = (_FROM_CACHE,) if number is not None and number <= _MOST_AT_ONCE else query
+        return list(self._api.pages(path, query))
 
     def _refused(self, kind: str, path: str, error: ApiException) -> None:
         self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
@@ -348,7 +372,7 @@ class _Objects:
         group = path.removesuffix(f"/{resource}")
         for namespace in self._namespaces:
             try:
-                items += self._kept(resource, self._api.pages(f"{group}/namespaces/{namespace}/{resource}", query))
+                items += self._kept(resource, f"{group}/namespaces/{namespace}/{resource}", query)
                 read.add(namespace)
             except ApiException as error:
                 refused = error

@@ -51,10 +51,17 @@ def account(history: History, *, begin: float, end: float) -> list[Hours]:
     types = {node.instance_type for node in history.nodes} | {task.instance_type for task in history.tasks}
     events: dict[str, list[_Event]] = {name: [] for name in types}
     for node in history.nodes:
-        _add(events[node.instance_type], begin, end, node.begin, node.end, _Event(0, "nodes", 1 * _UNIT))
+        first, last = max(begin, node.begin), end if node.end is None else min(end, node.end)
+        if first < last:
+            events[node.instance_type] += _Event(first, "nodes", _UNIT), _Event(last, "nodes", -_UNIT)
     for number, task in enumerate(history.tasks):
-        change = _Event(0, "used", round(task.instances * _UNIT), task.team, number)
-        _add(events[task.instance_type], begin, end, task.begin, task.end, change)
+        first, last = max(begin, task.begin), end if task.end is None else min(end, task.end)
+        if first < last and task.instances:
+            amount = round(task.instances * _UNIT)
+            events[task.instance_type] += (
+                _Event(first, "used", amount, task.team, number),
+                _Event(last, "used", -amount, task.team, number),
+            )
     for name in types:
         events[name] += _quota_changes(history, name, begin, end)
     by_time = {name: sorted(events[name], key=itemgetter(0)) for name in sorted(types)}
@@ -69,13 +76,6 @@ class _Event(NamedTuple):
     change: int
     team: str = ""
     task: int = -1
-
-
-def _add(events: list[_Event], begin: float, end: float, first: float, last: float | None, change: _Event) -> None:
-    """Add the begin and the end of a span, as far as it lies between two times."""
-    first, last = max(begin, first), min(end, end if last is None else last)
-    if first < last:
-        events += (change._replace(time=first), change._replace(time=last, change=-change.change))
 
 
 def _quota_changes(history: History, instance_type: str, begin: float, end: float) -> Iterator[_Event]:
@@ -93,29 +93,31 @@ def _quota_changes(history: History, instance_type: str, begin: float, end: floa
 
 @dataclass(slots=True)
 class _Team:
-    """What a team uses and has now, and its hours until the last change of either."""
+    """What a team uses and has now, how much of both is borrowed and idle, and its hours until the last change."""
 
     used: int = 0
     quota: int = 0
+    borrowed: int = 0
+    idle: int = 0
     since: tuple[float, float, float] = (0.0, 0.0, 0.0)
     hours: TeamHours = field(default_factory=TeamHours)
 
-    @property
-    def borrowed(self) -> int:
-        return max(0, self.used - self.quota)
-
-    @property
-    def idle(self) -> int:
-        return max(0, self.quota - self.used)
-
     def until(self, backed: float, lent: float, idle: float) -> None:
         """Add the hours since the last change; each is the integral of the share of it that counts."""
-        hours = (backed - self.since[0]) / _UNIT
-        self.hours.own += min(self.used, self.quota) * hours
-        self.hours.borrowed += self.borrowed * hours
-        self.hours.lent += self.idle * (lent - self.since[1]) / _UNIT
-        self.hours.idle += self.idle * (idle - self.since[2]) / _UNIT
+        since, total = self.since, self.hours
+        hours = (backed - since[0]) / _UNIT
+        total.own += (self.used - self.borrowed) * hours
+        total.borrowed += self.borrowed * hours
+        total.lent += self.idle * (lent - since[1]) / _UNIT
+        total.idle += self.idle * (idle - since[2]) / _UNIT
         self.since = (backed, lent, idle)
+
+    def change(self, *, used: int = 0, quota: int = 0) -> None:
+        """Change what it uses or has."""
+        self.used += used
+        self.quota += quota
+        over = self.used - self.quota
+        self.borrowed, self.idle = (over, 0) if over > 0 else (0, -over)
 
 
 def _of_type(name: str, events: list[_Event], history: History, begin: float, end: float) -> Hours:
@@ -152,9 +154,9 @@ def _of_type(name: str, events: list[_Event], history: History, begin: float, en
             team.until(backed, lent, idle)
             borrowed, idle_quota = borrowed - team.borrowed, idle_quota - team.idle
             if event.what == "quota":
-                team.quota += event.change
+                team.change(quota=event.change)
             else:
-                team.used += event.change
+                team.change(used=event.change)
                 used += event.change
             borrowed, idle_quota = borrowed + team.borrowed, idle_quota + team.idle
         if event.task in started:

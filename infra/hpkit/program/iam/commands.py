@@ -19,7 +19,8 @@ class CommandRights:
     kubernetes: tuple[tuple[str, str], ...]
 
 
-_FIND: Final = ("eks:DescribeCluster", "sagemaker:DescribeCluster")
+_EKS: Final = ("eks:DescribeCluster",)
+_FIND: Final = (*_EKS, "sagemaker:DescribeCluster")
 _READ: Final = (
     "eks:DescribeAddon",
     "eks:DescribeCluster",
@@ -32,19 +33,17 @@ _READ: Final = (
 )
 # The cluster and its instances.
 _INSTANCES: Final = (*_FIND, "sagemaker:ListClusterNodes")
-_LIST: Final = tuple(
+_QUEUES: Final = tuple(
     ("list", resource)
     for resource in (
-        "nodes",
-        "pods",
         "clusterqueues.kueue.x-k8s.io",
         "localqueues.kueue.x-k8s.io",
         "workloads.kueue.x-k8s.io",
         "workloadpriorityclasses.kueue.x-k8s.io",
         "resourceflavors.kueue.x-k8s.io",
-        "nodepools.karpenter.sh",
     )
 )
+_LIST: Final = (("list", "nodes"), ("list", "pods"), *_QUEUES, ("list", "nodepools.karpenter.sh"))
 # Nodes and what runs on them.
 _PLACES: Final = tuple(
     ("list", resource) for resource in ("nodes", "pods", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io")
@@ -66,9 +65,9 @@ _REVIEW: Final = (
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
     "cluster usage": CommandRights(_INSTANCES, _LIST),
-    "job list": CommandRights(_FIND, _PLACES),
-    "job why": CommandRights(_FIND, _LIST),
-    "job check": CommandRights(_FIND, _LIST),
+    "job list": CommandRights(_EKS, _PLACES),
+    "job why": CommandRights(_EKS, _LIST),
+    "job check": CommandRights(_EKS, _QUEUES),
     "job logs": CommandRights(
         _FIND, (*_JOB, ("get", "pods/log"), ("list", "events"), ("list", "workloads.kueue.x-k8s.io"))
     ),
@@ -83,7 +82,7 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
             *(("list", resource) for resource in ("nodes", "pods", "workloads.kueue.x-k8s.io")),
         ),
     ),
-    "cluster topology": CommandRights(_FIND, _PLACES),
+    "cluster topology": CommandRights(_EKS, _PLACES),
     "whatif record": CommandRights(_FIND, _LIST),
     "node list": CommandRights(_INSTANCES, _PLACES),
     "node replace": CommandRights((*_INSTANCES, "sagemaker:BatchReplaceClusterNodes"), (*_PLACES, *_DRAIN)),
