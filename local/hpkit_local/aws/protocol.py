@@ -17,7 +17,16 @@ from hpkit_local.aws.errors import Reply, ServiceError
 from hpkit_local.aws.guard import is_form
 from hpkit_local.aws.service import services
 
-__all__ = ["Call", "check_signed", "parameters", "path_segments", "read_call", "render", "service_model"]
+__all__ = [
+    "Call",
+    "check_signed",
+    "endpoint_variable",
+    "parameters",
+    "path_segments",
+    "read_call",
+    "render",
+    "service_model",
+]
 
 # S3 distinguishes these by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
@@ -49,6 +58,12 @@ class Call:
 def service_model(service: str) -> ServiceModel:
     """Botocore's model of a service."""
     return botocore.session.get_session().get_service_model(service)
+
+
+# Source: https://docs.aws.amazon.com/sdkref/latest/guide/ss-endpoints-table.html
+def endpoint_variable(service: str) -> str:
+    """Return the variable from which the SDKs read a service's own endpoint."""
+    return f"AWS_ENDPOINT_URL_{service_model(service).service_id.replace(' ', '_').upper()}"
 
 
 @cache
