@@ -75,7 +75,7 @@ def test_the_command_alone_ends_with_first_steps_that_exist():
 # What a command, a flag, or a line of a list begins with.
 VERB = re.compile(
     "(Adopt|Apply|Change|Check|Compare|Copy|Delete|Deploy|Describe|Download|Drain|Evict|Explain|Export|Fetch|Find|Fix|Follow|Get|"
-    "Import|Install|List|Lower|Overwrite|Plan|Print|Record|Refresh|Reboot|Repair|Replace|Review|Run|Serve|Show|Simulate|Skip|Start|Stop|Take|Undo|Update|"
+    "Import|Install|Keep|List|Lower|Overwrite|Plan|Print|Record|Refresh|Reboot|Repair|Replace|Review|Run|Serve|Show|Simulate|Skip|Start|Stop|Take|Test|Undo|Update|"
     r"Use|Wait|Write)\b"
 )
 # Documents of commands that act or follow a log: they aren't written to a file.

@@ -8,6 +8,7 @@ RUNS = {
     "catalog hash-chart": ("stacks", 0, ""),
     "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "aws recover": ("--stack handson-dev", 1, "hpkit local doctor"),
+    "aws trial": ("", 1, "hpkit local doctor"),
     "aws destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
     "mcp": ("", 1, "pip install 'hpkit[mcp]'"),
     "local doctor": ("", 1, "To install them: hpkit local doctor"),
@@ -61,7 +62,7 @@ WITHOUT = {
 # Commands whose JSON is validated in tests that have an AWS endpoint, Pulumi, or a Kueue.
 ELSEWHERE = (
     *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
-    *("cluster check", "job logs", "job stop"),
+    *("aws trial", "cluster check", "job logs", "job stop"),
     *("catalog fetch-chart", "cluster grafana apply", "cluster grafana export", "whatif record", "whatif rehearse"),
     *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
 )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hpkit.clients.processes import run_attended
 from hpkit.errors import ToolError
 
 __all__ = ["PulumiStack"]
@@ -53,12 +54,8 @@ class PulumiStack:
         """Import the resources of an import file and show Pulumi's output; they are protected until the first `up`."""
         with _file(document) as path:
             options = ["--generate-code=false", "--yes", "--skip-preview"]
-            code = subprocess.run(  # noqa: S603 - the arguments are hpkit's own
-                self._command("import", "--stack", self.stack, "--file", path, *options),
-                cwd=self._root,
-                env=self._environment,
-                check=False,
-            ).returncode
+            command = self._command("import", "--stack", self.stack, "--file", path, *options)
+            code = run_attended(command, folder=self._root, environment=self._environment)
         if code != 0:
             raise ToolError(
                 f"`pulumi import` ended with {code}. What it imported is kept: "

@@ -10,6 +10,7 @@ from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts
 from hpkit.cli.tools import pulumi_environment
+from hpkit.clients.processes import run_attended
 from hpkit.errors import HpkitError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import project_root
@@ -44,9 +45,8 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     if ending.protected:
         _quietly("state", "unprotect", "--all", "--yes", "--stack", stack, environment=environment)
     command = ["pulumi", "destroy", "--yes", "--stack", stack, *extra]
-    done = subprocess.run(command, cwd=project_root(), env=environment, check=False)  # noqa: S603 - what the user typed
-    if done.returncode:
-        raise ToolError(f"`pulumi destroy` failed with exit code {done.returncode}; see its output above")
+    if code := run_attended(command, folder=project_root(), environment=environment):
+        raise ToolError(f"`pulumi destroy` failed with exit code {code}; see its output above")
     acted("delete", stack)
 
 

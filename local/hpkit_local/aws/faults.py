@@ -19,6 +19,8 @@ __all__ = ["Fault", "Faults", "known_faults", "parse_fault"]
 _OF_ALL: dict[str, str] = {
     "throttle": "probability that a call fails with ThrottlingException",
     "conflict": "probability that a call that changes something fails with its API's conflict error",
+    "denied": "probability that a call fails because the caller lacks the permission",
+    "expired": "probability that a call fails with ExpiredTokenException",
     "internal": "probability that a call fails with InternalFailure (HTTP 500)",
     "latency": "seconds by which each call is delayed",
     "failed-create": "probability that a creation ends in its failed status",

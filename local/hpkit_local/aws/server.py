@@ -37,6 +37,10 @@ _STATUS_TEXT = {
     415: "Unsupported Media Type",
 }
 _THROTTLED = {"ec2": "RequestLimitExceeded", "query": "Throttling", "rest-xml": "SlowDown"}
+# Source: common errors in the API reference of each service.
+_EXPIRED = {"ec2": "RequestExpired", "query": "ExpiredToken", "rest-xml": "ExpiredToken"}
+_DENIED = {"ec2": "UnauthorizedOperation", "query": "AccessDenied", "rest-xml": "AccessDenied"}
+_SOMEONE = "arn:aws:sts::123456789012:assumed-role/fault/injected"
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
@@ -244,6 +248,13 @@ class Endpoint:
         faults = self.backend.faults
         if faults.strikes("throttle", call.operation):
             raise ServiceError(_THROTTLED.get(call.protocol, "ThrottlingException"), "Rate exceeded")
+        if faults.strikes("expired", call.operation):
+            code = _EXPIRED.get(call.protocol, "ExpiredTokenException")
+            raise ServiceError(code, "The security token included in the request is expired", status=403)
+        if faults.strikes("denied", call.operation):
+            action = f"{call.service}:{call.operation}"
+            message = f"User: {_SOMEONE} is not authorized to perform: {action} because no policy allows the action"
+            raise ServiceError(_DENIED.get(call.protocol, "AccessDeniedException"), message, status=403)
         if faults.strikes("internal", call.operation):
             raise ServiceError("InternalFailure", "fault injected: internal", status=500)
         if not api.is_own(call) or not call.changes_state:

@@ -1,0 +1,65 @@
+"""The account in which a trial runs: the caller, a zone, and what an hour costs."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from typing import Final
+
+from boto3 import Session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hpkit.catalog.prices import HOURS_PER_MONTH
+from hpkit.changes.review.cost import maximum_cost, platform_cost
+from hpkit.clients.calls import FailedCall
+from hpkit.clients.network import find_address
+from hpkit.errors import ToolError
+from hpkit.plan.model import Plan
+from hpkit.trial.organization import Place
+
+__all__ = ["hourly_cost", "place_of"]
+
+# For the local cloud, which admits every caller: from a documentation range (RFC 5737).
+_ANY_ADDRESS: Final = "203.0.113.7"
+
+
+def place_of(session: Session) -> Place:
+    """Return the caller, a zone of the session's region, and this machine's address. Raises ToolError."""
+    try:
+        caller = session.client("sts").get_caller_identity()
+        zones = session.client("ec2").describe_availability_zones(
+            Filters=[
+                {"Name": "zone-type", "Values": ["availability-zone"]},
+                {"Name": "state", "Values": ["available"]},
+            ]
+        )["AvailabilityZones"]
+        principal = _principal(session, str(caller["Arn"]))
+    except (BotoCoreError, ClientError) as error:
+        raise ToolError(f"the account can't be read, and nothing was created: {error}") from None
+    address = find_address(os.environ.get("AWS_ENDPOINT_URL", ""))
+    if isinstance(address, FailedCall):
+        raise ToolError(
+            f"this machine's public address can't be determined ({address.action}: {address.message}), and the "
+            "Kubernetes API would admit no one. Run the trial from a network with internet access"
+        )
+    zone = min(str(each["ZoneName"]) for each in zones)
+    return Place(str(session.region_name), zone, str(caller["Account"]), principal, address or _ANY_ADDRESS)
+
+
+def _principal(session: Session, arn: str) -> str:
+    """Return the ARN of the caller's role, which its session's ARN lacks the path of, or of its user."""
+    partition, account, resource = arn.split(":")[1], arn.split(":")[4], arn.split(":", 5)[5]
+    if resource == "root":
+        raise ToolError("these are the credentials of the account's root user. Use those of a role or a user")
+    if not resource.startswith("assumed-role/"):
+        return f"arn:{partition}:iam::{account}:{resource}"
+    role = session.client("iam").get_role(RoleName=resource.split("/")[1])["Role"]
+    return str(role["Arn"])
+
+
+def hourly_cost(plan: Plan) -> tuple[Decimal, tuple[str, ...]]:
+    """Return US dollars per hour while everything exists, Karpenter's nodes included, and what has no known price."""
+    costs = (maximum_cost(plan), platform_cost(plan))
+    return sum((cost.known for cost in costs), Decimal(0)) / HOURS_PER_MONTH, tuple(
+        label for cost in costs for label in (*cost.unknown, *cost.unbounded)
+    )

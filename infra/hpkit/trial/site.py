@@ -1,0 +1,251 @@
+"""The folder of a trial: its project, its state, its logs, and the commands that run there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from boto3 import Session
+
+from hpkit.changes.steps import steps_of
+from hpkit.clients.kubernetes import api_client
+from hpkit.clients.processes import Interrupts, run
+from hpkit.cluster.live.kubernetes import Kubernetes
+from hpkit.cluster.live.read import find
+from hpkit.errors import ToolError
+from hpkit.plan.model import Plan
+from hpkit.program.recording import Recording, record
+from hpkit.program.teardown import resources_in
+from hpkit.project import load_stack
+from hpkit.scaffold import Choice, project_files
+from hpkit.trial.events import Changes, changes_in
+from hpkit.trial.organization import NAME, STACK, Place, organization_text
+
+__all__ = ["Site", "StepError"]
+
+_POLL_SECONDS: Final = 1.0
+_FILES: Final = ("Pulumi.yaml", "__main__.py")
+# How services and Kubernetes report a missing permission; the action follows if the message names it.
+_DENIED: Final = re.compile(
+    r"(?:is not authorized to perform: (?P<action>[\w-]+:\w+)"
+    r"|(?P<code>AccessDenied\w*|UnauthorizedOperation)"
+    r"|(?P<rule>cannot \w+ resource \"[^\"]+\"))"
+)
+_EXPIRED: Final = re.compile(r"(?i)ExpiredToken|RequestExpired|token (?:included in the request )?(?:is|has) expired")
+_CLOCK: Final = re.compile(r"(?i)RequestTimeTooSkewed|Signature (?:expired|not yet current)|RequestInTheFuture")
+# What Pulumi adds to the program's own error.
+_AGAIN: Final = "an unhandled error occurred"
+
+
+class StepError(Exception):
+    """A step failed; the text is the reason."""
+
+
+class Site:
+    """A trial's folder, and what its steps share."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        session: Session,
+        environment: Mapping[str, str],
+        interrupts: Interrupts,
+        version: str,
+    ) -> None:
+        self.folder, self.session, self.interrupts = folder, session, interrupts
+        self._version = version
+        self.environment = {
+            **environment,
+            "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
+            "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder / "passphrase"),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            # The engine writes its event log only then; Pulumi's Automation API uses it in the same way.
+            "PULUMI_DEBUG_COMMANDS": "true",
+            "HPKIT_STACK": "",
+        }
+        self.environment.pop("PULUMI_CONFIG_PASSPHRASE", None)
+        self.log = folder / "logs" / "start.log"
+        self.denied: dict[str, None] = {}
+        self.causes: set[str] = set()
+        self.longest: list[tuple[str, float]] = []
+        self.commands: list[str] = []
+        # Monotonic times at which the current step, and all steps but the teardown, must end.
+        self.step_until = self.budget_until = float("inf")
+        self.accepted_interrupts = 0
+        self._recording: Recording | None = None
+        self._held = -1
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder. Raises ToolError while another trial, or a command that it began, uses it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._held = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ToolError(
+                    f"a trial is running in {self.folder}, or a command of a trial that was killed. Wait until it ends"
+                ) from None
+            yield
+        finally:
+            os.close(self._held)
+
+    def prepare(self, place: Place) -> None:
+        """Write the project."""
+        for name in ("state", "logs", "stacks"):
+            (self.folder / name).mkdir(exist_ok=True)
+        passphrase = self.folder / "passphrase"
+        if not passphrase.exists():
+            passphrase.touch(0o600)
+            passphrase.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+        files = project_files(Choice(NAME, "handson", "none", self._version))
+        for name in _FILES:
+            (self.folder / name).write_text(files[name], encoding="utf-8")
+        link = self.folder / ".venv"
+        link.unlink(missing_ok=True)
+        link.symlink_to(sys.prefix)
+        self.write(place)
+
+    def create_stack(self) -> None:
+        """Create the Pulumi stack unless an earlier trial did."""
+        if not self._stack_file().exists():
+            self.command("pulumi", "stack", "init", STACK, "--non-interactive")
+
+    def write(self, place: Place, *, third_team: bool = False, shifted: bool = False) -> None:
+        """Write the organization file."""
+        text = organization_text(place, third_team=third_team, shifted=shifted)
+        (self.folder / "stacks" / f"{NAME}.yaml").write_text(text, encoding="utf-8")
+
+    def foretell(self, *, deletion: bool = False) -> dict[str, int]:
+        """Return the changes that `hpkit review` foretells from the last call on, as `Changes.counts` has them."""
+        before, self._recording = self._recording, None if deletion else record(self.plan())
+        if deletion:
+            steps = [replace(step, action="delete") for step in steps_of(None, before)]
+        else:
+            steps = list(steps_of(before, self._recording))
+        counts = Counter(f"{step.action} {step.type}" for step in steps if step.holds)
+        return dict(sorted(counts.items()))
+
+    def plan(self) -> Plan:
+        """Return the plan of the organization file."""
+        (plan,) = load_stack(STACK, root=self.folder).plans.values()
+        return plan
+
+    def command(self, *words: str, ok: tuple[int, ...] = (0,)) -> str:
+        """Run a command in the folder and return its output. Raises StepError for other exit codes than `ok`."""
+        self.commands.append(" ".join(words))
+        before = self.log.stat().st_size if self.log.exists() else 0
+        code, reason = run(
+            words,
+            folder=self.folder,
+            environment=self.environment,
+            log=self.log,
+            held=self._held,
+            stop_reason=self.stop_reason,
+        )
+        with self.log.open("rb") as log:
+            log.seek(before)
+            output = log.read().decode("utf-8", "replace").partition("\n")[2]
+        self.note(output)
+        if reason:
+            raise StepError(f"{reason}, so `{' '.join(words[:2])}` was ended")
+        if code not in ok:
+            raise StepError(f"`{' '.join(words[:3])}` failed with exit code {code}: {_last(output)}")
+        return output
+
+    def pulumi(self, verb: str, *options: str, ok: tuple[int, ...] = (0,)) -> Changes:
+        """Run `pulumi up` or `preview`, or `hpkit aws destroy`, and return the changes. Raises StepError."""
+        log = self.log.with_suffix(".events.json")
+        log.unlink(missing_ok=True)
+        logged = ("--event-log", str(log), *options)
+        try:
+            if verb == "destroy":
+                self.command(
+                    "hpkit", "aws", "destroy", "--stack", STACK, "--yes", "--", "--skip-preview", *logged, ok=ok
+                )
+            else:
+                always = ("--yes", "--skip-preview") if verb == "up" else ()
+                self.command("pulumi", verb, "--stack", STACK, "--non-interactive", *always, *logged, ok=ok)
+        except StepError as error:
+            errors = [each for each in changes_in(log).errors if not each.startswith(_AGAIN)]
+            raise StepError("\n".join(errors) or str(error)) from None
+        finally:
+            self.longest += changes_in(log).longest
+        return changes_in(log)
+
+    def resources(self) -> list[str]:
+        """Return the type and ID of each resource in the state."""
+        state = self._state()
+        found = resources_in((state.get("deployment") or {}).get("resources") or [])
+        return [f"{each['type']} {each.get('id', '')}".strip() for each in found]
+
+    def unfinished(self) -> int:
+        """Return the number of operations that a killed run left in the state."""
+        return len((self._state().get("deployment") or {}).get("pending_operations") or ())
+
+    def _state(self) -> dict[str, Any]:
+        """Return the state that the backend holds, without a command: it must be readable whatever happens."""
+        file = self._stack_file()
+        try:
+            return {"deployment": json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"]}
+        except FileNotFoundError:
+            return {}
+        except (ValueError, KeyError):
+            backup = file.with_suffix(".json.bak")
+            return {"deployment": json.loads(backup.read_text(encoding="utf-8"))["checkpoint"]["latest"]}
+
+    def _stack_file(self) -> Path:
+        return self.folder / "state" / ".pulumi" / "stacks" / NAME / f"{STACK}.json"
+
+    @contextmanager
+    def kubernetes(self, session: Session | None = None) -> Iterator[Kubernetes]:
+        """Return a client of the cluster's API; session: whose identity it uses, the trial's by default."""
+        clusters = find(self.session, NAME)
+        with api_client(session or self.session, clusters.eks) as client:
+            yield Kubernetes(client)
+
+    def wait(self, holds: Callable[[], bool], what: str) -> float:
+        """Wait until a condition holds, and return the seconds. Raises StepError with `what` if it never does."""
+        begun = time.monotonic()
+        while not holds():
+            if reason := self.stop_reason():
+                raise StepError(f"{reason} while waiting for {what}")
+            time.sleep(_POLL_SECONDS)
+        return time.monotonic() - begun
+
+    def note(self, output: str) -> None:
+        """Keep the missing permissions that a text names, and what ends every call."""
+        for match in _DENIED.finditer(output):
+            self.denied[match["action"] or match["rule"] or match["code"]] = None
+        if _EXPIRED.search(output):
+            self.causes.add("expired")
+        if _CLOCK.search(output):
+            self.causes.add("clock")
+
+    def stop_reason(self) -> str:
+        """Return why the current step must end, or ""."""
+        if self.interrupts.count > self.accepted_interrupts:
+            return "the trial was interrupted"
+        now = time.monotonic()
+        if now > self.budget_until:
+            return "the budget allows only the teardown now"
+        return "the step's time limit is over" if now > self.step_until else ""
+
+
+def _last(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or ["no output"])[-1]

@@ -1,0 +1,334 @@
+"""The steps of a trial, in their order. Each returns what it found, and what it finds on the local cloud.
+
+The expected changes are those that `hpkit review` foretells from the organization file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from boto3 import Session
+from kubernetes.client import ApiException
+
+from hpkit.cluster.jobs.new import manifest, team_of
+from hpkit.cluster.live.kubernetes import CONFLICT, NOT_FOUND, Kubernetes
+from hpkit.plan.lustre import shell_image
+from hpkit.plan.principals import made_role_arn
+from hpkit.trial.organization import BURST, NAME, STACK, WORK, Place
+from hpkit.trial.site import Site, StepError
+
+__all__ = ["STEPS", "Facts", "Step"]
+
+Facts = dict[str, Any]
+_MINUTE: Final = 60.0
+_HOUR: Final = 60 * _MINUTE
+_JOB: Final = "hpkit-trial"
+_NAMESPACE: Final = "hpkit-trial"
+_QUEUES: Final = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+_JOBS: Final = "/apis/batch/v1/namespaces/{}/jobs"
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+# A day on the local cloud, where no container runs.
+_RUNS: Final = {"hpkit.local/run": "24h"}
+_SLEEP: Final = ["sleep", "86400"]
+_WITH_PODS: Final = {"propagationPolicy": "Foreground"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: what it tests, and its time limit in seconds."""
+
+    name: str
+    title: str
+    seconds: float
+    run: Callable[[Site, Place], tuple[Facts, Facts]]
+
+
+def _preflight(site: Site, place: Place) -> tuple[Facts, Facts]:
+    del place
+    # 1: something is missing.
+    output = site.command("hpkit", "aws", "preflight", "--stack", STACK, "--format", "json", ok=(0, 1))
+    checks = json.loads(output[output.index("{") :])["checks"]
+    missing = [
+        f"{check['what']}: {check['found']}, needs {check['needed']}. {check['fix']}"
+        for check in checks
+        if check["status"] == "missing"
+    ]
+    if missing:
+        raise StepError("\n".join(missing))
+    return {}, {}
+
+
+def _up(site: Site, place: Place) -> tuple[Facts, Facts]:
+    site.write(place)
+    return _changed(site)
+
+
+def _preview(site: Site, place: Place) -> tuple[Facts, Facts]:
+    del place
+    return {"changes": site.pulumi("preview", "--expect-no-changes").counts}, {"changes": {}}
+
+
+def _add_team(site: Site, place: Place) -> tuple[Facts, Facts]:
+    site.write(place, third_team=True)
+    return _changed(site)
+
+
+def _shift_quota(site: Site, place: Place) -> tuple[Facts, Facts]:
+    site.write(place, third_team=True, shifted=True)
+    found, expected = _changed(site)
+    with site.kubernetes() as api:
+        for team, processors in (("alpha", "4"), ("beta", "8")):
+            queue = api.get(f"{_QUEUES}/{team_of(site.plan(), team).cluster_queue}")
+            found[f"cpu of {team}"], expected[f"cpu of {team}"] = _nominal(queue, "cpu"), processors
+    return found, expected
+
+
+def _changed(site: Site) -> tuple[Facts, Facts]:
+    """Run `pulumi up`, and return its changes and the foretold ones."""
+    expected = site.foretell()
+    return {"changes": site.pulumi("up").counts}, {"changes": expected}
+
+
+def _nominal(queue: Mapping[str, Any], resource: str) -> str:
+    return next(
+        (
+            str(row["nominalQuota"])
+            for group in queue["spec"]["resourceGroups"]
+            for flavor in group["flavors"]
+            for row in flavor["resources"]
+            if row["name"] == resource and str(row["nominalQuota"]) != "0"
+        ),
+        "0",
+    )
+
+
+def _check(site: Site, place: Place) -> tuple[Facts, Facts]:
+    del place
+    output = site.command("hpkit", "cluster", "check", "--stack", STACK, "--format", "json", ok=(0, 1))
+    rows = json.loads(output[output.index("{\n") :])["items"]
+    failed = [f"{row['name']}: {row['detail']}" for row in rows if row["status"] == "failed"]
+    if failed:
+        raise StepError("\n".join(failed))
+    empty = ("group burst", "team gamma")
+    return (
+        {row["name"]: row["status"] for row in rows},
+        {row["name"]: "skipped" if row["name"] in empty else "ok" for row in rows},
+    )
+
+
+def _borrow(site: Site, place: Place) -> tuple[Facts, Facts]:
+    """Run a job that needs more than its team's quota, and less than it may borrow."""
+    del place
+    plan = site.plan()
+    team = team_of(plan, "alpha")
+    job = manifest(
+        plan,
+        team,
+        kind="job",
+        name=_JOB,
+        instance_type=WORK,
+        count=3,
+        priority=None,
+        topology=None,
+        image=shell_image(plan.spec),
+    )
+    template = job["spec"]["template"]
+    template["metadata"]["annotations"] = _RUNS
+    template["spec"]["containers"][0]["command"] = _SLEEP
+    template["spec"]["terminationGracePeriodSeconds"] = 1
+    folder = _JOBS.format(team.namespace)
+    with site.kubernetes() as api, _created(site, api, folder, job):
+
+        def running() -> bool:
+            return int((api.get(f"{folder}/{_JOB}").get("status") or {}).get("ready") or 0) == 3
+
+        site.wait(running, f"the job {_JOB} of alpha, which borrows")
+        queue = api.get(f"{_QUEUES}/{team.cluster_queue}")
+    borrowed = {
+        row["name"]: str(row["borrowed"])
+        for flavor in queue["status"].get("flavorsUsage") or ()
+        for row in flavor["resources"]
+        if str(row.get("borrowed") or "0") != "0"
+    }
+    if not borrowed:
+        raise StepError(f"the job {_JOB} runs, but its queue {team.cluster_queue} reports nothing borrowed")
+    return {"borrowed cpu": borrowed.get("cpu")}, {"borrowed cpu": "2"}
+
+
+def _karpenter(site: Site, place: Place) -> tuple[Facts, Facts]:
+    """Run a pod that only the NodePool's node fits, and delete it."""
+    del place
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": _JOB, "namespace": _NAMESPACE, "annotations": _RUNS},
+        "spec": {
+            "nodeSelector": {"node.kubernetes.io/instance-type": BURST},
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": shell_image(site.plan().spec),
+                    "command": _SLEEP,
+                    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+                }
+            ],
+        },
+    }
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
+    folder = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+    with site.kubernetes() as api:
+
+        def nodes() -> int:
+            query = (("labelSelector", f"node.kubernetes.io/instance-type={BURST}"),)
+            return len(list(api.pages("/api/v1/nodes", query)))
+
+        counts = [nodes()]
+        with _created(site, api, "/api/v1/namespaces", namespace):
+            with _created(site, api, folder, pod):
+                site.wait(lambda: api.get(f"{folder}/{_JOB}")["status"].get("phase") == "Running", f"a node of {BURST}")
+                counts.append(nodes())
+            site.wait(lambda: nodes() == 0, f"the removal of the node of {BURST}")
+            counts.append(nodes())
+    return {"nodes": counts}, {"nodes": [0, 1, 0]}
+
+
+def _members(site: Site, place: Place) -> tuple[Facts, Facts]:
+    """Ask as each team's member what it can do, in its namespace and in another team's."""
+    plan = site.plan()
+    sts = site.session.client("sts")
+    facts: Facts = {}
+    wrong = []
+    for team in plan.teams:
+        arn = made_role_arn(plan.organization, plan.environment, plan.spec, team.spec)
+        answer = sts.assume_role(RoleArn=arn, RoleSessionName=_JOB)["Credentials"]
+        member = Session(
+            aws_access_key_id=answer["AccessKeyId"],
+            aws_secret_access_key=answer["SecretAccessKey"],
+            aws_session_token=answer["SessionToken"],
+            region_name=place.region,
+        )
+        other = next(each for each in plan.teams if each.name != team.name)
+        with site.kubernetes(member) as api:
+            allowed = {
+                "creates jobs in its namespace": _may(api, "create", "jobs", "batch", team.namespace),
+                "creates jobs in another": _may(api, "create", "jobs", "batch", other.namespace),
+                "reads pods in another": _may(api, "list", "pods", "", other.namespace),
+                "deletes nodes": _may(api, "delete", "nodes", "", ""),
+            }
+        facts[team.name] = allowed
+        if allowed != {name: name == "creates jobs in its namespace" for name in allowed}:
+            wrong.append(f"{team.name}: {', '.join(f'{name}: {value}' for name, value in allowed.items())}")
+    if wrong:
+        raise StepError("\n".join(wrong))
+    return facts, facts
+
+
+@contextmanager
+def _created(site: Site, api: Kubernetes, folder: str, document: Mapping[str, Any]) -> Iterator[None]:
+    """Create an object, and delete it in the end, with what belongs to it."""
+    path = f"{folder}/{document['metadata']['name']}"
+    try:
+        try:
+            api.create(folder, document)
+        except ApiException as error:
+            # A step that was killed left it.
+            if error.status != CONFLICT:
+                raise
+        yield
+    finally:
+        try:
+            api.delete(path, _WITH_PODS)
+        except ApiException as error:
+            if error.status != NOT_FOUND:
+                raise
+    site.wait(lambda: api.find(path) is None, f"the deletion of {path}")
+
+
+def _may(api: Kubernetes, verb: str, resource: str, group: str, namespace: str) -> bool:
+    attributes = {"verb": verb, "resource": resource, "group": group, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    return bool(api.create(_REVIEWS, review)["status"]["allowed"])
+
+
+def _drift(site: Site, place: Place) -> tuple[Facts, Facts]:
+    """Change a quota behind Pulumi's back, find the change, and revert it."""
+    del place
+    sagemaker = site.session.client("sagemaker")
+    quotas = sagemaker.list_compute_quotas(ClusterArn=_cluster_arn(sagemaker))["ComputeQuotaSummaries"]
+    quota = next(each for each in quotas if each["ComputeQuotaTarget"]["TeamName"] == "beta")
+    target = {"TeamName": "beta", "FairShareWeight": 10}
+    sagemaker.update_compute_quota(
+        ComputeQuotaId=quota["ComputeQuotaId"], TargetVersion=quota["ComputeQuotaVersion"], ComputeQuotaTarget=target
+    )
+
+    def settled() -> bool:
+        status = str(sagemaker.describe_compute_quota(ComputeQuotaId=quota["ComputeQuotaId"])["Status"])
+        if status.endswith("Failed"):
+            raise StepError(f"the update of the quota of beta ended in {status}")
+        return status in ("Created", "Updated")
+
+    site.wait(settled, "the update of the quota of beta")
+    found = site.pulumi("preview", "--refresh", "--expect-no-changes", ok=(0, 255, 1)).counts
+    repaired = site.pulumi("up", "--refresh").counts
+    left = site.pulumi("preview", "--refresh", "--expect-no-changes").counts
+    if not found:
+        raise StepError("`pulumi preview --refresh` doesn't find a changed quota")
+    quota_changed = {"update hyperpod:index:ComputeQuota": 1}
+    return (
+        {"found": found, "reverted": repaired, "left": left},
+        {"found": quota_changed, "reverted": quota_changed, "left": {}},
+    )
+
+
+def _cluster_arn(sagemaker: Any) -> str:
+    return str(sagemaker.describe_cluster(ClusterName=NAME)["ClusterArn"])
+
+
+def _destroy(site: Site, place: Place) -> tuple[Facts, Facts]:
+    del place
+    expected = site.foretell(deletion=True)
+    return {"changes": site.pulumi("destroy").counts, "left": len(site.resources())}, {"changes": expected, "left": 0}
+
+
+def _leftovers(site: Site, place: Place) -> tuple[Facts, Facts]:
+    """Look in the account for what has the stack's names and tags."""
+    # Names that must be free.
+    _preflight(site, place)
+    ec2 = site.session.client("ec2")
+    tagged = [{"Name": "tag:hpkit:organization", "Values": [NAME]}]
+    left = [
+        *(each["VpcId"] for each in ec2.describe_vpcs(Filters=tagged)["Vpcs"]),
+        *(each["AllocationId"] for each in ec2.describe_addresses(Filters=tagged)["Addresses"]),
+        *(each["VolumeId"] for each in ec2.describe_volumes(Filters=tagged)["Volumes"]),
+    ]
+    if left:
+        raise StepError(f"these remain: {', '.join(left)}")
+    return {}, {}
+
+
+STEPS: Final = (
+    Step("preflight", "The account has what the stack needs", 10 * _MINUTE, _preflight),
+    Step("up", "Everything is created", 1.5 * _HOUR, _up),
+    Step("preview", "A preview shows no changes", 10 * _MINUTE, _preview),
+    Step("team", "A third team is added", 20 * _MINUTE, _add_team),
+    Step("quota", "Quota moves from alpha to beta", 20 * _MINUTE, _shift_quota),
+    Step("check", "Pods of each group and a job of each team run", 20 * _MINUTE, _check),
+    Step("borrow", "A job of alpha borrows from beta", 15 * _MINUTE, _borrow),
+    Step("karpenter", "Karpenter adds a node and removes it", 30 * _MINUTE, _karpenter),
+    Step("members", "Members have their team's permissions only", 5 * _MINUTE, _members),
+    Step("drift", "A manual change is found and reverted", 30 * _MINUTE, _drift),
+    Step("destroy", "Everything is deleted", 1.5 * _HOUR, _destroy),
+    Step("again", "Everything is created again under the same names", 1.5 * _HOUR, _up),
+    Step("destroy-again", "Everything is deleted again", 1.5 * _HOUR, _destroy),
+    Step("leftovers", "Nothing is left in the account", 10 * _MINUTE, _leftovers),
+)
