@@ -44,13 +44,19 @@ class RunningEndpoint:
         self, *, latency_factor: float = 0.0, clock: Clock | None = None, state: Mapping[str, bytes] | None = None
     ) -> None:
         """Reset it to a new endpoint at the same address, or to what `state` returned."""
-        settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
+        account = self._endpoint.backend.settings.account
+        settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or WallClock(), account=account)
         self._endpoint.reset(Backend(settings, state))
 
     def state(self) -> Mapping[str, bytes]:
         """Return the whole state, for `reset`."""
         with self._endpoint.backend.locked():
             return self._endpoint.backend.state(["own", *moto_services()])
+
+    def seconds_to_next(self) -> float | None:
+        """Return the time until the next change of a status; None if nothing changes."""
+        with self._endpoint.backend.locked():
+            return self._endpoint.backend.seconds_to_next()
 
     def warm(self) -> None:
         """Load what is used first, as the process does at its start."""

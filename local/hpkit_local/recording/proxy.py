@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -50,8 +51,9 @@ _CONNECTIONS: Final = 64
 # Longer answers, such as all prices of a service, aren't kept.
 _MOST_BYTES: Final = 4 << 20
 _OF_ONE_HOP = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"})
-# EKS tokens are URLs of STS that the caller signs: they must name AWS's host.
-_NEVER = frozenset({"sts"})
+# EKS tokens are URLs of STS that the caller signs: they must name AWS's host. hpkit finds Grafana's own API by the
+# endpoints of the other two.
+_NEVER = frozenset({"sts", "grafana", "secretsmanager"})
 _KEYS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _ERROR: Final = 400
 _REFUSED: Final = 403
@@ -94,14 +96,18 @@ class CallLog:
         self._lock = threading.Lock()
         self._redactor = Redactor(names)
         self._begin = time.monotonic()
-        self._write({"format": FORMAT, "hpkit": _version(), "botocore": botocore.__version__, "region": region})
+        self._calls = 0
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        versions = {"hpkit": _version(), "botocore": botocore.__version__}
+        self._write({"format": FORMAT, **versions, "region": region, "begin": now})
 
     def add(self, call: Call, environ: dict[str, Any], reply: Reply, begin: float) -> None:
         """Append a call with its answer; of what can't be read, nothing is kept."""
         end = time.monotonic()
         with self._lock:
             if not self._file.closed:
-                line = self._line(call, environ, reply)
+                self._calls += 1
+                line = {"call": self._calls, **self._line(call, environ, reply)}
                 times = {"start": round(begin - self._begin, 3), "duration": round(end - begin, 3)}
                 self._write({**line, **times})
 
@@ -125,16 +131,17 @@ class CallLog:
             return line
         operation = service_model(call.service).operation_model(call.operation)
         try:
-            line["parameters"] = self._redactor.value(operation.input_shape, read_parameters(call, environ))
+            shape = operation.input_shape
+            line["parameters"] = self._redactor.value(shape, read_parameters(call, environ)) if shape else {}
         except (ServiceError, RequestParserError, ValueError, KeyError, TypeError, AttributeError):
             line["unreadable"] = ["parameters"]
         try:
             answer = parsed_answer(operation, call.protocol, reply)
-            line["answer"] = self._redactor.value(operation.output_shape, answer)
+            line["answer"] = self._redactor.value(operation.output_shape, answer) if operation.output_shape else {}
             if reply.status >= _ERROR:
                 error = answer.get("Error", {})
                 line["answer"] = None
-                line["error"] = self._redactor.words(str(error.get("Code", "")))
+                line["error"] = self._redactor.message(str(error.get("Code", "")), call.service)
                 line["message"] = self._redactor.message(str(error.get("Message", "")), call.service)
         except Exception:  # noqa: BLE001 - parsers fail in many ways, and what they can't read must not be kept
             line |= {"answer": None, "unreadable": [*line.get("unreadable", ()), "answer"]}
@@ -153,6 +160,7 @@ def parsed_answer(operation: OperationModel, protocol: str, reply: Reply) -> dic
     streams = operation.has_streaming_output and reply.status < _ERROR
     content = {"headers": HeadersDict(reply.headers), "status_code": reply.status, "body": reply.body}
     parsed = dict(create_parser(protocol).parse({**content, "context": {"operation_name": operation.name}}, shape))
+    parsed = {name: value for name, value in parsed.items() if name == "Error" or name in getattr(shape, "members", ())}
     if streams:
         parsed[shape.serialization["payload"]] = reply.body
     return parsed
@@ -254,7 +262,7 @@ class _Proxy:
         self.server = make_server("127.0.0.1", 0, self._application, threaded=True, request_handler=QuietHandler)
 
     def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return what leads each service of the local endpoint here, except STS, with the recording's credentials."""
+        """Return what leads most services of the local endpoint here, with the recording's credentials."""
         credentials = self._upstream.credentials
         url = f"http://127.0.0.1:{self.server.server_port}"
         names = [endpoint_variable(service) for service in services() if service not in _NEVER]

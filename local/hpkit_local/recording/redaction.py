@@ -29,9 +29,12 @@ ACCOUNT: Final = "111122223333"
 _ACCOUNT_DIGITS: Final = 12
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|(?<![\w:])(?=[^:]*:[^:]*:)[0-9a-fA-F:]{2,39}(?![\w:])(?:/\d{1,3})?"
-_ZONE = r"(?<![^\W_])[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d(?![^\W_])"
-# What is replaced, or kept, as one: UUIDs, addresses, IDs of zones, words.
-UNIT: Final = re.compile(rf"(?P<uuid>{_UUID})|(?P<address>{_ADDRESS})|(?P<zone>{_ZONE})|(?P<word>[^\W_]+)")
+_REGION = r"[a-z]{2}(?:-gov|-iso[a-z]?)?-(?:central|(?:north|south)(?:east|west)?|east|west)-\d[a-f]?(?![^\W_])"
+_ZONE_ID = r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d(?![^\W_])"
+# What is replaced, or kept, as one: UUIDs, addresses, regions and zones, words.
+UNIT: Final = re.compile(
+    rf"(?P<uuid>{_UUID})|(?P<address>{_ADDRESS})|(?P<zone>(?<![^\W_])(?:{_REGION}|{_ZONE_ID}))|(?P<word>[^\W_]+)"
+)
 _ARN = re.compile(r"arn:[\w-]+:[\w-]*:[\w-]*:(?P<account>\d*|aws):(?P<resource>[^\s\"',]+)")
 PLACEHOLDER: Final = re.compile(
     r"[nN]\d+|e\d{7,}(?:-0000-4000-8000-0{12})?|8\d{5,}|\d{12}|198\.1[89]\.\d+\.\d+(?:/\d+)?|2001:db8::[0-9a-f]+(?:/\d+)?"
@@ -61,20 +64,23 @@ _UPPER = re.compile(r"[A-Z0-9]+")
 _FIXED = frozenset(
     re.findall(
         r"\w+",
-        "arn|aws|amazon|amazonaws|com|internal|default|root|hpkit|kubernetes|k8s|io|eks|iam|ec2|s3|sagemaker|"
-        "hyperpod|fsx|kms|ecr|logs|events|sns|sts|cluster|role|policy|key|instance|profile|alias|pods|node|nodes|"
-        "vpc|subnet|oidc|https|http|organization|environment|stack|managed|by|Name|vendedlogs|containerinsights",
+        "arn|aws|amazon|amazonaws|com|internal|default|root|hpkit|kubernetes|k8s|io|eks|iam|ec2|s3|sagemaker|hyperpod|fsx|"
+        "kms|ecr|logs|events|sns|sts|cluster|role|policy|key|instance|profile|alias|pod|pods|node|nodes|vpc|subnet|oidc|"
+        "http|https|organization|environment|stack|managed|by|Name|vendedlogs|containerinsights|compute|quota|scheduler|"
+        "config|addon|access|entry|podidentityassociation|log|group|security|association|internet|natgateway|route|table|"
+        # Names of add-ons.
+        "cni|coredns|kube|proxy|identity|agent|ebs|csi|driver|cloudwatch|observability|cert|manager|metrics|server|eksbuild|"
+        "taskgovernance|training|operator|inference|spaces|governance|task",
     )
 )
-# Words of AWS's names that the API models lack: add-ons, their versions, principals, tags.
+# Words of AWS's names and error codes that the API models lack.
 _OTHERS = frozenset(
     re.findall(
         r"\w+",
-        "vpc|cni|coredns|kube|proxy|eks|pod|pods|identity|agent|ebs|csi|driver|cloudwatch|observability|cert|"
-        "manager|metrics|server|eksbuild|taskgovernance|training|operator|inference|spaces|task|governance|"
-        "karpenter|elb|owned|shared|aws|amazon|com|StringEquals|StringLike|ArnEquals|ArnLike|Bool|Null|Statement|"
-        "Action|Effect|Allow|Deny|Resource|Condition|Principal|Sid|Version|NotAction|NotResource|Service|Federated|"
-        "ForAnyValue|ForAllValues|sub|aud",
+        "karpenter|elb|owned|shared|StringEquals|StringLike|ArnEquals|ArnLike|Bool|Null|Statement|Action|Effect|Allow|Deny|"
+        "Resource|Condition|Principal|Sid|Version|NotAction|NotResource|Service|Federated|ForAnyValue|ForAllValues|sub|aud|"
+        "Dependency|Violation|Malformed|Mismatch|Insufficient|Exceeded|Unsupported|Throttled|Throttling|Denied|Expired|Unauthorized|"
+        "Authorization|Slow|Precondition|Duplicate|Undefined|Unavailable",
     )
 )
 _LONGEST_OPAQUE: Final = 64
@@ -179,7 +185,7 @@ class Redactor(Plain):
             return self._account(word)
         if word in _FIXED or _COMMON.fullmatch(word):
             return word
-        if word not in self._placeholders and not chosen and (_is_word(word) or word.lower() in known):
+        if word not in self._placeholders and not chosen and _is_word(word, known):
             return word
         return self._new(word, lambda number: _placeholder(word, number))
 
@@ -277,13 +283,14 @@ def _placeholder(word: str, number: int) -> str:
     return f"{'N' if _UPPER.fullmatch(word) else 'n'}{number:0{width}d}"
 
 
-def _is_word(word: str) -> bool:
-    """Return whether a word is one of the API models or of AWS's names, or is composed of such words."""
+def _is_word(word: str, known: frozenset[str]) -> bool:
+    """Return whether a word is one of the API models or of AWS's names, or is composed of such words and known ones."""
     words, parts = _vocabulary()
     if word in words:
         return True
     own = _PARTS.findall(word)
-    return "".join(own) == word and all(part.lower() in parts or part.isdigit() for part in own) and not word.isdigit()
+    whole = "".join(own) == word and not word.isdigit()
+    return whole and all(part.isdigit() or part.lower() in parts or part.lower() in known for part in own)
 
 
 @cache

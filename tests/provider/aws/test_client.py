@@ -43,6 +43,12 @@ def test_a_setting_that_cannot_be_read_is_none(broken):
     assert settings_from({}, {"PULUMI_CONFIG": json.dumps({"aws:endpoints": broken})}).endpoint is None
 
 
+def test_only_a_local_cloud_is_called_for_sts_too():
+    there = "http://127.0.0.1:1"
+    assert settings_from({"endpoint": there}, {}).sts_endpoint == there
+    assert settings_from({}, {"AWS_ENDPOINT_URL_SAGEMAKER": there}).sts_endpoint is None, "a recording leads STS to AWS"
+
+
 AWAY = "https://api.sagemaker.us-west-2.amazonaws.com"
 
 
