@@ -179,7 +179,8 @@ class _Upstream:
 
     def __init__(self, environment: Mapping[str, str], region: str) -> None:
         self.region = region
-        self._environment = environment
+        # A copy: the caller may add the recording's own variables to it.
+        self._environment = dict(environment)
         self._session = botocore.session.Session(profile=environment.get("AWS_PROFILE") or None)
         self.credentials = self._own()
         self._http: dict[str, URLLib3Session] = {}

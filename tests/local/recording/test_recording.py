@@ -52,9 +52,11 @@ def cloud():
 @contextmanager
 def recorded_clients(file, environment, **keys):
     """Yield a function that returns clients as a child process of a recording has them."""
+    environment = dict(environment)
     recorded = extensions.extension("recorded")(file, environment, "us-west-2")
     with pytest.MonkeyPatch.context() as patch, recorded as variables:
-        for name, value in {**environment, **variables}.items():
+        environment |= variables
+        for name, value in environment.items():
             patch.setenv(name, value)
         config = Config(retries={"total_max_attempts": 1})
         yield lambda service: boto3.session.Session(**keys).client(service, region_name="us-west-2", config=config)
