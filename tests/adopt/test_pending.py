@@ -6,8 +6,10 @@ from botocore.stub import Stubber
 
 from generate.examples import example_stacks
 from hpkit.adopt.pending import find_ids, is_looked_for, unfinished, with_found
+from hpkit.adopt.unrecorded import unrecorded
 from hpkit.program.recording import record
 from hpkit.project import load_stack
+from tests.program.recorder import recorded
 
 PROVIDER = "urn:pulumi:acme-dev::acme::pulumi:providers:aws::aws"
 TAGS = {"hpkit:environment": "dev", "Name": "acme-dev"}
@@ -52,13 +54,14 @@ class Session:
         return client
 
 
-def test_a_named_resource_has_its_id_by_its_inputs_and_a_tagged_one_by_its_tags():
+def test_a_named_resource_has_its_id_by_its_inputs_and_a_tagged_one_by_its_tags(monkeypatch):
+    monkeypatch.setattr("hpkit.adopt.pending.is_owned", lambda *_: True)
     killed = state("aws:iam/role:Role", "aws:ec2/vpc:Vpc", "aws:s3/bucketVersioning:BucketVersioning", name="nodes")
     for each in killed["deployment"]["pending_operations"][:-1]:
         each["resource"]["inputs"] = {"name": "nodes", "tags": {"Name": "acme-dev"}}
     ids = find_ids(Session("vpc-1"), unfinished(killed), killed)
     assert ids == {"urn::aws:iam/role:Role::it": "nodes", "urn::aws:ec2/vpc:Vpc::it": "vpc-1"}
-    repaired = with_found(killed, ids)["deployment"]
+    repaired = with_found(killed, unfinished(killed), ids, {})["deployment"]
     assert [each.get("id") for each in repaired["resources"]] == ["1", "nodes", "vpc-1"]
     assert repaired["pending_operations"] == []
 
@@ -69,6 +72,49 @@ def test_of_two_that_could_be_it_none_is_taken_and_one_of_the_state_is_no_choice
         find_ids(Session("vpc-1", "vpc-2"), unfinished(killed), killed)
     killed["deployment"]["resources"].append({"urn": "urn::1", "type": "aws:ec2/vpc:Vpc", "id": "vpc-1"})
     assert find_ids(Session("vpc-1", "vpc-2"), unfinished(killed), killed) == {"urn::aws:ec2/vpc:Vpc::it": "vpc-2"}
+
+
+def test_what_a_later_up_made_superfluous_is_deleted_unless_it_could_contain_data():
+    killed = state("aws:ec2/vpc:Vpc", "aws:kms/key:Key", tags={"Name": "acme-dev"})
+    for operation, id_ in zip(killed["deployment"]["pending_operations"], ("vpc-1", "key-1"), strict=False):
+        killed["deployment"]["resources"].append({**operation["resource"], "id": id_})
+    creations = unfinished(killed)
+    assert [each.recorded_id for each in creations] == ["vpc-1", "key-1"]
+    ids = find_ids(Session("vpc-1", "vpc-2"), creations[:1], killed)
+    ids["urn::aws:kms/key:Key::it"] = "key-2"
+    repaired = with_found(killed, creations, ids, {})["deployment"]
+    assert [(each["id"], each.get("delete", False)) for each in repaired["resources"]] == [
+        ("1", False),
+        ("vpc-1", False),
+        ("key-1", False),
+        ("vpc-2", True),
+    ]
+
+
+def test_a_creation_that_was_killed_twice_is_one():
+    assert len(unfinished(state("aws:ec2/vpc:Vpc", "aws:ec2/vpc:Vpc"))) == 1
+
+
+def test_a_resource_that_no_state_names_is_looked_for_only_where_everything_that_it_uses_is_recorded():
+    resources = recorded("handson-dev").resources
+    address, vpc, subnet, policy = (
+        next(each for each in resources.values() if each.type.endswith(f":{name}"))
+        for name in ("Eip", "Vpc", "Subnet", "RolePolicy")
+    )
+    provider = {"urn": vpc.provider, "type": "pulumi:providers:aws", "id": "1"}
+    stack = {"urn": "urn::stack", "type": "pulumi:pulumi:Stack"}
+    known = [stack, provider]
+    first = unrecorded({"deployment": {"resources": known}}, recorded("handson-dev"))
+    urns = {each.urn for each in first}
+    assert (address.urn in urns, subnet.urn in urns, policy.urn in urns) == (True, False, False)
+    known.append({"urn": vpc.urn, "type": vpc.type, "id": "vpc-7", "outputs": {"arn": "arn:vpc-7"}})
+    second = unrecorded({"deployment": {"resources": known}}, recorded("handson-dev"))
+    (found,) = (each for each in second if each.urn == subnet.urn)
+    assert (found.inputs["vpcId"], found.entry["provider"]) == ("vpc-7", f"{vpc.provider}::1")
+    assert vpc.urn not in {each.urn for each in second}
+    # If the refresh is interrupted, it is still unfinished.
+    repaired = with_found({"deployment": {"resources": known}}, [found], {found.urn: "subnet-7"}, {})
+    assert [(each.urn, each.recorded_id) for each in unfinished(repaired)] == [(found.urn, "subnet-7")]
 
 
 @pytest.mark.parametrize("stack", example_stacks())

@@ -1,9 +1,12 @@
-"""Resources that a killed `up` might have created: each unfinished creation in a state, with its live ID.
+"""Resources that a killed `up` might have created: each unfinished creation, with its live ID.
 
 The engine only knows that it began to create something. The next `up` would create a second VPC, key or file system,
 and AWS would reject a second role, bucket or cluster with the same name. Some resources aren't looked for: those whose
 creation can be repeated without harm (policies of roles, settings of buckets, rules of EventBridge, topics), those that
 the plugin `hyperpod` finds itself, and patches of Kubernetes objects, which are applied again.
+
+If `up` already ran again, the first resource is an orphan. The state can contain it as one to delete, which the next
+`up` does, and repeats if it fails.
 """
 
 from __future__ import annotations
@@ -13,29 +16,55 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hpkit.adopt.imports import object_name
+from hpkit.adopt.owned import is_owned
 
 if TYPE_CHECKING:
     import boto3
 
-__all__ = ["Unfinished", "find_ids", "is_looked_for", "unfinished", "with_found"]
+__all__ = [
+    "Unfinished",
+    "default_tags_of",
+    "find_ids",
+    "is_looked_for",
+    "is_object",
+    "unfinished",
+    "with_found",
+]
 
 _Props = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An unfinished creation in the state; tags: those that the live resource would have."""
+    """An unfinished creation.
+
+    - tags: those that the live resource would have.
+    - entry: the resource as the state would contain it, without ID and outputs.
+    - is_pending: whether the state contains the unfinished creation.
+    - recorded_id: ID of the resource in the state that has its URN, "" for none.
+    """
 
     urn: str
     type: str
     inputs: Mapping[str, Any]
     tags: Mapping[str, str]
+    entry: Mapping[str, Any]
+    is_pending: bool = True
+    recorded_id: str = ""
+
+    @property
+    def can_be_deleted(self) -> bool:
+        """Return whether nothing is lost with the resource if another one replaced it."""
+        return self.type in _TAGGED
 
     @property
     def name(self) -> str:
         """Return the resource's type and name, as messages have them."""
         return f"{self.type.rpartition(':')[2]} {self.urn.rpartition('::')[2]}"
+
+    def is_tagged(self, live_tags: Mapping[str, str]) -> bool:
+        """Return whether a live resource with these tags could be it."""
+        return self.tags.items() <= live_tags.items()
 
 
 # IDs that consist of inputs. Formats: "Import" in the pages of the Pulumi registry.
@@ -71,72 +100,107 @@ _GONE: Final = frozenset({"deleted", "deleting", "failed"})
 
 
 def unfinished(state: Mapping[str, Any]) -> tuple[Unfinished, ...]:
-    """Return the unfinished creations of an exported state."""
+    """Return the unfinished creations of an exported state.
+
+    A resource without outputs is one, too: an interrupted recovery added it, and didn't read it.
+    """
     deployment = state["deployment"] or {}
+    resources = deployment.get("resources") or ()
     provided = {
-        f"{resource['urn']}::{resource.get('id')}": _default_tags(resource.get("inputs") or {})
-        for resource in deployment.get("resources") or ()
+        f"{resource['urn']}::{resource.get('id')}": default_tags_of(resource.get("inputs") or {})
+        for resource in resources
         if resource["type"] == "pulumi:providers:aws"
     }
-    operations = deployment.get("pending_operations") or ()
-    return tuple(_unfinished(each["resource"], provided) for each in operations if each["type"] == "creating")
+    recorded = {entry["urn"]: entry.get("id", "") for entry in resources if not entry.get("delete")}
+    unread = [each for each in resources if is_looked_for(each["type"]) and not each.get("outputs")]
+    # By URN: a creation that is killed twice is in the state twice.
+    entries = {each["urn"]: each for each in (*(each["resource"] for each in _creations(deployment)), *unread)}
+    return tuple(_unfinished(entry, provided, recorded.get(urn, "")) for urn, entry in entries.items())
 
 
-def _unfinished(entry: Mapping[str, Any], provided: Mapping[str, Mapping[str, str]]) -> Unfinished:
+def _creations(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [each for each in deployment.get("pending_operations") or () if each["type"] == "creating"]
+
+
+def _unfinished(entry: Mapping[str, Any], provided: Mapping[str, Mapping[str, str]], recorded_id: str) -> Unfinished:
     """Return a resource of a state; provided: the tags that each provider adds."""
     inputs = entry.get("inputs") or {}
     tags = {**provided.get(entry.get("provider", ""), {}), **(inputs.get("tags") or {})}
-    return Unfinished(entry["urn"], entry["type"], inputs, tags)
+    return Unfinished(entry["urn"], entry["type"], inputs, tags, entry, recorded_id=recorded_id)
 
 
-def _default_tags(inputs: _Props) -> Mapping[str, str]:
+def default_tags_of(inputs: _Props) -> Mapping[str, str]:
+    """Return the tags that a provider with these inputs adds to each resource."""
     stated = inputs.get("defaultTags") or {}
     found = json.loads(stated) if isinstance(stated, str) else stated
     return found.get("tags") or {}
 
 
 def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Mapping[str, Any]) -> dict[str, str]:
-    """Return URN → ID of the resources that a killed run might have created. Raises botocore's ClientError.
+    """Return URN → ID of the AWS resources that a killed run might have created. Raises botocore's ClientError.
 
-    IDs that are already in the state belong to other resources. If an ID consists of inputs, a refresh finds out
-    whether the resource exists. Raises ValueError if several live resources match.
+    IDs that are already in the state belong to other resources. Raises ValueError if several live resources match.
     """
-    recorded_ids = {each.get("id") for each in state["deployment"]["resources"]}
+    # With the type: settings of a bucket have the bucket's ID.
+    recorded_ids = {(each["type"], each.get("id")) for each in state["deployment"]["resources"]}
     ids_by_urn = {}
     for creation in creations:
-        if creation.type in _NAMED:
-            ids_by_urn[creation.urn] = _NAMED[creation.type].format_map(creation.inputs)
-        elif _is_object(creation.type):
-            ids_by_urn[creation.urn] = object_name(creation.inputs)
-        elif is_looked_for(creation.type):
-            find = _LISTED.get(creation.type, _find_tagged)
-            ids = [one for one in find(session, creation) if one not in recorded_ids]
-            if len(ids) > 1:
-                raise ValueError(f"{creation.name} could be any of {', '.join(sorted(ids))}")
-            if ids:
-                ids_by_urn[creation.urn] = ids[0]
+        ids = [one for one in _find(session, creation) if (creation.type, one) not in recorded_ids]
+        if len(ids) > 1:
+            raise ValueError(f"{creation.name} could be any of {', '.join(sorted(ids))}")
+        if ids:
+            ids_by_urn[creation.urn] = ids[0]
     return ids_by_urn
+
+
+def _find(session: boto3.Session, creation: Unfinished) -> Sequence[str]:
+    if creation.type in _NAMED:
+        is_it = not creation.recorded_id and is_owned(session, creation.type, creation.inputs, creation.tags)
+        return [_NAMED[creation.type].format_map(creation.inputs)] if is_it else []
+    if is_object(creation.type) or not is_looked_for(creation.type):
+        return []
+    return _LISTED.get(creation.type, _find_tagged)(session, creation)
 
 
 def is_looked_for(resource_type: str) -> bool:
     """Return whether a live resource of this type would be found."""
-    return resource_type in (_NAMED.keys() | _TAGGED.keys() | _LISTED.keys()) or _is_object(resource_type)
+    return resource_type in (_NAMED.keys() | _TAGGED.keys() | _LISTED.keys()) or is_object(resource_type)
 
 
-def _is_object(resource_type: str) -> bool:
+def is_object(resource_type: str) -> bool:
+    """Return whether resources of this type are Kubernetes objects or releases, and not patches of objects."""
     return resource_type.startswith("kubernetes:") and not resource_type.endswith("Patch")
 
 
-def with_found(state: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return a state with the found resources, and without unfinished operations."""
+def with_found(
+    state: Mapping[str, Any],
+    creations: Sequence[Unfinished],
+    ids: Mapping[str, str],
+    outputs: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return a state with the found resources; outputs: by URN, those that a refresh needs.
+
+    If the refresh is interrupted, the missing outputs show the next recovery what is still to be read.
+    """
     deployment = state["deployment"]
     added = [
-        {**operation["resource"], "id": ids[operation["resource"]["urn"]], "outputs": {}}
-        for operation in deployment.get("pending_operations") or ()
-        if operation["type"] == "creating" and operation["resource"]["urn"] in ids
+        _found(creation, ids[creation.urn], outputs.get(creation.urn, {}))
+        for creation in creations
+        if _is_added(creation, ids)
     ]
     resources = [*deployment["resources"], *added]
     return {**state, "deployment": {**deployment, "resources": resources, "pending_operations": []}}
+
+
+def _is_added(creation: Unfinished, ids: Mapping[str, str]) -> bool:
+    return creation.urn in ids and (not creation.recorded_id or creation.can_be_deleted)
+
+
+def _found(creation: Unfinished, id_: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a found resource as the state contains it: an orphan as one to delete."""
+    if not creation.recorded_id:
+        return {**creation.entry, "id": id_, "outputs": outputs}
+    return {**creation.entry, "id": id_, "outputs": {**creation.inputs, "id": id_}, "delete": True, "protect": False}
 
 
 def _find_tagged(session: boto3.Session, creation: Unfinished) -> list[str]:
@@ -198,7 +262,11 @@ def _find_keys(session: boto3.Session, creation: Unfinished) -> list[str]:
     return [
         key["KeyId"]
         for key in metadata
-        if key.get("Description") == creation.inputs.get("description") and key["KeyState"] != "PendingDeletion"
+        if key.get("Description") == creation.inputs.get("description")
+        and key["KeyState"] != "PendingDeletion"
+        and creation.is_tagged(
+            {tag["TagKey"]: tag["TagValue"] for tag in client.list_resource_tags(KeyId=key["KeyId"])["Tags"]}
+        )
     ]
 
 
@@ -214,7 +282,7 @@ def _find_associations(session: boto3.Session, creation: Unfinished) -> list[str
 
 def _find_prometheus(session: boto3.Session, creation: Unfinished) -> list[str]:
     pages = session.client("amp").get_paginator("list_workspaces").paginate(alias=creation.inputs["alias"])
-    return [each["workspaceId"] for page in pages for each in page["workspaces"]]
+    return [each["workspaceId"] for page in pages for each in page["workspaces"] if creation.is_tagged(each["tags"])]
 
 
 def _find_prometheus_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
@@ -227,7 +295,9 @@ def _find_prometheus_rules(session: boto3.Session, creation: Unfinished) -> list
 
 def _find_grafana(session: boto3.Session, creation: Unfinished) -> list[str]:
     pages = session.client("grafana").get_paginator("list_workspaces").paginate()
-    return [each["id"] for page in pages for each in page["workspaces"] if each["name"] == creation.inputs["name"]]
+    name = creation.inputs["name"]
+    workspaces = [each for page in pages for each in page["workspaces"] if each["name"] == name]
+    return [each["id"] for each in workspaces if creation.is_tagged(each["tags"])]
 
 
 def _find_file_systems(session: boto3.Session, creation: Unfinished) -> list[str]:
@@ -236,7 +306,7 @@ def _find_file_systems(session: boto3.Session, creation: Unfinished) -> list[str
         file_system["FileSystemId"]
         for page in pages
         for file_system in page["FileSystems"]
-        if creation.tags.items() <= {tag["Key"]: tag["Value"] for tag in file_system.get("Tags", ())}.items()
+        if creation.is_tagged({tag["Key"]: tag["Value"] for tag in file_system.get("Tags", ())})
     ]
 
 

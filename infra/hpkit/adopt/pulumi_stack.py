@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,6 +19,8 @@ from hpkit.errors import ToolError
 __all__ = ["PulumiStack"]
 
 _LOCKED = "the stack is currently locked"
+# A line of that message: created by user@host (pid 42) at 2026-11-27T18:00:00Z.
+_HOLDER = re.compile(r"created by \S*@(\S+) \(pid (\d+)\)")
 # Pulumi's message about a truncated state file.
 _CUT_OFF = re.compile(r"\bEOF\b|unexpected end of JSON input")
 
@@ -69,13 +73,22 @@ class PulumiStack:
             return done.stdout
         raise ToolError(f"the first preview fails, and `pulumi up` would too: {_errors(done)}")
 
-    def cancel(self) -> None:
-        """Release the lock of a run that was killed."""
-        self._run("cancel", "--yes", "--stack", self.stack)
+    def replace_state(self, before: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Replace the state unless another run changed or locked it; release the lock of one that was killed here."""
+        if self.export()["deployment"] != before["deployment"]:
+            raise ToolError(f"another run has changed the state of {self.stack}. Nothing was changed; run this again")
+        try:
+            self.write_state(state)
+        except ToolError as error:
+            if not _is_of_dead_run(str(error)):
+                raise
+            self._run("cancel", "--yes", "--stack", self.stack)
+            self.write_state(state)
 
-    def refresh(self) -> None:
-        """Read live resources into the state."""
-        self._run("refresh", "--stack", self.stack, "--yes", "--skip-preview")
+    def refresh(self, *urns: str) -> None:
+        """Read live resources into the state; urns: by default all."""
+        targets = [word for urn in urns for word in ("--target", urn)]
+        self._run("refresh", "--stack", self.stack, "--yes", "--skip-preview", *targets)
 
     def forget(self) -> None:
         """Remove the stack with its state, and keep its resources."""
@@ -108,6 +121,22 @@ class PulumiStack:
                 "the same command again"
             )
         raise ToolError(f"pulumi {' '.join(arguments[:2])}: {output}")
+
+
+def _is_of_dead_run(message: str) -> bool:
+    """Return whether each lock in Pulumi's message is one of a process of this machine that has ended."""
+    holders = _HOLDER.findall(message)
+    return bool(holders) and all(host == socket.gethostname() and not _runs(int(pid)) for host, pid in holders)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _errors(done: subprocess.CompletedProcess[str]) -> str:

@@ -1,0 +1,96 @@
+"""Whether a resource whose ID consists of inputs exists, and has a stack's tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import boto3
+
+__all__ = ["is_owned"]
+
+_Props = Mapping[str, Any]
+# Instead of tags: the resource is part of another, and has none.
+_PART: Final[Mapping[str, str]] = {}
+
+
+def is_owned(session: boto3.Session, resource_type: str, inputs: _Props, tags: Mapping[str, str]) -> bool:
+    """Return whether the resource exists with these tags. Raises botocore's ClientError.
+
+    Resources without tags belong to the stack if they're part of one of its resources.
+    """
+    from botocore.exceptions import ClientError
+
+    try:
+        live_tags = _LIVE_TAGS[resource_type](session, inputs)
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code == "NoSuchTagSet":  # killed between CreateBucket and PutBucketTagging
+            return True
+        if "NotFound" in code or "NoSuch" in code:
+            return False
+        raise
+    return live_tags is _PART or (live_tags is not None and tags.items() <= live_tags.items())
+
+
+def _tags(tags: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in tags}
+
+
+def _alert_manager(session: boto3.Session, inputs: _Props) -> Mapping[str, str]:
+    session.client("amp").describe_alert_manager_definition(workspaceId=inputs["workspaceId"])
+    return _PART
+
+
+def _log_group(session: boto3.Session, inputs: _Props) -> Mapping[str, str] | None:
+    client = session.client("logs")
+    groups = client.describe_log_groups(logGroupNamePrefix=inputs["name"])["logGroups"]
+    for group in groups:
+        if group["logGroupName"] == inputs["name"]:
+            arn = group["arn"].removesuffix(":*")
+            tags: Mapping[str, str] = client.list_tags_for_resource(resourceArn=arn)["tags"]
+            return tags
+    return None
+
+
+def _repository(session: boto3.Session, inputs: _Props) -> Mapping[str, str]:
+    client = session.client("ecr")
+    (repository,) = client.describe_repositories(repositoryNames=[inputs["name"]])["repositories"]
+    return _tags(client.list_tags_for_resource(resourceArn=repository["repositoryArn"])["tags"])
+
+
+def _route(session: boto3.Session, inputs: _Props) -> Mapping[str, str] | None:
+    (table,) = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"]
+    destinations = {route.get("DestinationCidrBlock") for route in table["Routes"]}
+    return _PART if inputs["destinationCidrBlock"] in destinations else None
+
+
+def _association(session: boto3.Session, inputs: _Props) -> Mapping[str, str] | None:
+    (table,) = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"]
+    subnets = {association.get("SubnetId") for association in table["Associations"]}
+    return _PART if inputs["subnetId"] in subnets else None
+
+
+_LIVE_TAGS: Final[Mapping[str, Callable[[Any, _Props], Mapping[str, str] | None]]] = {
+    "aws:amp/alertManagerDefinition:AlertManagerDefinition": _alert_manager,
+    "aws:cloudwatch/logGroup:LogGroup": _log_group,
+    "aws:ec2/route:Route": _route,
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": _association,
+    "aws:ecr/repository:Repository": _repository,
+    "aws:eks/accessEntry:AccessEntry": lambda session, inputs: session.client("eks").describe_access_entry(
+        clusterName=inputs["clusterName"], principalArn=inputs["principalArn"]
+    )["accessEntry"]["tags"],
+    "aws:eks/addon:Addon": lambda session, inputs: session.client("eks").describe_addon(
+        clusterName=inputs["clusterName"], addonName=inputs["addonName"]
+    )["addon"]["tags"],
+    "aws:eks/cluster:Cluster": lambda session, inputs: session.client("eks").describe_cluster(name=inputs["name"])[
+        "cluster"
+    ]["tags"],
+    "aws:iam/role:Role": lambda session, inputs: _tags(
+        session.client("iam").list_role_tags(RoleName=inputs["name"])["Tags"]
+    ),
+    "aws:s3/bucket:Bucket": lambda session, inputs: _tags(
+        session.client("s3").get_bucket_tagging(Bucket=inputs["bucket"])["TagSet"]
+    ),
+}
