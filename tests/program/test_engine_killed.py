@@ -169,7 +169,6 @@ def test_a_small_stack_is_killed_five_times_and_recovered(small, live, tmp_path)
         effective += is_effective
     assert effective >= 3
     small.up()
-    assert small.preview() == {}
     # Only these could exist twice, because AWS names them.
     once = {"vpcs": 1, "subnets": 3, "internet_gateways": 1, "addresses": 1, "route_tables": 2}  # one is the VPC's own
     everything = live.everything()
