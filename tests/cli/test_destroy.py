@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpkit.cli import aws_session, destroy, live_common
+from hpkit.cli import aws_session, destroy, live_common, tools
 from hpkit.cluster.live import read
 from hpkit.errors import InputError, ToolError
 from hpkit.program.teardown import Holder, holders, teardown_of
@@ -280,3 +280,12 @@ def test_a_pulumi_that_only_the_cache_has_is_found(pulumi):
     result = hpkit("aws", "destroy", "-s", "acme-dev", cwd=ROOT)
     said = "stack export --stack acme-dev --non-interactive"
     assert (result.returncode, result.stderr) == (1, f"error: pulumi stack export: {said}\n")
+
+
+def test_without_pulumi_and_the_local_cloud_it_says_where_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tools, "is_installed", lambda _: False)
+    result = hpkit("aws", "destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path))
+    assert (result.returncode, result.stderr) == (
+        1,
+        "error: Pulumi isn't on PATH. Install it: https://www.pulumi.com/docs/install/\n",
+    )

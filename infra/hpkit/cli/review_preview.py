@@ -28,10 +28,6 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
         result = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
             command, cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=seconds, check=False
         )
-    except FileNotFoundError:
-        raise ToolError(
-            "`pulumi` isn't on PATH. Install it with `hpkit local doctor --fix`, or remove --preview"
-        ) from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"the preview of {stack} took longer than {seconds} seconds") from None
     try:

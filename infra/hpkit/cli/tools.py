@@ -1,9 +1,11 @@
 """A command's external tools: those that `hpkit local doctor` shows, otherwise those on PATH."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
+from hpkit.errors import ToolError
 from hpkit.extensions import extension, is_installed
 
 __all__ = ["pulumi_environment"]
@@ -17,4 +19,7 @@ def pulumi_environment() -> dict[str, str]:
     """
     found = is_installed("search-path")
     path = extension("search-path")("pulumi", "pulumi-language-python") if found else os.environ.get("PATH", "")
-    return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), path])}
+    path = os.pathsep.join([str(Path(sys.executable).parent), path])
+    if shutil.which("pulumi", path=path) is None:
+        raise ToolError("Pulumi isn't on PATH. Install it: https://www.pulumi.com/docs/install/")
+    return {**os.environ, "PATH": path}

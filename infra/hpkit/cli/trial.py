@@ -93,6 +93,8 @@ def command(
             variables = stack.enter_context(extension("recorded")(record, environment, region))
             environment |= variables
             os.environ.update(variables)
+            # The variables have its credentials.
+            profile = None
         site = Site(
             directory,
             session=aws_session(profile, region),

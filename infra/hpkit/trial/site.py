@@ -37,11 +37,8 @@ __all__ = ["Site", "StepError"]
 _POLL_SECONDS: Final = 1.0
 _FILES: Final = ("Pulumi.yaml", "__main__.py")
 # How services and Kubernetes report a missing permission; the action follows if the message names it.
-_DENIED: Final = re.compile(
-    r"(?:is not authorized to perform: (?P<action>[\w-]+:\w+)"
-    r"|(?P<code>AccessDenied\w*|UnauthorizedOperation)"
-    r"|(?P<rule>cannot \w+ resource \"[^\"]+\"))"
-)
+_ACTION: Final = re.compile(r"is not authorized to perform: ([\w-]+:\w+)|(cannot \w+ resource \"[^\"]+\")")
+_CODE: Final = re.compile(r"AccessDenied\w*|UnauthorizedOperation")
 _EXPIRED: Final = re.compile(r"(?i)ExpiredToken|RequestExpired|token (?:included in the request )?(?:is|has) expired")
 _CLOCK: Final = re.compile(r"(?i)RequestTimeTooSkewed|Signature (?:expired|not yet current)|RequestInTheFuture")
 # What Pulumi adds to the program's own error.
@@ -50,6 +47,10 @@ _AGAIN: Final = "an unhandled error occurred"
 
 class StepError(Exception):
     """A step failed; the text is the reason."""
+
+
+class _EndedError(StepError):
+    """A command was ended, for a reason that its own errors don't name."""
 
 
 class Site:
@@ -161,7 +162,7 @@ class Site:
             output = log.read().decode("utf-8", "replace").partition("\n")[2]
         self.note(output)
         if reason:
-            raise StepError(f"{reason}, so `{' '.join(words[:2])}` was ended")
+            raise _EndedError(f"{reason}, so `{' '.join(words[:2])}` was ended")
         if code not in ok:
             raise StepError(f"`{' '.join(words[:3])}` failed with exit code {code}: {_last(output)}")
         return output
@@ -179,6 +180,8 @@ class Site:
             else:
                 always = ("--yes", "--skip-preview") if verb == "up" else ()
                 self.command("pulumi", verb, "--stack", STACK, "--non-interactive", *always, *logged, ok=ok)
+        except _EndedError:
+            raise
         except StepError as error:
             errors = [each for each in changes_in(log).errors if not each.startswith(_AGAIN)]
             raise StepError("\n".join(errors) or str(error)) from None
@@ -228,8 +231,9 @@ class Site:
 
     def note(self, output: str) -> None:
         """Keep the missing permissions that a text names, and what ends every call."""
-        for match in _DENIED.finditer(output):
-            self.denied[match["action"] or match["rule"] or match["code"]] = None
+        for line in output.splitlines():
+            actions = [action or rule for action, rule in _ACTION.findall(line)]
+            self.denied |= dict.fromkeys(actions or _CODE.findall(line))
         if _EXPIRED.search(output):
             self.causes.add("expired")
         if _CLOCK.search(output):
