@@ -125,7 +125,9 @@ def _creations(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _unfinished(entry: Mapping[str, Any], provided: Mapping[str, Mapping[str, str]], recorded_id: str) -> Unfinished:
     """Return a resource of a state; provided: the tags that each provider adds."""
     inputs = entry.get("inputs") or {}
-    tags = {**provided.get(entry.get("provider", ""), {}), **(inputs.get("tags") or {})}
+    # The plugin `hyperpod` finds its own resources, whose tags are a list, as the SageMaker API has them.
+    own = inputs.get("tags")
+    tags = {**provided.get(entry.get("provider", ""), {}), **(own if isinstance(own, Mapping) else {})}
     return Unfinished(entry["urn"], entry["type"], inputs, tags, entry, recorded_id=recorded_id)
 
 
