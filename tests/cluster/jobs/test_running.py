@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from kubernetes.client import ApiException
+from urllib3.exceptions import ProtocolError
 
 from hpkit.cluster.jobs import running
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS
@@ -238,6 +239,35 @@ def test_following_adds_pods_that_start_later_and_ends_with_the_job():
     assert lines == [(0, "a"), (1, "b")]
     assert all(each["follow"] == "true" for each in api.queries)
     assert threading.active_count() < 20
+
+
+def test_following_after_a_broken_connection_loses_no_line_of_the_same_time_and_repeats_none(monkeypatch):
+    monkeypatch.setattr("hpkit.cluster.jobs.logs._PAUSE_SECONDS", 0.0)
+    api = FakeApi(
+        job(status={"conditions": [{"type": "Complete", "status": "True"}]}),
+        pods=[pod("train-0-x", {NAME: "train", INDEX: "0"}, state=ended(0))],
+    )
+    at = "2026-11-22T11:00:00"
+    # Kubelets return a whole second again; each run of a list is one connection, and the lines of it that arrive.
+    connections = iter(
+        [
+            [f"{at}.100000000Z a", f"{at}.200000000Z b", f"{at}.200000000Z b"],
+            [f"{at}.100000000Z a", f"{at}.200000000Z b", f"{at}.200000000Z b", f"{at}.200000000Z b", f"{at}.2Z c"],
+            [f"{at}.2Z c", "2026-11-22T11:00:01.000000000Z d"],
+        ]
+    )
+
+    def lines(_path, query):
+        api.queries.append(dict(query))
+        yield from next(connections)
+        if len(api.queries) < 3:
+            raise ProtocolError("broken")
+
+    api.lines = lines
+    found = running.find_job(api, [JOHN], "train")
+    texts = [text for _, text in follow(api, found, None, waiting=lambda _: None, pause=0.05)]
+    assert texts == ["a", "b", "b", "b", "c", "d"]
+    assert [query.get("sinceTime") for query in api.queries] == [None, f"{at}Z", f"{at}Z"]
 
 
 def test_a_refused_log_is_an_error_also_when_following():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -18,6 +19,8 @@ __all__ = ["Line", "follow", "logs"]
 
 _PAUSE_SECONDS: Final = 2.0
 _BAD_REQUEST: Final = 400
+# Length of a time without parts of seconds.
+_SECOND: Final = 19
 Line = tuple[int, str]
 """A rank's number, and a line of its log."""
 
@@ -69,11 +72,18 @@ def follow(
 
 
 def _read(api: Kubernetes, rank: Rank, since: int | None, lines: SimpleQueue[Line | ApiException]) -> None:
-    last = ""
+    # Lines of the last second, because a kubelet returns whole seconds again.
+    second, passed = "", Counter[tuple[str, str]]()
     while True:
+        again = passed.copy()
         try:
-            for moment, line in _lines(api, rank, since=since, after=last, follows=True):
-                last = moment
+            for moment, line in _lines(api, rank, since=since, second=second, follows=True):
+                if again[moment, line]:
+                    again[moment, line] -= 1
+                    continue
+                if moment[:_SECOND] > second:
+                    second, passed = moment[:_SECOND], Counter()
+                passed[moment, line] += 1
                 lines.put((rank.number, line))
         except HTTPError:
             # The connection broke: continue after the last line.
@@ -86,18 +96,16 @@ def _read(api: Kubernetes, rank: Rank, since: int | None, lines: SimpleQueue[Lin
 
 
 def _lines(
-    api: Kubernetes, rank: Rank, *, since: int | None, after: str = "", follows: bool = False
+    api: Kubernetes, rank: Rank, *, since: int | None, second: str = "", follows: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield time and text of each line of a rank's main container; after: skip lines up to this time."""
+    """Yield time and text of each line of a rank's main container; second: skip lines before this time."""
     namespace = rank.pod["metadata"]["namespace"]
     query = [("container", rank.container), ("timestamps", "true")]
     query += [("follow", "true")] if follows else []
-    if after:
-        # In whole seconds, because kubelets compare no more.
-        query.append(("sinceTime", f"{after[:19]}Z"))
+    if second:
+        query.append(("sinceTime", f"{second}Z"))
     elif since is not None:
         query.append(("sinceSeconds", str(since)))
     for text in api.lines(f"/api/v1/namespaces/{namespace}/pods/{rank.name}/log", tuple(query)):
         moment, _, line = text.partition(" ")
-        if moment > after:
-            yield moment, line
+        yield moment, line
