@@ -108,3 +108,12 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
     broken = tmp_path / "broken.yaml"
     broken.write_bytes(b"\xff\xfe\x00")
     assert "isn't valid UTF-8" in hpkit("job", "check", "--stack", "handson-dev", broken, cwd=ROOT).stderr
+
+
+@pytest.mark.parametrize("text", ["", "# later\n", "organization: acme\n", "[]\n"])
+def test_a_file_without_a_manifest_is_an_error(tmp_path, text):
+    file = tmp_path / "job.yaml"
+    file.write_text(text, encoding="utf-8")
+    checked = hpkit("job", "check", str(file), "--stack", "handson-dev", cwd=ROOT)
+    assert (checked.returncode, checked.stdout) == (1, "")
+    assert f"error: {file}: has no Kubernetes manifest" in checked.stderr

@@ -262,11 +262,11 @@ def listed(document):
 
 
 def test_what_is_wrong_with_a_default_is_listed_once_by_the_path_where_it_is_written():
-    document = read(two_environments(protct=True, storage={"fsx": {}}, eks={"logRetentionDays": "long"}), {})
+    document = read(two_environments(protct=True, storage={"nfs": {}}, eks={"logRetentionDays": "long"}), {})
     found = [(each.path, each.message.partition(";")[0]) for each in listed(document)]
     assert found == [
         ("environmentDefaults.protct", "unknown key `protct` in environmentDefaults"),
-        ("environmentDefaults.storage.fsx", "unknown key `fsx` in environmentDefaults.storage"),
+        ("environmentDefaults.storage.nfs", "unknown key `nfs` in environmentDefaults.storage"),
         ("environmentDefaults.eks.logRetentionDays", "logRetentionDays is `long`"),
     ]
     paths = [each.path for each in findings(document) if "protct" in each.path]

@@ -268,3 +268,18 @@ def test_a_misspelt_key_in_an_environment_that_is_not_in_environments_is_found()
     data["environments:dev"] = {**dev, "network": {**dev["network"], "zones": zones}}
     fixes = [each.fix for each in findings(data) if each.rule == "CFG001"]
     assert fixes.count("Did you mean `availabilityZone`?") == 2
+
+
+def test_a_key_above_everything_is_one_mistake_and_what_is_below_it_is_checked():
+    data = organization()
+    data["environments"]["dev"]["eks"] = {**data["environments"]["dev"]["eks"], "version": "1.99"}
+    found, inner = findings(
+        {**{key: data[key] for key in data if key != "environments"}, "x": {"environments": data["environments"]}}
+    )
+    assert (found.path, found.fix) == ("x", "Remove this line, and indent the lines below it by two spaces less.")
+    assert inner.path == "environments.dev.eks.version"
+
+
+def test_an_optional_section_without_content_can_be_removed():
+    (problem,) = parse(read_text(b"organization: acme\ntags:\nenvironments: {}\n")).problems[:1]
+    assert (problem.path, problem.fix.partition(" Expected")[0]) == (("tags",), "Add a value, or remove the line.")

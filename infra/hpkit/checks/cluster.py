@@ -550,6 +550,9 @@ def _zone_has_subnet(context: Context) -> Iterator[Issue]:
 
 
 def _zone_meant(zone: str, zones: list[str]) -> str:
+    ends = [each for each in zones if each.endswith(zone)]
+    if len(ends) == 1:
+        return f"Use `{ends[0]}`."
     hint = explained(zone)
     if hint is not None:
         return hint[1]

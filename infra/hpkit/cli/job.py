@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
@@ -194,11 +194,17 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
     for file in files:
         try:
             # As bytes: line ends stay what they are.
-            manifests.append((file, read_manifests(os.fspath(file), file.read_bytes().decode("utf-8"))))
+            manifest = read_manifests(os.fspath(file), file.read_bytes().decode("utf-8"))
         except OSError as error:
             raise InputError(f"{file}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise InputError(f"{file}: isn't valid UTF-8") from None
+        if not any(isinstance(document, Mapping) and document.get("kind") for document in manifest.documents):
+            raise InputError(
+                f"{file}: has no Kubernetes manifest, which begins with `apiVersion` and `kind`; `hpkit job new` "
+                "writes one for a job"
+            )
+        manifests.append((file, manifest))
     findings: list[JobFinding] = []
     fixed: list[JobFinding] = []
     documents: list[Any] = []

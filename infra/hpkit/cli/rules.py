@@ -65,8 +65,10 @@ def command(rule_id: str | None) -> Output:
 
     RULE is the ID of a rule, a prefix such as CAP, or the name of a policy.
     """
-    family = [rule for rule in RULES if rule_id is None or rule.id.rstrip("0123456789") == rule_id.upper()]
-    if rule_id is None or family:
+    begin, ids = (rule_id or "").upper(), [each.id for each in RULES]
+    meant = written(begin)
+    family = [rule for rule in RULES if rule.id.startswith(begin)]
+    if rule_id is None or (family and meant not in ids):
         return Output(
             text=lambda: _print_list(family),
             json=lambda: json_document(RuleList, items=[_as_dict(rule) for rule in family]),
@@ -80,8 +82,6 @@ def command(rule_id: str | None) -> Output:
             return Output(
                 text=lambda: _policy_text(policy), json=lambda: json_document(RuleList, items=[_policy(policy)])
             )
-        ids = [each.id for each in RULES]
-        meant = written(rule_id)
         likely = meant if meant in ids else near(rule_id.upper(), ids) or near(rule_id, list(policies))
         hint = f"did you mean {likely}?" if likely else "run `hpkit catalog rules` for a list"
         raise InputError(f"no rule {rule_id}; {hint}")

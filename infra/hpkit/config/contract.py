@@ -19,6 +19,7 @@ __all__ = [
     "homes_of",
     "inner_types",
     "kinds_at",
+    "literals_at",
     "required_at",
     "step_into",
 ]
@@ -94,6 +95,15 @@ def kinds_at(path: Path) -> set[str]:
         if hasattr(part, "shorthand"):
             kinds.add("value")
     return kinds
+
+
+def literals_at(path: Path) -> tuple[Any, ...]:
+    """Return the values that are allowed at a path, if only some are."""
+    annotation: Any = Organization
+    for step in path:
+        annotation = step_into(annotation, step)
+    parts = [typing.get_args(part) for part in inner_types(annotation) if typing.get_origin(part) is typing.Literal]
+    return parts[0] if len(parts) == 1 else ()
 
 
 def homes_of(key: str) -> tuple[Path, ...]:

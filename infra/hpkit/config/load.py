@@ -169,7 +169,7 @@ class _Composer:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
                 raise _RefusedError(
                     "the file contains more than one YAML document",
-                    "Keep one organization per file; remove the second `---`.",
+                    "Remove this `---`, or keep one organization per file.",
                     _mark(event),
                 )
             if isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent, yaml.AliasEvent)):
@@ -220,7 +220,9 @@ class _Composer:
                 "CFG005",
                 _path(stack, None),
                 f"the tag `{shown_tag}` isn't supported in an organization file",
-                "Remove the tag. To make a value a text, quote it.",
+                "Replace it with its value, because hpkit doesn't expand templates."
+                if re.match("![A-Z]", tag)
+                else "Remove the tag. To make a value a text, quote it.",
                 _mark(event),
             )
         )
@@ -317,12 +319,14 @@ class _Composer:
         key = node.value
         if key in frame.own:
             first = frame.node.keys[key]
+            is_entry = bool(path) and isinstance(path[-1], int) and key == next(iter(frame.own))
+            begin = f", or begin another entry of the list here: `- {key}: …`" if is_entry else ""
             self.problems.append(
                 Problem(
                     "CFG004",
                     (*path, key),
                     f"the key `{key}` is used twice; the first is on line {first.line}",
-                    "Keep one of the two.",
+                    f"Keep one of the two{begin}.",
                     node.mark,
                 )
             )

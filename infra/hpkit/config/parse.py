@@ -21,6 +21,7 @@ from hpkit.config.contract import (
     fields_at,
     homes_of,
     kinds_at,
+    literals_at,
     required_at,
 )
 from hpkit.config.document import Document, Mark, Path, Problem, format_path, value_at
@@ -56,12 +57,16 @@ __all__ = ["Parsed", "parse"]
 # Each hint tries values in place of another; for a file with many wrong values, hints aren't worth the time.
 _MOST_TRIALS = 400
 _NAME_ONE = "Name an organization file: it starts with `organization: <name>`, and is in stacks/."
+# A longer value isn't written in one line.
+_MOST_CHARACTERS = 200
 # A single value can't mean a map with more keys.
 _MOST_SHORT = 4
 _QUOTA_WORDS = ("allocation", "allocations", "quota", "quotas")
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
 # Keys that allow losses, or open what is closed by default: no hint suggests one that wasn't written.
 _LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
+# Keys of a reference to an object of Kubernetes.
+_REFERENCE = {"apiVersion", "group", "kind", "name", "namespace"}
 # What reserves less than a whole instance.
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
 
@@ -304,10 +309,8 @@ class _Reading:
             fix = f"Remove it: `{near}` already exists."
         elif near and near not in siblings:
             fix = f"Did you mean `{near}`?"
-        elif self._is_environment(path, key_names):
-            fix = "Add `environments:` above it, and indent it and everything below it."
         else:
-            fix = f"Known keys: {', '.join(key_names) or 'none'}."
+            fix = self._indented(path, key_names) or f"Known keys: {', '.join(key_names) or 'none'}."
         self.problems.append(Problem("CFG001", path, message, fix, mark))
         if near and near not in siblings:
             self._data = _renamed(self._data, path, near)
@@ -316,7 +319,25 @@ class _Reading:
         rest = {name: value for name, value in siblings.items() if name != path[-1]}
         if self._is_environment(path, key_names) and self._environments is not None:
             rest["environments"] = {key: siblings[path[-1]], **self._environments}
+            self.document = self.document.moved(path, ("environments",))
+        for inner in _mapping_at(self._data, path) if self._is_around_all(path) else ():
+            rest[inner] = siblings[path[-1]][inner]
+            self.document = self.document.moved((*path, inner), ())
         self._data = _with(self._data, path[:-1], rest)
+
+    def _is_around_all(self, path: Path) -> bool:
+        """Return whether a key at the top level has the environments below it."""
+        return not path[:-1] and "environments" in _mapping_at(self._data, path) and "environments" not in self._data
+
+    def _indented(self, path: Path, key_names: Sequence[str]) -> str:
+        """Return how to indent an environment at the top level, or the whole file below a key; "" for other keys."""
+        if self._is_environment(path, key_names):
+            if self._data.get("environments"):
+                return "Move it below `environments:`, and indent it by two more spaces."
+            return "Add `environments:` above it, and indent it and everything below it."
+        if self._is_around_all(path):
+            return "Remove this line, and indent the lines below it by two spaces less."
+        return ""
 
     @staticmethod
     def _is_near(key: str, name: str) -> bool:
@@ -489,7 +510,13 @@ class _Reading:
             return name, resolve(rest.strip())
         if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in siblings:
             return pair[0], resolve(pair[1])
+        if name.lower() == "spot" and value is True and "capacityType" in key_names and "capacityType" not in siblings:
+            return "capacityType", "Spot"
+        if name.startswith("nvidia.com/mig-") and "acceleratorPartition" in key_names and isinstance(value, int):
+            return "acceleratorPartition", {"type": name.partition("/")[2], "count": value}
         inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+        if isinstance(value, dict) and {"name"} < value.keys() <= _REFERENCE:
+            inner = value["name"]
         near = nearest(name, [each for each in key_names if each not in siblings and each not in _LOWERING])
         if (
             near is None
@@ -537,7 +564,7 @@ class _Reading:
         text = shown(document, path, detail["input"])
         hint = (
             explained(detail["input"], key_of(path))
-            if error_type in ("string_pattern_mismatch", "string_type")
+            if error_type in ("string_pattern_mismatch", "string_too_short", "string_type")
             else None
         )
         if hint and (not hint[2] or self._takes(path, hint[2])):
@@ -583,7 +610,10 @@ class _Reading:
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
                 has_unit = isinstance(value, str) and is_size(key_of(path))
-                return f"Use `{written(candidate, resolve)}`{'; the unit is GiB' if has_unit else ''}."
+                text = written(candidate, resolve)
+                if len(text) > _MOST_CHARACTERS and isinstance(value, (dict, tuple)):
+                    break
+                return f"Use `{text}`{'; the unit is GiB' if has_unit else ''}."
         return self._described(detail, path)
 
     def _described(self, detail: ErrorDetails, path: Path) -> str:
@@ -593,12 +623,8 @@ class _Reading:
             return "Write one of these values."
         if error_type == "bool_type":
             return "Use `true` or `false`."
-        if error_type in ("model_type", "model_attributes_type"):
-            required = required_at(path)
-            is_taken = len(required) == 1 and self._takes(path, {required[0]: value})
-            return f"Use a map: {keys_of_map(path, value if is_taken else None)}."
-        if error_type == "tuple_type" and fields_at((*path, 0)):
-            return f"Use a list of maps: [{keys_of_map((*path, 0), value if isinstance(value, str) else None)}]."
+        if shape := self._shape(detail, path):
+            return shape
         if error_type in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
@@ -611,7 +637,29 @@ class _Reading:
         lengths = [each for each in units(value) if self._takes(path, each) and not self._takes(path, "x")]
         if lengths:
             return f"Add the unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
-        return f"Expected: {description(path)}{example(path)}"
+        is_optional = path[-1] in fields_at(path[:-1]) and path[-1] not in required_at(path[:-1])
+        remove = "Add a value, or remove the line. " if is_optional and self.document.raw(path) == "" else ""
+        return f"{remove}Expected: {description(path)}{example(path)}"
+
+    def _shape(self, detail: ErrorDetails, path: Path) -> str:
+        """Return the beginning of the map or list that a position accepts; "" for other positions."""
+        value, error_type = detail["input"], detail["type"]
+        if error_type in ("model_type", "model_attributes_type"):
+            required = required_at(path)
+            is_name = isinstance(value, str) and "name" in required[:-1]
+            is_taken = is_name or (len(required) == 1 and self._takes(path, {required[0]: value}))
+            return f"Use a map: {keys_of_map(path, value if is_taken else None)}."
+        if error_type == "dict_type" and isinstance(value, tuple) and fields_at((*path, "")):
+            names = (_mapping_at(each, ()).get("name", each) for each in value)
+            name = next((each for each in names if isinstance(each, str) and each), "name")
+            return f"Use a map: {{{written(name, resolve)}: {keys_of_map((*path, ''), None)}}}."
+        if error_type == "tuple_type" and fields_at((*path, 0)):
+            is_named = isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+            first = next(iter(value), None) if is_named else value
+            return f"Use a list of maps: [{keys_of_map((*path, 0), first if isinstance(first, str) else None)}]."
+        if error_type == "tuple_type" and (members := literals_at((*path, 0))):
+            return f"Use `{written(members, resolve)}`, or some of them."
+        return ""
 
     def _number(self, detail: ErrorDetails, path: Path) -> str:
         """Return the accepted numbers of a key, as a fix for a rejected one; never a different number as a guess."""

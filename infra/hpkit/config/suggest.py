@@ -58,6 +58,7 @@ _ONE_COLON = re.compile(r"arn:(aws[a-z-]*):iam:(?=\d{12}:)")
 _KEYS_NAME = re.compile(r"(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/.+\Z")
 _KEYS_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _VARIABLE = re.compile(r"\$\{|\$\(|\{\{|%\{|\A\$[A-Za-z_]|\A(?:var|local|data)\.[a-z_]")
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z", re.ASCII)
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\Z")
 _CRON_OF_AWS = re.compile(r"cron\((?P<fields>[^()]+)\)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
@@ -67,23 +68,29 @@ _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 # Other names that people use for a key, by field.
 _OTHER_NAMES: Final = {
     "availabilityzones": "zones",
+    "aws.amazon.com/neuron": "accelerators",
     "az": "availabilityZone",
     "azs": "zones",
     "desiredsize": "instanceCount",
+    "ebs": "ebsVolumeConfig",
+    "fsx": "lustre",
     "gpu": "accelerators",
     "gpus": "accelerators",
     "hyperpod": "cluster",
+    "instancegroupname": "name",
     "karpenter": "autoscaling",
     "kubernetes": "eks",
     "minsize": "minInstanceCount",
     "monitoring": "observability",
     "nodeclassref": "nodeClass",
     "nominalquota": "count",
+    "nvidia.com/gpu": "accelerators",
     "quota": "allocations",
     "quotas": "allocations",
     "replicas": "instanceCount",
     "resourcesharingconfig": "sharing",
     "schedulerconfig": "clusterPolicy",
+    "size": "storageCapacityGiB",
     "sku": "instanceType",
     "value": "weight",
     "vpc": "network",
@@ -177,7 +184,7 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
         return None
     if _VARIABLE.search(value):
         return "which is a variable; variables aren't expanded here", "Replace it with its value.", ""
-    if arn := _explained_arn(value):
+    if arn := _explained_arn(value) or _explained_email(value):
         return arn
     if dash := other_dash(value):
         meant = DASHES.sub("-", value)
@@ -229,6 +236,16 @@ def _explained_arn(value: str) -> tuple[str, str, str] | None:
         fix = "List the ARN of each role; `aws iam list-roles --query 'Roles[].Arn'` prints them."
         return "which has a wildcard; each role needs its own entry", fix, f"{wildcard[1]}NAME"
     return None
+
+
+def _explained_email(value: str) -> tuple[str, str, str] | None:
+    if not _EMAIL.match(value):
+        return None
+    return (
+        "which is an email address; only roles can get access",
+        "Use the ARN of a role that the person can assume; `aws iam list-roles --query 'Roles[].Arn'` prints ARNs.",
+        "arn:aws:iam::123456789012:role/NAME",
+    )
 
 
 def other_dash(text: str) -> str:
@@ -393,6 +410,9 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
         yield from key_candidates(text)
     if number and seconds is None:
         yield number[1]
+    if "=" in text:
+        # Labels as kubectl takes them.
+        yield from from_list(tuple(part.strip() for part in text.split(",")), key)
 
 
 def _from_word(text: str, key: str) -> Iterator[Any]:
@@ -506,12 +526,21 @@ def _from_amount(digits: str, unit: str, key: str, *, is_time: bool) -> Iterator
         yield f"{float(digits):.3f}".rstrip("0").rstrip(".") + "%"
         yield from (f"{_PERCENT}%",) if float(digits) > _PERCENT else ()
         yield from whole
+    elif unit == "m" and key == "vCpu":
+        # Thousandths, as Kubernetes counts CPUs.
+        cpus = Fraction(digits) / 1000
+        yield int(cpus) if cpus.denominator == 1 else float(cpus)
     elif size := _SIZE.match(unit):
         yield f"{digits}{unit[:-1] if unit.lower().endswith('b') else unit}"
         # As Kubernetes writes them: of a thousand k, of 1024 Ki, and all others with a capital.
         of_1024 = "i" in unit.lower()
         yield f"{digits}{size[1].lower() if size[1] in 'kK' and not of_1024 else size[1].upper()}{'i' * of_1024}"
         yield from _gib(Fraction(digits), size[1].lower()) if is_size(key) else ()
+        if key == "instanceStorageConfigs":
+            yield from (
+                ({"ebsVolumeConfig": {"volumeSizeInGB": size_in_gib}},)
+                for size_in_gib in _gib(Fraction(digits), size[1].lower())
+            )
     elif unit.lower().startswith("milli"):
         yield f"{digits}m"
     elif not unit or not is_time:

@@ -17,6 +17,7 @@ _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):
 _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
+_EQUALS = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(\S.*?)\s*\Z")
 _WORD, _LAST_WORD = re.compile(r"([\w-]+)"), re.compile(r"\s([\w-]+)\Z")
 _NO_VALUE = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:\s*(?:#.*)?\Z")
 _BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
@@ -142,6 +143,9 @@ def _open_bracket(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> 
     begun = error.context_mark
     # The parser stops at the colon of a key that it read as part of the value before it.
     line, stop = _line(lines, mark.line), mark.column - 1
+    before, first = line[:stop].rstrip(), line[stop : stop + 1]
+    if first in ("{", "[", '"', "'") and before[-1:] in ("}", "]", '"', "'"):
+        return mark, f"a comma is missing before `{first}`", f"Add a comma after `{before[-1]}`."
     after = _LAST_WORD.search(line[:stop]) if line[stop : stop + 1] == ":" else _WORD.match(line, stop)
     if after and mark.line == begun.line + 1:
         return (
@@ -164,7 +168,9 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
         if _KEY.match(line) and ": " in line[: mark.column - 1]:
             return mark, "the line has a second colon", "Quote the value, or start a map on the next line."
         if above.strip() and not _KEY.match(above):
-            return Mark(mark.line - 1, _indent(above) + 1), "the line has no colon", "Write it as `key: value`."
+            pair = _EQUALS.match(above)
+            fix = f"Set `{pair[1]}: {pair[2]}`." if pair else "Write it as `key: value`."
+            return Mark(mark.line - 1, _indent(above) + 1), "the line has no colon", fix
         return _indented_further(lines, mark)
     if problem.startswith("found character that cannot start") and first:
         shown = "a backtick" if first == "`" else f"`{first}`"

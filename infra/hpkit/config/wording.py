@@ -147,7 +147,8 @@ def keys_of_map(path: Path, value: Any) -> str:
     required, key_names = required_at(path), fields_at(path)
     keys = (required or list(key_names))[:_MOST_KEYS]
     single = len(required) == 1 and required[0] not in EXPRESSIONS and (isinstance(value, str) or is_number(value))
-    entries = [f"{key}: {written(value, resolve) if single else '…'}" for key in keys]
+    given = keys[:1] if single else ["name"] if isinstance(value, str) else []
+    entries = [f"{key}: {written(value, resolve) if key in given else '…'}" for key in keys]
     return f"{{{', '.join(entries + (['…'] if len(key_names) > len(keys) else []))}}}"
 
 
