@@ -319,7 +319,7 @@ class _Composer:
         key = node.value
         if key in frame.own:
             first = frame.node.keys[key]
-            is_entry = bool(path) and isinstance(path[-1], int) and key == next(iter(frame.own))
+            is_entry = bool(path) and isinstance(path[-1], int) and key == next(iter(frame.node.keys))
             begin = f", or begin another entry of the list here: `- {key}: …`" if is_entry else ""
             self.problems.append(
                 Problem(

@@ -21,7 +21,6 @@ from hpkit.config.contract import (
     fields_at,
     homes_of,
     kinds_at,
-    literals_at,
     required_at,
 )
 from hpkit.config.document import Document, Mark, Path, Problem, format_path, value_at
@@ -41,12 +40,12 @@ from hpkit.config.suggest import (
 )
 from hpkit.config.wording import (
     EXPRESSIONS,
+    beginning_of,
     called,
     example,
     expected,
     is_number,
     key_of,
-    keys_of_map,
     members_of,
     root_errors,
     shown,
@@ -623,8 +622,8 @@ class _Reading:
             return "Write one of these values."
         if error_type == "bool_type":
             return "Use `true` or `false`."
-        if shape := self._shape(detail, path):
-            return shape
+        if beginning := beginning_of(detail, path, lambda tried: self._takes(path, tried)):
+            return beginning
         if error_type in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
@@ -640,26 +639,6 @@ class _Reading:
         is_optional = path[-1] in fields_at(path[:-1]) and path[-1] not in required_at(path[:-1])
         remove = "Add a value, or remove the line. " if is_optional and self.document.raw(path) == "" else ""
         return f"{remove}Expected: {description(path)}{example(path)}"
-
-    def _shape(self, detail: ErrorDetails, path: Path) -> str:
-        """Return the beginning of the map or list that a position accepts; "" for other positions."""
-        value, error_type = detail["input"], detail["type"]
-        if error_type in ("model_type", "model_attributes_type"):
-            required = required_at(path)
-            is_name = isinstance(value, str) and "name" in required[:-1]
-            is_taken = is_name or (len(required) == 1 and self._takes(path, {required[0]: value}))
-            return f"Use a map: {keys_of_map(path, value if is_taken else None)}."
-        if error_type == "dict_type" and isinstance(value, tuple) and fields_at((*path, "")):
-            names = (_mapping_at(each, ()).get("name", each) for each in value)
-            name = next((each for each in names if isinstance(each, str) and each), "name")
-            return f"Use a map: {{{written(name, resolve)}: {keys_of_map((*path, ''), None)}}}."
-        if error_type == "tuple_type" and fields_at((*path, 0)):
-            is_named = isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
-            first = next(iter(value), None) if is_named else value
-            return f"Use a list of maps: [{keys_of_map((*path, 0), first if isinstance(first, str) else None)}]."
-        if error_type == "tuple_type" and (members := literals_at((*path, 0))):
-            return f"Use `{written(members, resolve)}`, or some of them."
-        return ""
 
     def _number(self, detail: ErrorDetails, path: Path) -> str:
         """Return the accepted numbers of a key, as a fix for a rejected one; never a different number as a guess."""

@@ -1,6 +1,7 @@
 """Describes the problem of a value in a file, and the expected value, as text."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
@@ -8,7 +9,15 @@ from pydantic_core import ErrorDetails
 
 from hpkit.catalog import limit
 from hpkit.config.base import BUCKET_PATTERN, DNS_LABEL
-from hpkit.config.contract import description, field_description, fields_at, inner_types, required_at, step_into
+from hpkit.config.contract import (
+    description,
+    field_description,
+    fields_at,
+    inner_types,
+    literals_at,
+    required_at,
+    step_into,
+)
 from hpkit.config.document import Document, Path
 from hpkit.config.load import resolve
 from hpkit.config.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organization
@@ -17,12 +26,12 @@ from hpkit.text.printable import quoted
 
 __all__ = [
     "EXPRESSIONS",
+    "beginning_of",
     "called",
     "example",
     "expected",
     "is_number",
     "key_of",
-    "keys_of_map",
     "members_of",
     "root_errors",
     "shown",
@@ -140,6 +149,30 @@ def members_of(detail: ErrorDetails) -> str:
     """Return the members of an enumeration that a value doesn't match, with commas."""
     expected = str(detail.get("ctx", {}).get("expected", ""))
     return ", ".join(part.strip("' ") for part in expected.replace(" or ", ", ").split(", "))
+
+
+def beginning_of(detail: ErrorDetails, path: Path, takes: Callable[[Any], bool]) -> str:
+    """Return the beginning of the map or list that a position accepts; "" for other positions.
+
+    takes: whether the contract accepts a value there.
+    """
+    value, error_type = detail["input"], detail["type"]
+    if error_type in ("model_type", "model_attributes_type"):
+        required = required_at(path)
+        is_name = isinstance(value, str) and "name" in required[:-1]
+        is_taken = is_name or (len(required) == 1 and takes({required[0]: value}))
+        return f"Use a map: {keys_of_map(path, value if is_taken else None)}."
+    if error_type == "dict_type" and isinstance(value, tuple) and fields_at((*path, "")):
+        names = (each.get("name") if isinstance(each, dict) else each for each in value)
+        name = next((each for each in names if isinstance(each, str) and each), "name")
+        return f"Use a map: {{{written(name, resolve)}: {keys_of_map((*path, ''), None)}}}."
+    if error_type == "tuple_type" and fields_at((*path, 0)):
+        is_named = isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+        first = next(iter(value), None) if is_named else value
+        return f"Use a list of maps: [{keys_of_map((*path, 0), first if isinstance(first, str) else None)}]."
+    if error_type == "tuple_type" and (members := literals_at((*path, 0))):
+        return f"Use `{written(members, resolve)}`, or some of them."
+    return ""
 
 
 def keys_of_map(path: Path, value: Any) -> str:
