@@ -95,9 +95,9 @@ def test_a_creation_that_was_killed_twice_is_one():
     assert len(unfinished(state("aws:ec2/vpc:Vpc", "aws:ec2/vpc:Vpc"))) == 1
 
 
-def test_a_creation_of_the_plugin_hyperpod_which_has_a_list_of_tags_is_left_to_the_plugin():
+def test_tags_of_the_plugin_hyperpod_are_a_list():
     killed = state("hyperpod:index:Cluster", tags=[{"key": "Name", "value": "acme-dev"}])
-    assert find_ids(None, unfinished(killed), killed) == {}
+    assert [creation.tags for creation in unfinished(killed)] == [TAGS]
 
 
 def test_a_resource_that_no_state_names_is_looked_for_only_where_everything_that_it_uses_is_recorded():

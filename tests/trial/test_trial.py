@@ -193,6 +193,10 @@ def test_a_teardown_that_fails_is_tried_again_and_longer_while_credentials_can_b
             site.causes.add(cause)
         raise StepError("no")
 
+    def recover(*_):
+        raise StepError("not recovered")
+
+    monkeypatch.setattr(site, "command", recover)
     monkeypatch.setattr(site, "pulumi", destroy)
     monkeypatch.setattr(runs, "_PAUSE_SECONDS", 0)
     assert runs.tear_down(site, say=lambda _: None) == ["aws:ec2/vpc:Vpc vpc-1"]

@@ -2,8 +2,9 @@
 
 The engine only knows that it began to create something. The next `up` would create a second VPC, key or file system,
 and AWS would reject a second role, bucket or cluster with the same name. Some resources aren't looked for: those whose
-creation can be repeated without harm (policies of roles, settings of buckets, rules of EventBridge, topics), those that
-the plugin `hyperpod` finds itself, and patches of Kubernetes objects, which are applied again.
+creation can be repeated without harm (policies of roles, settings of buckets, rules of EventBridge, topics), and
+patches of Kubernetes objects, which are applied again. The plugin `hyperpod` would find its own resources in the next
+`up`, but they would block a deletion.
 
 If `up` already ran again, the first resource is an orphan. The state can contain it as one to delete, which the next
 `up` does, and repeats if it fails.
@@ -27,6 +28,7 @@ __all__ = [
     "find_ids",
     "is_looked_for",
     "is_object",
+    "own_tags_of",
     "unfinished",
     "with_found",
 ]
@@ -125,10 +127,14 @@ def _creations(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _unfinished(entry: Mapping[str, Any], provided: Mapping[str, Mapping[str, str]], recorded_id: str) -> Unfinished:
     """Return a resource of a state; provided: the tags that each provider adds."""
     inputs = entry.get("inputs") or {}
-    # The plugin `hyperpod` finds its own resources, whose tags are a list, as the SageMaker API has them.
-    own = inputs.get("tags")
-    tags = {**provided.get(entry.get("provider", ""), {}), **(own if isinstance(own, Mapping) else {})}
+    tags = {**provided.get(entry.get("provider", ""), {}), **own_tags_of(inputs)}
     return Unfinished(entry["urn"], entry["type"], inputs, tags, entry, recorded_id=recorded_id)
+
+
+def own_tags_of(inputs: _Props) -> Mapping[str, str]:
+    """Return the tags that a resource's inputs state: a map, or a list in resources of the plugin `hyperpod`."""
+    tags = inputs.get("tags") or {}
+    return tags if isinstance(tags, Mapping) else {tag["key"]: tag["value"] for tag in tags}
 
 
 def default_tags_of(inputs: _Props) -> Mapping[str, str]:
@@ -312,6 +318,30 @@ def _find_file_systems(session: boto3.Session, creation: Unfinished) -> list[str
     ]
 
 
+def _find_clusters(session: boto3.Session, creation: Unfinished) -> list[str]:
+    from botocore.exceptions import ClientError
+
+    client = session.client("sagemaker")
+    try:
+        arn = str(client.describe_cluster(ClusterName=creation.inputs["clusterName"])["ClusterArn"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFound":
+            raise
+        return []
+    tags = {tag["Key"]: tag["Value"] for tag in client.list_tags(ResourceArn=arn)["Tags"]}
+    return [arn] if creation.is_tagged(tags) else []
+
+
+def _find_governance(operation: str, member: str, arn: str) -> Callable[[Any, Unfinished], list[str]]:
+    def find(session: boto3.Session, creation: Unfinished) -> list[str]:
+        """Return what the cluster has under this name; the API allows each name once."""
+        cluster, name = creation.inputs["clusterArn"], creation.inputs["name"]
+        pages = session.client("sagemaker").get_paginator(operation).paginate(ClusterArn=cluster)
+        return [str(each[arn]) for page in pages for each in page[member] if each["Name"] == name]
+
+    return find
+
+
 _LISTED: Final[Mapping[str, Callable[[Any, Unfinished], list[str]]]] = {
     "aws:amp/ruleGroupNamespace:RuleGroupNamespace": _find_prometheus_rules,
     "aws:amp/workspace:Workspace": _find_prometheus,
@@ -322,4 +352,9 @@ _LISTED: Final[Mapping[str, Callable[[Any, Unfinished], list[str]]]] = {
     "aws:kms/key:Key": _find_keys,
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _find_rules,
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _find_rules,
+    "hyperpod:index:Cluster": _find_clusters,
+    "hyperpod:index:ClusterSchedulerConfig": _find_governance(
+        "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries", "ClusterSchedulerConfigArn"
+    ),
+    "hyperpod:index:ComputeQuota": _find_governance("list_compute_quotas", "ComputeQuotaSummaries", "ComputeQuotaArn"),
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hpkit.adopt.pending import Unfinished, default_tags_of, is_looked_for
+from hpkit.adopt.pending import Unfinished, default_tags_of, is_looked_for, own_tags_of
 from hpkit.program.recording import RecordedResource, Recording
 
 __all__ = ["unrecorded"]
@@ -56,7 +56,7 @@ def _unfinished(
         "propertyDependencies": {name: sorted(urns) for name, urns in resource.uses.items()},
         "protect": resource.protect,
     }
-    tags = {**default_tags_of(provider.get("inputs") or {}), **(inputs.get("tags") or {})}
+    tags = {**default_tags_of(provider.get("inputs") or {}), **own_tags_of(inputs)}
     return Unfinished(resource.urn, resource.type, inputs, tags, entry, is_pending=False)
 
 

@@ -31,6 +31,8 @@ _RIGHTS = (
     *("ecr:DescribeRepositories", "ecr:ListTagsForResource", "eks:Describe*", "eks:ListPodIdentityAssociations"),
     *("fsx:DescribeFileSystems", "grafana:ListWorkspaces", "iam:ListRoleTags", "kms:DescribeKey", "kms:ListKeys"),
     *("kms:ListResourceTags", "logs:DescribeLogGroups", "logs:ListTagsForResource", "s3:GetBucketTagging"),
+    *("sagemaker:DescribeCluster", "sagemaker:ListClusterSchedulerConfigs", "sagemaker:ListComputeQuotas"),
+    "sagemaker:ListTags",
 )
 
 

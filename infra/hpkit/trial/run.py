@@ -114,8 +114,9 @@ def tear_down(site: Site, *, say: Callable[[str], None]) -> list[str]:
         say(f"deleting {plural(len(left), 'resource')} …")
         site.causes.clear()
         try:
-            if site.unfinished():
-                site.command("hpkit", "aws", "recover", "--stack", STACK, "--yes")
+            # A plugin that was killed alone leaves no unfinished operation in the state.
+            if site.unfinished() or attempt:
+                _recover(site, say)
             site.pulumi("destroy")
         except (StepError, HpkitError) as error:
             say(f"   {error}")
@@ -125,6 +126,14 @@ def tear_down(site: Site, *, say: Callable[[str], None]) -> list[str]:
             attempt += not site.causes or time.monotonic() > renewal_until
             _pause(site)
     return left
+
+
+def _recover(site: Site, say: Callable[[str], None]) -> None:
+    try:
+        site.command("hpkit", "aws", "recover", "--stack", STACK, "--yes")
+    except StepError as error:
+        # What the state has can be deleted without it.
+        say(f"   {error}")
 
 
 def _pause(site: Site) -> None:
