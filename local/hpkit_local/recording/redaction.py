@@ -31,9 +31,10 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|(?<![\w:])(?=[^:]*:[^:]*:)[0-9a-fA-F:]{2,39}(?![\w:])(?:/\d{1,3})?"
 _REGION = r"[a-z]{2}(?:-gov|-iso[a-z]?)?-(?:central|(?:north|south)(?:east|west)?|east|west)-\d[a-f]?(?![^\W_])"
 _ZONE_ID = r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d(?![^\W_])"
-# What is replaced, or kept, as one: UUIDs, addresses, regions and zones, words.
+# What is replaced, or kept, as one: characters encoded for URLs, UUIDs, addresses, regions and zones, words.
+_ENCODED = r"%(?:2[\dA-Fa-f]|3[A-Fa-f]|40|5[B-Fb-f]|60|7[B-Eb-e])"
 UNIT: Final = re.compile(
-    rf"(?P<uuid>{_UUID})|(?P<address>{_ADDRESS})|(?P<zone>(?<![^\W_])(?:{_REGION}|{_ZONE_ID}))|(?P<word>[^\W_]+)"
+    rf"(?P<encoded>{_ENCODED})|(?P<uuid>{_UUID})|(?P<address>{_ADDRESS})|(?P<zone>(?<![^\W_])(?:{_REGION}|{_ZONE_ID}))|(?P<word>[^\W_]+)"
 )
 _ARN = re.compile(r"arn:[\w-]+:[\w-]*:[\w-]*:(?P<account>\d*|aws):(?P<resource>[^\s\"',]+)")
 PLACEHOLDER: Final = re.compile(
@@ -68,6 +69,7 @@ _FIXED = frozenset(
         "kms|ecr|logs|events|sns|sts|cluster|role|policy|key|instance|profile|alias|pod|pods|node|nodes|vpc|subnet|oidc|"
         "http|https|organization|environment|stack|managed|by|Name|vendedlogs|containerinsights|compute|quota|scheduler|"
         "config|addon|access|entry|podidentityassociation|log|group|security|association|internet|natgateway|route|table|"
+        "true|false|local|secrets|system|kueue|i|ip|ami|sg|sgr|rtb|rtbassoc|igw|nat|eipalloc|eipassoc|eni|acl|aclassoc|vpce|dopt|vol|snap|lt|cidr|assoc|"
         # Names of add-ons.
         "cni|coredns|kube|proxy|identity|agent|ebs|csi|driver|cloudwatch|observability|cert|manager|metrics|server|eksbuild|"
         "taskgovernance|training|operator|inference|spaces|governance|task",

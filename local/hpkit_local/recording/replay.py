@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from hpkit.text.plural import plural
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.errors import Reply
 from hpkit_local.aws.protocol import service_model
+from hpkit_local.aws.service import services
 from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
 from hpkit_local.recording.proxy import FORMAT, parsed_answer
 from hpkit_local.recording.redaction import ACCOUNT, PLACEHOLDER, UNIT, Plain
@@ -37,13 +39,20 @@ _ABSENT: Final = "absent"
 _READS = ("Describe", "Get", "List", "Head")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d.*")
 # Hashes of contents, which a recording doesn't have, and addresses that a service makes up.
-_MADE_UP = re.compile(r"(?i)(?:etag|checksum\w*|sha256|digest|fingerprint|thumbprint|endpoint|dnsname|issuer|url)$")
+_MADE_UP = re.compile(
+    r"(?i)(?:etag|checksum\w*|sha256|digest|fingerprint|thumbprint|endpoint|dnsname|hostname|issuer|url|ip|ipaddress)$"
+)
+# The caller of another call.
+_CALLERS = frozenset({"CreatedBy", "LastModifiedBy"})
+_TIME_NAME = re.compile(r"(?i)(?:time|date|timestamp|at)$")
 # What botocore computes from a body.
 _OF_BODIES = re.compile(r"Checksum|ContentMD5$|ContentLength$")
-# Some delayed effects have no timer: then the clock is advanced by this many seconds, so often.
+# Some delayed effects have no timer: the clock is advanced by this many seconds, so often.
 _STEP_SECONDS: Final = 30.0
-_STEPS_AFTER_TIMERS: Final = 12
+_STEPS_OF_TIME: Final = 12
 _STEPS: Final = 60
+# More than differences in an answer: an error where the other is none.
+_FAILS: Final = 1000
 # Items of a list that an item is compared with.
 _CANDIDATES: Final = 50
 _ERROR: Final = 400
@@ -124,10 +133,19 @@ class _Identities:
     def __init__(self) -> None:
         self.local: dict[str, str] = {}
         self._recorded: dict[str, str] = {}
+        self._words: dict[str, str] = {}
 
-    def bind(self, recorded: str, local: str) -> bool:
-        """Note a pair; return whether it contradicts none."""
-        if self.local.get(recorded, local) != local or self._recorded.get(local, recorded) != recorded:
+    def bind(self, recorded: str, local: str, *, alone: bool = False) -> bool:
+        """Note a pair; return whether it contradicts none.
+
+        alone: it's a whole value, such as a certificate, which AWS can change where the endpoint doesn't.
+        """
+        if self.local.get(recorded) == recorded != local and not PLACEHOLDER.fullmatch(local):
+            # A word of AWS that a user has also chosen.
+            return self._words.setdefault(recorded, local) == local
+        if self.local.get(recorded, local) != local:
+            return False
+        if not alone and self._recorded.get(local, recorded) != recorded:
             return False
         self.local[recorded], self._recorded[local] = local, recorded
         return True
@@ -166,6 +184,21 @@ class _Answer:
     answer: Any
 
 
+@dataclass(frozen=True)
+class _Moment:
+    time: float
+    state: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The most alike answer so far, its number of differences, and when it was given."""
+
+    count: int
+    local: _Answer
+    moment: _Moment
+
+
 class _Run:
     """A replay on one endpoint."""
 
@@ -178,40 +211,90 @@ class _Run:
     def call(self, line: Mapping[str, Any]) -> list[Difference]:
         """Send a call; return the differences between its answers.
 
-        If the recorded answer is one of a later time, such as another status, the clock advances to that time.
+        If the recorded answer is one of a later time, such as another status, the changes that lead to it are applied.
         """
         found, local = self._once(line)
         reads = line["operation"].startswith(_READS)
-        if not found or not (reads or (local.error is not None and line["error"] is None)):
+        late = local.error is not None and line["error"] is None
+        if not found or not (late or (reads and services()[line["service"]].machines)):
             return self._committed(line, local)
-        begin, state = self._clock.now(), self._endpoint.state()
-        best, best_steps = len(found), list[float]()
-        steps: list[float] = []
-        after_timers = 0
-        while best and len(steps) < _STEPS and after_timers < _STEPS_AFTER_TIMERS:
-            seconds = self._endpoint.seconds_to_next()
-            if seconds is None and local.error is None:
-                break
-            after_timers += seconds is None
-            steps.append(_STEP_SECONDS if seconds is None else seconds + 0.001)
-            self._clock.advance(steps[-1])
-            found, local = self._once(line)
-            if local.error is None and not reads:
-                # It has made its change: once only.
-                return self._committed(line, local)
-            if len(found) < best:
-                best, best_steps = len(found), list(steps)
-        if best_steps != steps:
-            self._clock = ManualClock(begin)
-            self._endpoint.reset(latency_factor=1.0, clock=self._clock, state=state)
-            self._clock.advance(sum(best_steps))
-            local = self._client(line).send(line, self._identities)
-        return self._committed(line, local)
+        best = _Best(found, local, self._now())
+        for attempt in (self._singly, self._later, self._in_order):
+            tried = False
+            for local, count in attempt(line, best):
+                tried = True
+                if local.error is None and not reads:
+                    # It has made its change: once only.
+                    return self._committed(line, local)
+                if count < best.count:
+                    best = _Best(count, local, self._now())
+                if not count:
+                    return self._committed(line, local)
+            if tried:
+                self._restore(best.moment)
+        return self._committed(line, best.local)
 
-    def _once(self, line: Mapping[str, Any]) -> tuple[list[tuple[str, Any, Any]], _Answer]:
+    def _singly(self, line: Mapping[str, Any], best: _Best) -> Iterator[tuple[_Answer, int]]:
+        """Complete single changes, as long as each makes the answers more alike."""
+        done = False
+        while not done:
+            done = True
+            for serial, changed in self._endpoint.pending().items():
+                if not self._is_related(line, best.local, changed):
+                    continue
+                self._endpoint.complete(serial)
+                found, local = self._once(line)
+                yield local, found
+                if found < best.count:
+                    best, done = _Best(found, local, self._now()), False
+                    break
+                self._restore(best.moment)
+
+    def _in_order(self, line: Mapping[str, Any], _: _Best) -> Iterator[tuple[_Answer, int]]:
+        """Advance the clock to one change after another."""
+        for _number in range(_STEPS):
+            seconds = self._endpoint.seconds_to_next()
+            if seconds is None:
+                return
+            self._clock.advance(seconds + 0.001)
+            found, local = self._once(line)
+            yield local, found
+
+    def _is_related(self, line: Mapping[str, Any], local: _Answer, changed: str) -> bool:
+        """Return whether a change is one of an object that a call or its answers name."""
+        with self._identities.attempt():
+            named = json.dumps(
+                [self._identities.translated([line["parameters"], line["answer"]]), local.answer], default=str
+            )
+        objects = [re.findall(r"\w{2,}", text) for text in re.findall(r'"([^"]+)"', changed)]
+        return any(words and all(word in named for word in words) for words in objects)
+
+    def _later(self, line: Mapping[str, Any], best: _Best) -> Iterator[tuple[_Answer, int]]:
+        """Let time pass without changes of other objects: effects that are delayed occur."""
+        for _number in range(_STEPS_OF_TIME):
+            # Some effects are delayed from a time of the wall clock, which can be ahead.
+            seconds = max(0.0, time.time() - self._clock.now()) + _STEP_SECONDS
+            self._endpoint.postpone(seconds)
+            self._clock.advance(seconds)
+            for serial, changed in self._endpoint.pending().items():
+                if self._is_related(line, best.local, changed):
+                    self._endpoint.complete(serial)
+            found, local = self._once(line)
+            yield local, found
+
+    def _now(self) -> _Moment:
+        return _Moment(self._clock.now(), self._endpoint.state())
+
+    def _restore(self, moment: _Moment) -> None:
+        self._clock = ManualClock(moment.time)
+        self._endpoint.reset(latency_factor=1.0, clock=self._clock, state=moment.state)
+
+    def _once(self, line: Mapping[str, Any]) -> tuple[int, _Answer]:
+        """Send a call, without noting IDs; return the number of differences, and the answer."""
         with self._identities.attempt():
             local = self._client(line).send(line, self._identities)
-            return list(_differences(line, local, self._identities)), local
+            found = list(_differences(line, local, self._identities))
+        return _FAILS if local.error != line["error"] else len(found), local
 
     def _committed(self, line: Mapping[str, Any], local: _Answer) -> list[Difference]:
         name = f"{line['service']}.{line['operation']}"
@@ -297,6 +380,8 @@ def _compared(recorded: Any, local: Any, identities: _Identities, path: str) -> 
         names = {name: _translated_key(name, local, identities) for name in recorded}
         names |= {name: name for name in local if name not in names.values()}
         for name, there in names.items():
+            if name in _CALLERS:
+                continue
             yield from _compared(recorded.get(name), local.get(there), identities, f"{path}.{name}".lstrip("."))
     elif isinstance(recorded, list) and isinstance(local, list):
         yield from _compared_lists(recorded, local, identities, path)
@@ -304,6 +389,8 @@ def _compared(recorded: Any, local: Any, identities: _Identities, path: str) -> 
         made_up = _MADE_UP.search(path) or (_TIME.fullmatch(recorded) and _TIME.fullmatch(local))
         if not made_up and not _is_same_text(recorded, local, identities):
             yield path, recorded, local
+    elif _TIME_NAME.search(path) and isinstance(recorded, int | float) and isinstance(local, int | float):
+        return
     elif recorded != local or isinstance(recorded, bool) != isinstance(local, bool):
         yield path, _ABSENT if recorded is None else recorded, _ABSENT if local is None else local
 
@@ -341,7 +428,7 @@ def _compared_lists(
 
 def _is_same_text(recorded: str, local: str, identities: _Identities) -> bool:
     if PLACEHOLDER.fullmatch(recorded):
-        return identities.bind(recorded, local)
+        return identities.bind(recorded, local, alone=True)
     documents = _document(recorded), _document(local)
     if None not in documents:
         return not list(_compared(*documents, identities, ""))
