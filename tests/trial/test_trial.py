@@ -5,18 +5,23 @@ import os
 import signal
 import sys
 import threading
+from collections import defaultdict
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import boto3
 import pytest
+from kubernetes.client import ApiException
+from urllib3.exceptions import MaxRetryError
 
 from hpkit.cli import trial
 from hpkit.clients.processes import Interrupts
 from hpkit.errors import ToolError
 from hpkit.project import load
 from hpkit.trial import run as runs
-from hpkit.trial.account import place_of
+from hpkit.trial import steps
+from hpkit.trial.account import admit, place_of
 from hpkit.trial.events import changes_in
 from hpkit.trial.organization import NAME, Place, organization_text
 from hpkit.trial.report import differences, flat, markdown
@@ -54,13 +59,15 @@ def test_an_event_log_that_was_cut_off_has_the_changes_so_far(tmp_path):
         event(25, "resOutputsEvent"),
         event(25, "resOutputsEvent", name="guard", resource_type="hyperpod:index:ChangeGuard"),
         event(26, "resOutputsEvent", "same", name="eip"),
+        event(30, "resourcePreEvent", name="nat"),
+        event(630, "resOpFailedEvent", name="nat"),
         json.dumps({"diagnosticEvent": {"severity": "error", "message": "<{%fg 1%}>no quota<{%reset%}>\n"}}),
         '{"timestamp": 27, "resOut',
     ]
     log.write_text("\n".join(lines))
     changes = changes_in(log)
     assert changes.counts == {"create aws:ec2/vpc:Vpc": 1}
-    assert changes.longest == (("aws:ec2/vpc:Vpc vpc", 15.0),)
+    assert changes.longest == (("aws:ec2/vpc:Vpc nat", 600.0), ("aws:ec2/vpc:Vpc vpc", 15.0))
     assert changes.errors == ("no quota",)
     assert changes_in(tmp_path / "none").counts == {}
 
@@ -107,13 +114,15 @@ def test_a_difference_names_its_step_what_was_found_and_what_was_expected():
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path, monkeypatch):
     """Return a site whose folder is locked, with a state of one resource that each deletion removes."""
     folder = tmp_path / "trial"
     interrupts = Interrupts(lambda _: None)
     site = Site(folder, session=None, environment=dict(os.environ), interrupts=interrupts, version="0.1.0")
     with site.locked():
         (folder / "logs").mkdir()
+        monkeypatch.setattr(runs, "admit", lambda _: None)
+        monkeypatch.setattr(runs, "sweep", lambda _: None)
         yield site
 
 
@@ -142,6 +151,72 @@ def test_a_command_is_logged_and_its_missing_permissions_are_kept(site):
     assert text in site.log.read_text()
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The SSO session associated with this profile has expired or is otherwise invalid. To refresh this SSO session",
+        "refresh cached SSO token failed, unable to refresh SSO token",
+        "Error loading SSO Token: Token for me does not exist",
+        "failed to refresh cached credentials, the SSO session has expired or is invalid",
+        "ExpiredToken: The security token included in the request is expired",
+    ],
+)
+def test_an_ended_login_is_one_that_can_be_renewed(site, message):
+    site.note(message)
+    assert site.causes == {"expired"}
+
+
+def test_variables_that_move_the_state_do_not_reach_pulumi(tmp_path):
+    others = {"PULUMI_DIY_BACKEND_GZIP": "1", "PULUMI_SELF_MANAGED_STATE_LEGACY_LAYOUT": "1", "PULUMI_HOME": "/p"}
+    site = Site(tmp_path, session=None, environment=others, interrupts=Interrupts(print), version="0.1.0")
+    assert {name for name in site.environment if name in others} == {"PULUMI_HOME"}
+
+
+def test_credentials_of_a_recording_are_replaced_by_the_callers_own(tmp_path):
+    own, recording = {"AWS_PROFILE": "me", "A": "1"}, {"A": "2", "AWS_ACCESS_KEY_ID": "old"}
+    interrupts = Interrupts(print)
+    site = Site(tmp_path, session=None, environment=own, interrupts=interrupts, version="0", recording=recording)
+    assert {**own, **recording}.items() <= site.environment.items()
+    site.end_recording()
+    assert own.items() <= site.environment.items()
+    assert "AWS_ACCESS_KEY_ID" not in site.environment
+
+
+def test_an_api_that_does_not_answer_for_a_while_is_asked_again_and_its_refusal_is_not(site, monkeypatch):
+    monkeypatch.setattr("hpkit.trial.site._POLL_SECONDS", 0)
+    answers = iter([MaxRetryError(None, "/"), ApiException(status=503), False, True])
+
+    def asked():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    site.wait(asked, "an answer")
+    answers = iter([ApiException(status=403)])
+    with pytest.raises(ApiException):
+        site.wait(asked, "an answer")
+
+
+def test_a_step_that_fails_in_an_unexpected_way_has_a_reason(site, monkeypatch):
+    monkeypatch.setattr(runs, "STEPS", (Step("a", "First", 60, lambda *_: next(iter(()))),))
+    (report,) = runs.run_steps(site, PLACE, keep=False, say=lambda _: None)
+    assert (report["status"], report["reason"]) == ("failed", "StopIteration: ")
+
+
+def test_a_closed_terminal_ends_nothing(monkeypatch):
+    def closed(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("click.echo", closed)
+    trial._say("deleting")
+
+
+def test_a_report_has_no_account_and_no_names_of_users():
+    text = "User: arn:aws:sts::123456789012:assumed-role/admin/ada@example.com can't call iam:CreateRole"
+    assert trial._anonymous(text) == "User: arn:aws:sts::111122223333:assumed-role/admin/name can't call iam:CreateRole"
+
+
 def test_a_command_beyond_its_time_is_interrupted_and_ends_in_its_own_way(site):
     site.step_until = 0
     script = "trap 'echo written; exit 0' INT; for _ in $(seq 100); do sleep 0.1; done"
@@ -164,11 +239,20 @@ def test_an_interruption_ends_the_step_and_the_rest_is_skipped(site, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("pending", "commands"), [((), ["destroy"]), (("creating",), ["hpkit aws recover", "destroy"])]
+    ("pending", "locked", "commands"),
+    [
+        ((), False, ["destroy"]),
+        (("creating",), False, ["hpkit aws recover", "destroy"]),
+        ((), True, ["hpkit aws recover", "destroy"]),
+    ],
 )
-def test_a_teardown_recovers_what_was_killed_and_deletes_the_rest(site, monkeypatch, pending, commands):
+def test_a_teardown_recovers_what_was_killed_and_deletes_the_rest(site, monkeypatch, pending, locked, commands):
     ran = []
     state_of(site, VPC, pending=pending)
+    if locked:
+        lock = site.folder / "state" / ".pulumi" / "locks" / "organization" / NAME / f"{NAME}-run" / "1.json"
+        lock.parent.mkdir(parents=True)
+        lock.touch()
     monkeypatch.setattr(site, "command", lambda *words, **_: ran.append(" ".join(words[:3])))
 
     def destroy(verb):
@@ -180,7 +264,7 @@ def test_a_teardown_recovers_what_was_killed_and_deletes_the_rest(site, monkeypa
     assert ran == commands
 
 
-@pytest.mark.parametrize(("cause", "attempts"), [(None, 3), ("expired", 5)])
+@pytest.mark.parametrize(("cause", "attempts"), [(None, 5), ("expired", 7)])
 def test_a_teardown_that_fails_is_tried_again_and_longer_while_credentials_can_be_renewed(
     site, monkeypatch, cause, attempts
 ):
@@ -220,6 +304,7 @@ def test_the_state_before_a_write_that_was_cut_off_is_read(site):
     file.rename(file.with_suffix(".json.bak"))
     file.write_text('{"checkpoint": {"lat')
     assert site.resources() == ["aws:ec2/vpc:Vpc vpc-1"]
+    assert json.loads(file.read_text())
 
 
 def test_each_step_has_its_own_name_and_a_limit():
@@ -261,10 +346,60 @@ def test_the_caller_is_a_role_with_its_path_or_a_user(account, arn, principal):
     assert (place.principal, place.zone, place.account) == (principal, "us-west-2a", "123456789012")
 
 
+def test_log_groups_that_services_made_are_deleted_and_others_are_kept(account):
+    logs = account.client("logs")
+    kept = "/aws/sagemaker/Clusters/other/x"
+    for name in (f"/aws/sagemaker/Clusters/{NAME}/abc", f"/aws/eks/{NAME}-run/cluster", kept):
+        logs.create_log_group(logGroupName=name)
+    steps._delete_logs(SimpleNamespace(session=boto3.Session(region_name="us-west-2")))
+    assert [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]] == [kept]
+
+
+def test_what_a_killed_step_left_in_the_cluster_is_deleted(site, monkeypatch):
+    there, deleted = {"/api/v1/namespaces/hpkit-trial"}, []
+    there |= {f"/apis/batch/v1/namespaces/hyperpod-ns-alpha/jobs/{name}" for name in ("hpkit-trial", "check")}
+    api = SimpleNamespace(
+        pages=lambda folder: [{"metadata": {"name": path.rpartition("/")[2]}} for path in there if folder in path],
+        find=lambda path: path if path in there else None,
+        delete=lambda path, _: deleted.append(path),
+    )
+    monkeypatch.setattr(site, "kubernetes", lambda: nullcontext(api))
+    monkeypatch.setattr(site, "plan", lambda: SimpleNamespace(teams=[SimpleNamespace(namespace="hyperpod-ns-alpha")]))
+    steps.sweep(site)
+    assert set(deleted) == there
+
+
+def test_an_address_that_has_changed_is_admitted(account, monkeypatch):
+    calls = []
+    answers = {
+        "describe_cluster": {"cluster": {"resourcesVpcConfig": {"publicAccessCidrs": ["203.0.113.7/32"]}}},
+        "update_cluster_config": {"update": {"id": "u"}},
+        "describe_update": {"update": {"status": "Successful"}},
+    }
+    eks = SimpleNamespace()
+    for name, answer in answers.items():
+        setattr(eks, name, lambda call=name, answer=answer, **words: calls.append((call, words)) or answer)
+    site = SimpleNamespace(session=SimpleNamespace(client=lambda _: eks), wait=lambda holds, _: holds())
+    for address in ("203.0.113.7", "198.51.100.1"):
+        monkeypatch.setattr("hpkit.trial.account.find_address", lambda _, address=address: address)
+        admit(site)
+    (words,) = [words for name, words in calls if name == "update_cluster_config"]
+    assert words["resourcesVpcConfig"] == {"publicAccessCidrs": ["203.0.113.7/32", "198.51.100.1/32"]}
+
+
+def test_the_zone_is_the_first_that_offers_each_instance_type(account, monkeypatch):
+    types = {"us-west-2a": ["m5.xlarge"], "us-west-2c": ["m5.xlarge", "m5.2xlarge", "c5.xlarge"]}
+    monkeypatch.setattr(
+        "hpkit.trial.account._offered", lambda _: defaultdict(set, {k: set(v) for k, v in types.items()})
+    )
+    monkeypatch.setattr("hpkit.trial.account._principal", lambda *_: "")
+    assert place_of(boto3.Session(region_name="us-west-2")).zone == "us-west-2c"
+
+
 @pytest.mark.parametrize(
     ("options", "denied", "message"),
     [
-        (["--budget", "1"], "Nothing", "Use at least --budget 4"),
+        (["--budget", "1"], "Nothing", "Use at least --budget 6"),
         ([], "GetProducts", "have no known price in us-west-2: 1 × NAT gateway. Allow pricing:GetProducts"),
     ],
 )

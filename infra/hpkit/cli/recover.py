@@ -77,6 +77,8 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     operations = state["deployment"].get("pending_operations") or []
     others = [operation for operation in operations if operation["type"] != "creating"]
     if not creations and not others:
+        # The lock of a run that was killed between two operations is released.
+        pulumi.replace_state(state, state)
         click.echo(f"{stack} has no unfinished operations; run `pulumi up`")
         return
     click.echo(f"{stack} has {plural(len(creations) + len(others), 'unfinished operation')}:", err=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import os
+import re
 import shlex
-import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _DEFAULT_BUDGET = 10
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+# Account numbers, and the name of a user or of a session, which is often an email address.
+_ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)")
+_CALLER = re.compile(r"(:user/|:assumed-role/[^/\s\"]+/)[^\s\"\\,;]+")
 
 
 @click.command("trial")
@@ -46,12 +50,13 @@ _DEFAULT_BUDGET = 10
     metavar="USD",
     help="Delete everything before the estimated cost reaches this.",
 )
-@click.option("--keep", is_flag=True, help="Keep the platform at the end, also after a failure.")
+@click.option("--keep", is_flag=True, help="Keep the platform at the end, also after a failure, whatever it costs.")
 @click.option(
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Keep all AWS requests and responses, without account numbers, names and secrets.",
+    help="Keep all AWS requests and responses, without account numbers, names and secrets. Their credentials aren't "
+    "renewed, so they must last three hours.",
 )
 @click.option(
     "--directory",
@@ -74,7 +79,7 @@ def command(
 ) -> Output:
     """Test hpkit on an account: create a small platform without GPUs, use it, and delete it.
 
-    This takes about two hours. The command shows the cost, and asks. If a step fails, and on Ctrl-C, it deletes
+    This takes about three hours. The command shows the cost, and asks. If a step fails, and on Ctrl-C, it deletes
     everything. If it was killed, run it again to delete what is left.
 
     The report lists missing permissions, long waits, and differences from the local cloud. Exits 1 if a step fails or
@@ -83,15 +88,20 @@ def command(
     from hpkit.clients.processes import Interrupts
     from hpkit.trial.account import place_of
     from hpkit.trial.run import run_steps, tear_down
-    from hpkit.trial.site import Site
+    from hpkit.trial.site import Site, now
 
     directory, record = directory.resolve(), record and record.resolve()
-    environment = pulumi_environment() | ({"AWS_PROFILE": profile} if profile else {})
+    environment = pulumi_environment()
+    if profile:
+        # In child processes, keys in the environment would win over a profile in the environment.
+        environment = {name: value for name, value in environment.items() if name not in _KEYS}
+        environment["AWS_PROFILE"] = profile
+    chosen = profile
     interrupts, version = Interrupts(_say), importlib.metadata.version("hpkit")
     with ExitStack() as stack:
+        variables = dict[str, str]()
         if record is not None:
             variables = stack.enter_context(extension("recorded")(record, environment, region))
-            environment |= variables
             os.environ.update(variables)
             # The variables have its credentials.
             profile = None
@@ -101,11 +111,12 @@ def command(
             environment=environment,
             interrupts=interrupts,
             version=version,
+            recording=variables,
         )
         stack.enter_context(site.locked())
         # Commands of the trial find their project in the current folder.
         os.chdir(directory)
-        begun, steps = time.monotonic(), list[StepReport]()
+        begun, steps = now(), list[StepReport]()
         earlier = site.resources()
         if earlier:
             _ask(f"An earlier trial left {plural(len(earlier), 'resource')}. Delete them?", yes=yes)
@@ -116,7 +127,7 @@ def command(
             hourly = _announced(site, place, budget)
             _ask("Create it?", yes=yes)
             site.create_stack()
-            begun = time.monotonic()
+            begun = now()
             site.budget_until = begun + _seconds(budget, hourly)
         is_kept = keep and not earlier
         with interrupts.counted():
@@ -131,14 +142,14 @@ def command(
         region=region,
         onLocalCloud=is_local(os.environ),
         hourly=f"{hourly:.2f}",
-        seconds=round(time.monotonic() - begun, 1),
+        seconds=round(now() - begun, 1),
         outcome="ok" if is_ok else "failed",
         steps=steps,
         denied=sorted(site.denied),
         left=left,
-        commands=_commands(site) if left else [],
+        commands=_commands(site, chosen) if left else [],
     )
-    texts = markdown(report), json_document(TrialReport, **report)
+    texts = [_anonymous(text) for text in (markdown(report), json_document(TrialReport, **report))]
     for name, text in zip(("report.md", "report.json"), texts, strict=True):
         (directory / name).write_text(text, encoding="utf-8")
         _say(f"wrote {directory / name}")
@@ -146,7 +157,9 @@ def command(
 
 
 def _say(line: str) -> None:
-    click.echo(folded(line, "   ", ""), err=True)
+    # After a terminal was closed, and in a signal handler during another message, the deletion must go on.
+    with suppress(OSError, RuntimeError):
+        click.echo(folded(line, "   ", ""), err=True)
 
 
 def _ask(question: str, *, yes: bool) -> None:
@@ -157,7 +170,7 @@ def _ask(question: str, *, yes: bool) -> None:
 def _announced(site: Site, place: Place, budget: int) -> Decimal:
     """Show what is created and its cost; return US dollars per hour. Raises ToolError if the budget isn't enough."""
     from hpkit.trial.account import hourly_cost
-    from hpkit.trial.run import LONGEST_SECONDS, TEARDOWN_SECONDS
+    from hpkit.trial.run import TEARDOWN_SECONDS
     from hpkit.trial.site import StepError
 
     try:
@@ -174,14 +187,14 @@ def _announced(site: Site, place: Place, budget: int) -> Decimal:
     if budget < least:
         raise ToolError(
             f"nothing was created, because --budget {budget} isn't enough: an hour costs {hourly:.2f} USD, and "
-            f"deleting everything can take an hour. Use at least --budget {math.ceil(least)}"
+            f"deleting everything can take 90 minutes. Use at least --budget {math.ceil(least)}"
         )
     specs = [group.spec for group in site.plan().groups if group.spec.instance_count]
     groups = ", ".join(f"{spec.instance_count} × {spec.instance_type}" for spec in specs)
-    most = min(Decimal(budget), hourly * Decimal(LONGEST_SECONDS) / 3600)
     _say(
         f"This creates in account {place.account}, {place.region}: a VPC, an EKS cluster, and a HyperPod cluster with "
-        f"{groups}. An hour costs about {hourly:.2f} USD; the trial takes about two hours, and at most {most:.2f} USD"
+        f"{groups}. An hour costs about {hourly:.2f} USD, without volumes, logs and transferred data. The trial takes "
+        f"about three hours, and deletes everything before {budget} USD. This machine must stay awake and online"
     )
     return hourly
 
@@ -193,11 +206,19 @@ def _seconds(budget: int, hourly: Decimal) -> float:
     return float(budget / hourly * 3600) - TEARDOWN_SECONDS
 
 
-def _commands(site: Site) -> list[str]:
+def _anonymous(text: str) -> str:
+    """Return a report that can be shown to others: without account numbers and names of users."""
+    return _CALLER.sub(r"\1name", _ACCOUNT.sub("111122223333", text))
+
+
+def _commands(site: Site, profile: str | None) -> list[str]:
     folder = shlex.quote(str(site.folder))
     names = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE_FILE")
     variables = " ".join(f"{name}={shlex.quote(site.environment[name])}" for name in names)
+    option = ""
+    if profile:
+        option, variables = f" --profile {shlex.quote(profile)}", f"AWS_PROFILE={shlex.quote(profile)} {variables}"
     return [
-        f"hpkit aws trial --directory {folder}",
+        f"hpkit aws trial --directory {folder}{option}",
         f"cd {folder} && {variables} hpkit aws destroy --stack {STACK}",
     ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
+from contextlib import suppress
 from decimal import Decimal
 from typing import Final
 
@@ -15,9 +17,10 @@ from hpkit.clients.calls import FailedCall
 from hpkit.clients.network import find_address
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.trial.organization import Place
+from hpkit.trial.organization import STACK, TYPES, Place
+from hpkit.trial.site import Site
 
-__all__ = ["hourly_cost", "place_of"]
+__all__ = ["admit", "hourly_cost", "place_of"]
 
 # For the local cloud, which admits every caller: from a documentation range (RFC 5737).
 _ANY_ADDRESS: Final = "203.0.113.7"
@@ -33,6 +36,7 @@ def place_of(session: Session) -> Place:
                 {"Name": "state", "Values": ["available"]},
             ]
         )["AvailabilityZones"]
+        offered = _offered(session)
         principal = _principal(session, str(caller["Arn"]))
     except (BotoCoreError, ClientError) as error:
         raise ToolError(f"the account can't be read, and nothing was created: {error}") from None
@@ -42,8 +46,47 @@ def place_of(session: Session) -> Place:
             f"this machine's public address can't be determined ({address.action}: {address.message}), and the "
             "Kubernetes API would admit no one. Run the trial from a network with internet access"
         )
-    zone = min(str(each["ZoneName"]) for each in zones)
+    names = {str(each["ZoneName"]) for each in zones}
+    # Which zone `a` is differs between accounts: in us-east-1 it can be one that has neither these types nor EKS.
+    suited = {name for name in names if len(offered[name]) == len(TYPES)}
+    zone = min(suited or names)
     return Place(str(session.region_name), zone, str(caller["Account"]), principal, address or _ANY_ADDRESS)
+
+
+def admit(site: Site) -> None:
+    """Let this machine call the cluster's Kubernetes API if its address has changed: Pulumi deletes charts only there.
+
+    What can't be read or changed stays as it is. Raises StepError if the trial must end.
+    """
+    address = find_address(os.environ.get("AWS_ENDPOINT_URL", ""))
+    if isinstance(address, FailedCall) or not address:
+        return
+    eks = site.session.client("eks")
+    with suppress(BotoCoreError, ClientError):
+        admitted = eks.describe_cluster(name=STACK)["cluster"]["resourcesVpcConfig"].get("publicAccessCidrs") or []
+        if not {f"{address}/32", "0.0.0.0/0"}.isdisjoint(admitted):
+            return
+        access = {"publicAccessCidrs": [*admitted, f"{address}/32"]}
+        update = eks.update_cluster_config(name=STACK, resourcesVpcConfig=access)["update"]["id"]
+        site.wait(
+            lambda: eks.describe_update(name=STACK, updateId=update)["update"]["status"] != "InProgress",
+            f"the cluster's endpoint to admit {address}",
+        )
+
+
+def _offered(session: Session) -> defaultdict[str, set[str]]:
+    """Return which of the trial's instance types each zone offers."""
+    types = [name.removeprefix("ml.") for name in TYPES]
+    pages = (
+        session.client("ec2")
+        .get_paginator("describe_instance_type_offerings")
+        .paginate(LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": types}])
+    )
+    offered = defaultdict[str, set[str]](set)
+    for page in pages:
+        for each in page["InstanceTypeOfferings"]:
+            offered[str(each["Location"])].add(str(each["InstanceType"]))
+    return offered
 
 
 def _principal(session: Session, arn: str) -> str:

@@ -49,12 +49,13 @@ def changes_in(log: Path) -> Changes:
     for event in _events(log):
         if started := event.get("resourcePreEvent"):
             begun[started["metadata"]["urn"]] = _second(event)
-        elif ended := event.get("resOutputsEvent"):
+        elif ended := event.get("resOutputsEvent") or event.get("resOpFailedEvent"):
             metadata = ended["metadata"]
             operation = _CHANGES.get(metadata["op"])
             if operation is None or metadata["type"].startswith(_OWN):
                 continue
-            counts[f"{operation} {metadata['type']}"] += 1
+            if "resOutputsEvent" in event:
+                counts[f"{operation} {metadata['type']}"] += 1
             urn = metadata["urn"]
             seconds[f"{metadata['type']} {urn.rpartition('::')[2]}"] = _second(event) - begun.get(urn, _second(event))
         elif (diagnostic := event.get("diagnosticEvent")) and diagnostic.get("severity") == "error":

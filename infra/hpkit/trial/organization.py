@@ -9,12 +9,13 @@ import yaml
 
 from hpkit.catalog import kubernetes_versions
 
-__all__ = ["BURST", "NAME", "STACK", "WORK", "Place", "organization_text"]
+__all__ = ["BURST", "NAME", "STACK", "TYPES", "WORK", "Place", "organization_text"]
 
 NAME: Final = "hpkit-trial"
 STACK: Final = f"{NAME}-run"
 # The smallest types that hold the add-ons and the pods of the dependencies chart.
 _SYSTEM, WORK, BURST = "ml.m5.2xlarge", "ml.m5.xlarge", "ml.c5.xlarge"
+TYPES: Final = (_SYSTEM, WORK, BURST)
 _NODES: Final = 3
 _VPC, _ZONE = "10.192.0.0/16", "10.1.0.0/16"
 

@@ -13,19 +13,21 @@ from hpkit.clients.kubernetes import KUBERNETES_ERRORS
 from hpkit.cluster.live.kubernetes import message_of
 from hpkit.errors import HpkitError
 from hpkit.text.plural import plural
+from hpkit.trial.account import admit
 from hpkit.trial.organization import STACK, Place
 from hpkit.trial.report import Status, StepReport, differences, flat
 from hpkit.trial.site import Site, StepError
-from hpkit.trial.steps import STEPS, Step
+from hpkit.trial.steps import STEPS, Step, sweep
 
-__all__ = ["LONGEST_SECONDS", "TEARDOWN_SECONDS", "run_steps", "tear_down"]
+__all__ = ["TEARDOWN_SECONDS", "run_steps", "tear_down"]
 
-# For two creations, two deletions and what lies between, as long as AWS documents them.
-LONGEST_SECONDS: Final = 4 * 3600.0
-# What remains of the budget for a teardown.
-TEARDOWN_SECONDS: Final = 3600.0
-_ATTEMPTS: Final = 3
+# What remains of the budget for a teardown: half an hour for a creation that must finish first, and an hour.
+TEARDOWN_SECONDS: Final = 5400.0
+_ATTEMPTS: Final = 5
+# Before the second attempt, then three times as long each: AWS refuses deletions while something is still in use, and
+# a network can be gone for minutes.
 _PAUSE_SECONDS: Final = 20.0
+_LONGER: Final = 3
 # How long expired credentials can be renewed before the teardown gives up.
 _RENEWAL_SECONDS: Final = 3600.0
 _HINTS: Final = {
@@ -52,7 +54,9 @@ def run_steps(site: Site, place: Place, *, keep: bool, say: Callable[[str], None
         say(f"{number}/{len(STEPS)} {step.title} …")
         site.log = site.folder / "logs" / f"{number:02}-{step.name}.log"
         site.commands, site.longest = [], []
-        site.interrupts.meaning = "Interrupted: the running operations finish, then everything is deleted"
+        site.interrupts.meaning = (
+            f"Interrupted: the running operations finish, then everything is {'kept' if keep else 'deleted'}"
+        )
         begun = time.monotonic()
         site.step_until = begun + step.seconds
         facts, differing, reason = _facts(site, step, place)
@@ -72,6 +76,8 @@ def _facts(site: Site, step: Step, place: Place) -> tuple[dict[str, str], list[s
         reason = f"the Kubernetes API refuses the request: {message_of(error)}"
     except (StepError, HpkitError, BotoCoreError, ClientError, *KUBERNETES_ERRORS) as error:
         reason = str(error)
+    except Exception as error:  # noqa: BLE001 - an answer without an expected part must not cost the report
+        reason = f"{type(error).__name__}: {error}"
     site.note(reason)
     hints = [_HINTS[cause] for cause in sorted(site.causes)]
     return {}, [], ". ".join([reason, *hints])
@@ -112,19 +118,24 @@ def tear_down(site: Site, *, say: Callable[[str], None]) -> list[str]:
         if site.stop_reason() or attempt == _ATTEMPTS:
             break
         say(f"deleting {plural(len(left), 'resource')} …")
+        if "expired" in site.causes:
+            site.end_recording()
         site.causes.clear()
         try:
+            admit(site)
+            sweep(site)
             # A plugin that was killed alone leaves no unfinished operation in the state.
-            if site.unfinished() or attempt:
+            if site.unfinished() or site.is_locked() or attempt:
                 _recover(site, say)
             site.pulumi("destroy")
         except (StepError, HpkitError) as error:
             say(f"   {error}")
             for cause in sorted(site.causes):
                 say(f"   {_HINTS[cause]}; the teardown is tried again for an hour")
-            # To log in again takes longer than three attempts.
+            # To log in again can take longer than all attempts.
             attempt += not site.causes or time.monotonic() > renewal_until
-            _pause(site)
+            if attempt < _ATTEMPTS:
+                _pause(site, _PAUSE_SECONDS * _LONGER ** max(attempt - 1, 0))
     return left
 
 
@@ -136,7 +147,7 @@ def _recover(site: Site, say: Callable[[str], None]) -> None:
         say(f"   {error}")
 
 
-def _pause(site: Site) -> None:
-    until = time.monotonic() + _PAUSE_SECONDS
+def _pause(site: Site, seconds: float) -> None:
+    until = time.monotonic() + seconds
     while time.monotonic() < until and not site.stop_reason():
         time.sleep(0.2)

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from boto3 import Session
+from kubernetes.client import ApiException
 
 from hpkit.changes.steps import steps_of
-from hpkit.clients.kubernetes import api_client
+from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
 from hpkit.clients.processes import Interrupts, run
-from hpkit.cluster.live.kubernetes import Kubernetes
+from hpkit.cluster.live.kubernetes import TOO_MANY_REQUESTS, Kubernetes
 from hpkit.cluster.live.read import find
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
@@ -32,17 +33,29 @@ from hpkit.scaffold import Choice, project_files
 from hpkit.trial.events import Changes, changes_in
 from hpkit.trial.organization import NAME, STACK, Place, organization_text
 
-__all__ = ["Site", "StepError"]
+__all__ = ["Site", "StepError", "now"]
 
 _POLL_SECONDS: Final = 1.0
+_SILENT_SECONDS: Final = 120.0
+# They change where, when or in which format Pulumi writes the state, which is also read without Pulumi.
+_OTHER_STATE: Final = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_STATE_", "PULUMI_SKIP_CHECKPOINTS")
 _FILES: Final = ("Pulumi.yaml", "__main__.py")
 # How services and Kubernetes report a missing permission; the action follows if the message names it.
 _ACTION: Final = re.compile(r"is not authorized to perform: ([\w-]+:\w+)|(cannot \w+ resource \"[^\"]+\")")
 _CODE: Final = re.compile(r"AccessDenied\w*|UnauthorizedOperation")
-_EXPIRED: Final = re.compile(r"(?i)ExpiredToken|RequestExpired|token (?:included in the request )?(?:is|has) expired")
+# The SDKs of Python and Go word an ended login of IAM Identity Center in several ways.
+_EXPIRED: Final = re.compile(
+    r"(?i)ExpiredToken|RequestExpired|token (?:included in the request )?(?:is|has) expired|loading SSO token"
+    r"|SSO (?:session|token)\b.*\b(?:expired|invalid|failed)|failed to refresh cached credentials"
+)
 _CLOCK: Final = re.compile(r"(?i)RequestTimeTooSkewed|Signature (?:expired|not yet current)|RequestInTheFuture")
 # What Pulumi adds to the program's own error.
 _AGAIN: Final = "an unhandled error occurred"
+
+
+def now() -> float:
+    """Return the seconds of a clock that also counts while this machine sleeps, as AWS does."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class StepError(Exception):
@@ -64,11 +77,13 @@ class Site:
         environment: Mapping[str, str],
         interrupts: Interrupts,
         version: str,
+        recording: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.session, self.interrupts = folder, session, interrupts
         self._version = version
         self.environment = {
-            **environment,
+            **{name: value for name, value in environment.items() if not name.startswith(_OTHER_STATE)},
+            **(recording or {}),
             "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder / "passphrase"),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -77,16 +92,25 @@ class Site:
             "HPKIT_STACK": "",
         }
         self.environment.pop("PULUMI_CONFIG_PASSPHRASE", None)
+        self._unrecorded = {name: environment.get(name) for name in recording or ()}
         self.log = folder / "logs" / "start.log"
         self.denied: dict[str, None] = {}
         self.causes: set[str] = set()
         self.longest: list[tuple[str, float]] = []
         self.commands: list[str] = []
-        # Monotonic times at which the current step, and all steps but the teardown, must end.
+        # When the current step must end, as time.monotonic, and all steps but the teardown, as now.
         self.step_until = self.budget_until = float("inf")
         self.accepted_interrupts = 0
         self._recording: Recording | None = None
         self._held = -1
+
+    def end_recording(self) -> None:
+        """Let later commands use the caller's own credentials, because those of a recording can't be renewed."""
+        for name, value in self._unrecorded.items():
+            if value is None:
+                self.environment.pop(name, None)
+            else:
+                self.environment[name] = value
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -147,7 +171,7 @@ class Site:
 
     def command(self, *words: str, ok: tuple[int, ...] = (0,)) -> str:
         """Run a command in the folder and return its output. Raises StepError for other exit codes than `ok`."""
-        self.commands.append(" ".join(words))
+        self.commands.append(" ".join(words).replace(f"{self.folder}/", ""))
         before = self.log.stat().st_size if self.log.exists() else 0
         code, reason = run(
             words,
@@ -199,16 +223,25 @@ class Site:
         """Return the number of operations that a killed run left in the state."""
         return len((self._state().get("deployment") or {}).get("pending_operations") or ())
 
+    def is_locked(self) -> bool:
+        """Return whether a run holds the state, also one that was killed."""
+        return any((self.folder / "state" / ".pulumi" / "locks").rglob("*.json"))
+
     def _state(self) -> dict[str, Any]:
-        """Return the state that the backend holds, without a command: it must be readable whatever happens."""
+        """Return the state that the backend holds, without a command: it must be readable whatever happens.
+
+        A state file that was cut off is replaced with the previous one, because Pulumi refuses it.
+        """
         file = self._stack_file()
         try:
             return {"deployment": json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"]}
         except FileNotFoundError:
             return {}
         except (ValueError, KeyError):
-            backup = file.with_suffix(".json.bak")
-            return {"deployment": json.loads(backup.read_text(encoding="utf-8"))["checkpoint"]["latest"]}
+            text = file.with_suffix(".json.bak").read_text(encoding="utf-8")
+            latest = json.loads(text)["checkpoint"]["latest"]
+            file.write_text(text, encoding="utf-8")
+            return {"deployment": latest}
 
     def _stack_file(self) -> Path:
         return self.folder / "state" / ".pulumi" / "stacks" / NAME / f"{STACK}.json"
@@ -221,13 +254,23 @@ class Site:
             yield Kubernetes(client)
 
     def wait(self, holds: Callable[[], bool], what: str) -> float:
-        """Wait until a condition holds, and return the seconds. Raises StepError with `what` if it never does."""
-        begun = time.monotonic()
-        while not holds():
+        """Wait until a condition holds, and return the seconds. Raises StepError with `what` if it never does.
+
+        A Kubernetes API that doesn't answer for a while, as one of EKS that is scaled, is asked again.
+        """
+        begun = answered = time.monotonic()
+        while True:
+            try:
+                if holds():
+                    return time.monotonic() - begun
+                answered = time.monotonic()
+            except KUBERNETES_ERRORS as error:
+                is_answer = isinstance(error, ApiException) and 0 < int(error.status or 0) < TOO_MANY_REQUESTS
+                if is_answer or time.monotonic() - answered > _SILENT_SECONDS:
+                    raise
             if reason := self.stop_reason():
                 raise StepError(f"{reason} while waiting for {what}")
             time.sleep(_POLL_SECONDS)
-        return time.monotonic() - begun
 
     def note(self, output: str) -> None:
         """Keep the missing permissions that a text names, and what ends every call."""
@@ -243,10 +286,9 @@ class Site:
         """Return why the current step must end, or ""."""
         if self.interrupts.count > self.accepted_interrupts:
             return "the trial was interrupted"
-        now = time.monotonic()
-        if now > self.budget_until:
+        if now() > self.budget_until:
             return "the budget allows only the teardown now"
-        return "the step's time limit is over" if now > self.step_until else ""
+        return "the step's time limit is over" if time.monotonic() > self.step_until else ""
 
 
 def _last(output: str) -> str:

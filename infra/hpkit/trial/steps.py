@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from boto3 import Session
+from botocore.exceptions import ClientError
 from kubernetes.client import ApiException
 
+from hpkit.clients.kubernetes import KUBERNETES_ERRORS
+from hpkit.cluster.check.probes import NAME as CHECK
 from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.cluster.live.kubernetes import CONFLICT, NOT_FOUND, Kubernetes
+from hpkit.errors import HpkitError
 from hpkit.plan.lustre import shell_image
 from hpkit.plan.principals import made_role_arn
 from hpkit.trial.organization import BURST, NAME, STACK, WORK, Place
 from hpkit.trial.site import Site, StepError
 
-__all__ = ["STEPS", "Facts", "Step"]
+__all__ = ["STEPS", "Facts", "Step", "sweep"]
 
 Facts = dict[str, Any]
 _MINUTE: Final = 60.0
@@ -34,6 +38,8 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 # A day on the local cloud, where no container runs.
 _RUNS: Final = {"hpkit.local/run": "24h"}
 _SLEEP: Final = ["sleep", "86400"]
+# Exit codes of `--expect-no-changes` if there are some: of Pulumi 3.226.1 and later, and of earlier versions.
+_CHANGES_EXPECTED: Final = (7, 255, 1)
 _WITH_PODS: Final = {"propagationPolicy": "Foreground"}
 
 
@@ -250,6 +256,19 @@ def _created(site: Site, api: Kubernetes, folder: str, document: Mapping[str, An
     site.wait(lambda: api.find(path) is None, f"the deletion of {path}")
 
 
+def sweep(site: Site) -> None:
+    """Delete what a killed step left in the cluster: Kueue and `hpkit aws destroy` keep queues with an unfinished job.
+
+    A cluster that doesn't answer has nothing that can be deleted this way.
+    """
+    with suppress(HpkitError, ClientError, *KUBERNETES_ERRORS), site.kubernetes() as api:
+        folders = [_JOBS.format(team.namespace) for team in site.plan().teams]
+        jobs = [f"{folder}/{job['metadata']['name']}" for folder in folders for job in api.pages(folder)]
+        for path in (*jobs, *(f"/api/v1/namespaces/{name}" for name in (_NAMESPACE, CHECK))):
+            if api.find(path) is not None:
+                api.delete(path, _WITH_PODS)
+
+
 def _may(api: Kubernetes, verb: str, resource: str, group: str, namespace: str) -> bool:
     attributes = {"verb": verb, "resource": resource, "group": group, "namespace": namespace}
     review = {
@@ -278,7 +297,7 @@ def _drift(site: Site, place: Place) -> tuple[Facts, Facts]:
         return status in ("Created", "Updated")
 
     site.wait(settled, "the update of the quota of beta")
-    found = site.pulumi("preview", "--refresh", "--expect-no-changes", ok=(0, 255, 1)).counts
+    found = site.pulumi("preview", "--refresh", "--expect-no-changes", ok=(0, *_CHANGES_EXPECTED)).counts
     repaired = site.pulumi("up", "--refresh").counts
     left = site.pulumi("preview", "--refresh", "--expect-no-changes").counts
     if not found:
@@ -313,7 +332,18 @@ def _leftovers(site: Site, place: Place) -> tuple[Facts, Facts]:
     ]
     if left:
         raise StepError(f"these remain: {', '.join(left)}")
+    with suppress(ClientError):
+        _delete_logs(site)
     return {}, {}
+
+
+def _delete_logs(site: Site) -> None:
+    """Delete the log groups that HyperPod makes, and those that EKS makes again after its cluster's deletion."""
+    logs = site.session.client("logs")
+    for prefix in (f"/aws/sagemaker/Clusters/{NAME}/", f"/aws/eks/{STACK}/"):
+        for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix):
+            for group in page["logGroups"]:
+                logs.delete_log_group(logGroupName=group["logGroupName"])
 
 
 STEPS: Final = (
