@@ -241,7 +241,7 @@ CALLS = [
 
 
 @given(data=st.data(), called=st.sampled_from(CALLS), secret=SECRETS, wrapped=st.sampled_from(WRAPPED))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_planted_secrets_survive_nowhere(tmp_path_factory, data, called, secret, wrapped):
     """Whatever the protocol and the place: in requests, answers, errors, and in bodies that can't be read."""
     planted = wrapped.format(secret)
