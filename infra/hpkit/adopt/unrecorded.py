@@ -24,7 +24,7 @@ def unrecorded(state: Mapping[str, Any], recording: Recording) -> tuple[Unfinish
     deployment = state["deployment"]
     resources = {entry["urn"]: entry for entry in deployment["resources"] if not entry.get("delete")}
     pending = {operation["resource"]["urn"] for operation in deployment.get("pending_operations") or ()}
-    (root,) = (entry["urn"] for entry in deployment["resources"] if entry["type"] == _STACK)
+    root = next((entry["urn"] for entry in deployment["resources"] if entry["type"] == _STACK), "")
     return tuple(
         _unfinished(resource, recording, resources, root)
         for resource in recording.resources.values()
