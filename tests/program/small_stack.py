@@ -15,8 +15,9 @@ def build(cluster_arn, kubeconfig):
     kubernetes = pulumi.ProviderResource("kubernetes", "kubernetes", {"kubeconfig": kubeconfig})
     hyperpod = pulumi.ProviderResource("hyperpod", "hyperpod", {"region": "us-west-2"})
 
-    def register(resource_type, name, inputs, provider=aws):
-        return pulumi.CustomResource(resource_type, name, inputs, pulumi.ResourceOptions(provider=provider))
+    def register(resource_type, name, inputs, provider=aws, after=()):
+        opts = pulumi.ResourceOptions(provider=provider, depends_on=[*after])
+        return pulumi.CustomResource(resource_type, name, inputs, opts)
 
     def tagged(name):
         return {"tags": {"Name": f"small-{name}"}}
@@ -25,7 +26,7 @@ def build(cluster_arn, kubeconfig):
     for number in range(3):
         cidr = f"10.9.{number}.0/24"
         register("aws:ec2/subnet:Subnet", f"{number}", {"vpcId": vpc.id, "cidrBlock": cidr, **tagged(f"{number}")})
-    register("aws:ec2/internetGateway:InternetGateway", "internet", {"vpcId": vpc.id, **tagged("internet")})
+    gateway = register("aws:ec2/internetGateway:InternetGateway", "internet", {"vpcId": vpc.id, **tagged("internet")})
     register("aws:ec2/routeTable:RouteTable", "public", {"vpcId": vpc.id, **tagged("public")})
     register("aws:ec2/eip:Eip", "address", {"domain": "vpc", **tagged("address")})
     register("aws:kms/key:Key", "key", {"description": "small", **tagged("key")})
@@ -40,6 +41,8 @@ def build(cluster_arn, kubeconfig):
         "tags": [{"key": key, "value": value} for key, value in TAGS.items()],
     }
     register("hyperpod:index:ComputeQuota", "quota", quota, hyperpod)
+    # One after the other, so that `up` takes a while.
+    earlier = gateway
     for name in ("one", "two", "three", "four"):
         inputs = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -47,4 +50,4 @@ def build(cluster_arn, kubeconfig):
             "metadata": {"name": f"small-{name}"},
             "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
         }
-        register("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", name, inputs, kubernetes)
+        earlier = register("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", name, inputs, kubernetes, [earlier])

@@ -117,8 +117,8 @@ class PulumiStack:
         if _CUT_OFF.search(output):
             output = (
                 f"{output}\nThe state file is incomplete: a run was killed while Pulumi wrote it. A file backend keeps "
-                f"the previous state in .pulumi/stacks/. Copy {self.stack}.json.bak over {self.stack}.json, and run "
-                "the same command again"
+                f"the previous state in .pulumi/stacks/. Delete {self.stack}.json.attrs there if it's empty. "
+                f"Copy {self.stack}.json.bak over {self.stack}.json otherwise. Then run the same command again"
             )
         raise ToolError(f"pulumi {' '.join(arguments[:2])}: {output}")
 
