@@ -355,6 +355,12 @@ def test_log_groups_that_services_made_are_deleted_and_others_are_kept(account):
     assert [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]] == [kept]
 
 
+def test_a_command_without_a_document_failed_for_the_reason_that_it_shows():
+    assert steps._document('warning: slow\n{\n  "checks": []\n}\nwarning: late\n') == {"checks": []}
+    with pytest.raises(StepError, match="no AWS credentials"):
+        steps._document("error: no AWS credentials\n")
+
+
 def test_what_a_killed_step_left_in_the_cluster_is_deleted(site, monkeypatch):
     there, deleted = {"/api/v1/namespaces/hpkit-trial"}, []
     there |= {f"/apis/batch/v1/namespaces/hyperpod-ns-alpha/jobs/{name}" for name in ("hpkit-trial", "check")}

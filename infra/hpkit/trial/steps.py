@@ -6,6 +6,7 @@ The expected changes are those that `hpkit review` foretells from the organizati
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ def _preflight(site: Site, place: Place) -> tuple[Facts, Facts]:
     del place
     # 1: something is missing.
     output = site.command("hpkit", "aws", "preflight", "--stack", STACK, "--format", "json", ok=(0, 1))
-    checks = json.loads(output[output.index("{") :])["checks"]
+    checks = _document(output)["checks"]
     missing = [
         f"{check['what']}: {check['found']}, needs {check['needed']}. {check['fix']}"
         for check in checks
@@ -66,6 +67,14 @@ def _preflight(site: Site, place: Place) -> tuple[Facts, Facts]:
     if missing:
         raise StepError("\n".join(missing))
     return {}, {}
+
+
+def _document(output: str) -> Any:
+    """Return the JSON document in a command's output, which also has its messages. Raises StepError with these."""
+    begin = re.search(r"^\{", output, re.MULTILINE)
+    if begin is None:
+        raise StepError(output.strip() or "the command shows nothing")
+    return json.JSONDecoder().raw_decode(output, begin.start())[0]
 
 
 def _up(site: Site, place: Place) -> tuple[Facts, Facts]:
@@ -115,7 +124,7 @@ def _nominal(queue: Mapping[str, Any], resource: str) -> str:
 def _check(site: Site, place: Place) -> tuple[Facts, Facts]:
     del place
     output = site.command("hpkit", "cluster", "check", "--stack", STACK, "--format", "json", ok=(0, 1))
-    rows = json.loads(output[output.index("{\n") :])["items"]
+    rows = _document(output)["items"]
     failed = [f"{row['name']}: {row['detail']}" for row in rows if row["status"] == "failed"]
     if failed:
         raise StepError("\n".join(failed))
