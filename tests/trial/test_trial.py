@@ -417,6 +417,16 @@ def test_nothing_is_created_without_a_sufficient_budget_and_known_prices(account
     assert account.client("ec2").describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"] == []
 
 
+def test_another_trial_in_the_region_is_never_touched(account, tmp_path):
+    ec2 = account.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    ec2.create_tags(Resources=[vpc], Tags=[{"Key": "hpkit:organization", "Value": NAME}])
+    done = hpkit("aws", "trial", "--yes", "--directory", tmp_path / "t", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"another trial is running in us-west-2, or left resources: {vpc}" in " ".join(done.stderr.split())
+    assert vpc in {each["VpcId"] for each in ec2.describe_vpcs()["Vpcs"]}
+
+
 def test_the_report_in_the_documentation_has_every_step():
     report = document((ROOT / "docs" / "examples" / "trial.json").read_text())
     assert [step["title"] for step in report["steps"]] == [step.title for step in STEPS]

@@ -86,7 +86,7 @@ def command(
     something is left.
     """
     from hpkit.clients.processes import Interrupts
-    from hpkit.trial.account import place_of
+    from hpkit.trial.account import place_of, require_no_trial
     from hpkit.trial.run import run_steps, tear_down
     from hpkit.trial.site import Site, now
 
@@ -122,6 +122,7 @@ def command(
             _ask(f"An earlier trial left {plural(len(earlier), 'resource')}. Delete them?", yes=yes)
             hourly = Decimal(0)
         else:
+            require_no_trial(site.session)
             place = place_of(site.session)
             site.prepare(place)
             hourly = _announced(site, place, budget)

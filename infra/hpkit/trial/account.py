@@ -17,10 +17,10 @@ from hpkit.clients.calls import FailedCall
 from hpkit.clients.network import find_address
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.trial.organization import STACK, TYPES, Place
+from hpkit.trial.organization import NAME, STACK, TYPES, Place
 from hpkit.trial.site import Site
 
-__all__ = ["admit", "hourly_cost", "place_of"]
+__all__ = ["admit", "hourly_cost", "place_of", "require_no_trial"]
 
 # For the local cloud, which admits every caller: from a documentation range (RFC 5737).
 _ANY_ADDRESS: Final = "203.0.113.7"
@@ -51,6 +51,21 @@ def place_of(session: Session) -> Place:
     suited = {name for name in names if len(offered[name]) == len(TYPES)}
     zone = min(suited or names)
     return Place(str(session.region_name), zone, str(caller["Account"]), principal, address or _ANY_ADDRESS)
+
+
+def require_no_trial(session: Session) -> None:
+    """Raise ToolError if the region has another trial's VPC: this one's teardown would delete that platform too."""
+    tagged = [{"Name": "tag:hpkit:organization", "Values": [NAME]}]
+    try:
+        vpcs = [str(vpc["VpcId"]) for vpc in session.client("ec2").describe_vpcs(Filters=tagged)["Vpcs"]]
+    except (BotoCoreError, ClientError) as error:
+        raise ToolError(f"the account can't be read, and nothing was created: {error}") from None
+    if vpcs:
+        raise ToolError(
+            f"another trial is running in {session.region_name}, or left resources: {', '.join(vpcs)}. If none is "
+            "running, run `hpkit aws trial` with its --directory. If that folder is lost, delete the resources with "
+            f"the tag hpkit:organization={NAME}"
+        )
 
 
 def admit(site: Site) -> None:
