@@ -33,14 +33,6 @@ def build(cluster_arn, kubeconfig):
     register("aws:cloudwatch/logGroup:LogGroup", "logs", {"name": "small", **tagged("logs")})
     for name in ("a", "b"):
         register("aws:ecr/repository:Repository", name, {"name": f"small-{name}", **tagged(name)})
-    quota = {
-        "name": "small",
-        "clusterArn": cluster_arn,
-        "computeQuotaConfig": {"computeQuotaResources": [{"instanceType": "ml.m5.4xlarge", "count": 1}]},
-        "computeQuotaTarget": {"teamName": "small"},
-        "tags": [{"key": key, "value": value} for key, value in TAGS.items()],
-    }
-    register("hyperpod:index:ComputeQuota", "quota", quota, hyperpod)
     # One after the other, so that `up` takes a while.
     earlier = gateway
     for name in ("one", "two", "three", "four"):
@@ -51,3 +43,11 @@ def build(cluster_arn, kubeconfig):
             "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
         }
         earlier = register("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", name, inputs, kubernetes, [earlier])
+    quota = {
+        "name": "small",
+        "clusterArn": cluster_arn,
+        "computeQuotaConfig": {"computeQuotaResources": [{"instanceType": "ml.m5.4xlarge", "count": 1}]},
+        "computeQuotaTarget": {"teamName": "small"},
+        "tags": [{"key": key, "value": value} for key, value in TAGS.items()],
+    }
+    register("hyperpod:index:ComputeQuota", "quota", quota, hyperpod, [earlier])
