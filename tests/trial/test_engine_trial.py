@@ -96,7 +96,7 @@ def is_creating(folder, resource):
 
 
 def test_a_trial_with_throttled_calls_passes_and_differs_in_nothing_from_what_is_expected(cloud, tmp_path):
-    cloud.fault(throttle=0.05)
+    cloud.fault(throttle=0.02)
     report, _ = cloud.ended(cloud.start(tmp_path / "t"), code=0)
     assert [step["status"] for step in report["steps"]] == ["ok"] * len(STEPS)
     assert [line for step in report["steps"] for line in step["differences"]] == []

@@ -5,6 +5,7 @@ A terminal's Ctrl-C would also reach Pulumi's plugins, and a resource that one o
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -84,7 +85,8 @@ def run(
                 process.send_signal(signal.SIGINT)
                 until = time.monotonic() + _GRACE_SECONDS
             elif reason and time.monotonic() > until:
-                process.kill()
+                # `hpkit aws destroy` has Pulumi as its own child.
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_attended(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> int:
