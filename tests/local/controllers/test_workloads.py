@@ -1,5 +1,6 @@
 """User workloads under real governance: the pods of Jobs, Deployments and DaemonSets are placed, run, end and fail."""
 
+import dataclasses
 import os
 import re
 import signal
@@ -11,9 +12,11 @@ import pytest
 import yaml
 
 from hpkit.cluster.jobs.checkpoints import Checkpoints
+from hpkit.cluster.jobs.kinds import KINDS, templates, units
 from hpkit.cluster.jobs.new import manifest
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
+from hpkit.project import load_stack
 from hpkit_local.kubernetes.crds import crds_in, documents
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
@@ -153,6 +156,34 @@ def test_the_job_of_the_page_runs_as_printed(platform, api):
     assert document["metadata"]["namespace"] == "hyperpod-ns-a"
     name = api.create("/apis/batch/v1/namespaces/hyperpod-ns-a/jobs", document)["metadata"]["name"]
     eventually(runs(api, "a", name, 2), "both pods run")
+
+
+def test_pods_of_each_kind_of_job_new_are_admitted_at_the_pod_security_level_restricted(platform, api):
+    plan = load_stack("handson-dev").plans["dev"]
+    team = plan.teams[0]
+    both = team.spec.model_copy(update={"workloads": ("training", "inference")})
+    team = dataclasses.replace(team, spec=both)
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": labels}}
+    with making(api) as make:
+        make("/api/v1/namespaces", namespace)
+        for kind in KINDS:
+            document = manifest(
+                plan,
+                team,
+                kind=kind,
+                name="train",
+                instance_type="ml.g5.12xlarge",
+                count=2,
+                priority=None,
+                topology=None,
+                image="train",
+            )
+            (unit,) = units(document)
+            for number, pods in enumerate(templates(unit)):
+                spec = {**pods.template["spec"], "schedulerName": "none"}
+                pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{kind}-{number}"}, "spec": spec}
+                make("/api/v1/namespaces/restricted/pods", pod)
 
 
 def test_a_pod_that_ignores_sigterm_runs_until_its_grace_period_ends_and_any_other_ends_at_once(platform, api):

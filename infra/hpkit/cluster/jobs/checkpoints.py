@@ -61,7 +61,7 @@ class Checkpoints:
     def pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Return a pod's specification with the path, the volume, and the grace period; it has one container."""
         (container,) = spec["containers"]
-        container = {**container, "env": [{"name": VARIABLE, "value": self.path}]}
+        container = {**container, "env": [*container["env"], {"name": VARIABLE, "value": self.path}]}
         spec = {**spec, "terminationGracePeriodSeconds": self.grace_seconds, "containers": [container]}
         return spec if self.user is None else with_claim(spec, self.user)
 

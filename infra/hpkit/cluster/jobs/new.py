@@ -79,12 +79,20 @@ def manifest(
         "name": "pytorch" if kind == "pytorchjob" else "main",
         "image": image,
         "command": ["python", "serve.py" if kind == "deployment" else "train.py"],
+        # The user has no home folder, and no name in the image, which PyTorch looks up for its caches.
+        "env": [{"name": "HOME", "value": "/tmp"}, {"name": "USER", "value": team.name}],  # noqa: S108 - in the pod
         "resources": resources,
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    # Everything that the level `restricted` requires, except runAsNonRoot, because most training images run as root.
+    user = team.user_ids.start
+    # With the container's, everything that the Pod Security level `restricted` requires.
     pod: Document = {
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": user,
+            "runAsGroup": user,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
         "containers": [container],
     }
