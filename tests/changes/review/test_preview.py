@@ -6,7 +6,7 @@ import pytest
 
 from hpkit.changes.review.preview import parse_preview
 from hpkit.cli.review_preview import run_preview
-from hpkit.errors import InputError, ToolError
+from hpkit.errors import InputError
 from hpkit_local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.test_engine import Project
@@ -69,11 +69,6 @@ def test_errors_of_the_program_are_problems():
 def test_text_that_is_no_preview_is_refused_with_the_command(text):
     with pytest.raises(InputError, match="pulumi preview --json"):
         parse_preview(text, stack="acme-dev")
-
-
-def test_without_pulumi_the_remedy_is_named(tmp_path):
-    with pytest.raises(ToolError, match="hpkit local doctor"):
-        run_preview("acme-dev", tmp_path, {"PATH": str(tmp_path)})
 
 
 @pytest.fixture(scope="module")
