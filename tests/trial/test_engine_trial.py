@@ -151,7 +151,7 @@ def test_a_trial_that_was_killed_is_deleted_by_the_next_one_and_none_runs_beside
     processes = psutil.Process(trial.pid).children(recursive=True)
     for process in (trial, *processes):
         process.kill()
-    trial.wait()
+    trial.communicate()
     psutil.wait_procs(processes)
     report, errors = cloud.ended(cloud.start(folder), code=0)
     assert "deleting" in errors
