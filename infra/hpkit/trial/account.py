@@ -17,7 +17,7 @@ from hpkit.clients.calls import FailedCall
 from hpkit.clients.network import find_address
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.trial.organization import NAME, STACK, TYPES, Place
+from hpkit.trial.organization import NAME, STACK, TAGGED, TYPES, Place
 from hpkit.trial.site import Site
 
 __all__ = ["admit", "hourly_cost", "place_of", "require_no_trial"]
@@ -55,9 +55,8 @@ def place_of(session: Session) -> Place:
 
 def require_no_trial(session: Session) -> None:
     """Raise ToolError if the region has another trial's VPC: this one's teardown would delete that platform too."""
-    tagged = [{"Name": "tag:hpkit:organization", "Values": [NAME]}]
     try:
-        vpcs = [str(vpc["VpcId"]) for vpc in session.client("ec2").describe_vpcs(Filters=tagged)["Vpcs"]]
+        vpcs = [str(vpc["VpcId"]) for vpc in session.client("ec2").describe_vpcs(Filters=TAGGED)["Vpcs"]]
     except (BotoCoreError, ClientError) as error:
         raise ToolError(f"the account can't be read, and nothing was created: {error}") from None
     if vpcs:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from hpkit.changes.steps import HOLDS_NOTHING
+
 __all__ = ["Changes", "changes_in"]
 
 _COLOR: Final = re.compile(r"<\{%[^%]*%\}>")
@@ -24,7 +26,7 @@ _CHANGES: Final = {
 }
 _LONGEST: Final = 5
 # Components, providers, and resources that exist only in the state.
-_OWN: Final = ("hpkit:", "pulumi:", "hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
+_OWN: Final = ("hpkit:", "pulumi:", *HOLDS_NOTHING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,12 @@ import yaml
 
 from hpkit.catalog import kubernetes_versions
 
-__all__ = ["BURST", "NAME", "STACK", "TYPES", "WORK", "Place", "organization_text"]
+__all__ = ["BURST", "NAME", "STACK", "TAGGED", "TYPES", "WORK", "Place", "organization_text"]
 
 NAME: Final = "hpkit-trial"
 STACK: Final = f"{NAME}-run"
+# A filter of EC2 for what a trial created.
+TAGGED: Final = ({"Name": "tag:hpkit:organization", "Values": (NAME,)},)
 # The smallest types that hold the add-ons and the pods of the dependencies chart.
 _SYSTEM, WORK, BURST = "ml.m5.2xlarge", "ml.m5.xlarge", "ml.c5.xlarge"
 TYPES: Final = (_SYSTEM, WORK, BURST)

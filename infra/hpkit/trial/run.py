@@ -34,8 +34,8 @@ _HINTS: Final = {
     "expired": "The credentials have expired. Log in again, such as with `aws sso login`",
     "clock": "This machine's clock is wrong, so AWS rejects its requests. Set the clock",
 }
-# A step that can't create anything, so that its failure leaves nothing.
-_KEEPS: Final = ("destroy", "again", "destroy-again", "leftovers")
+# Steps that --keep skips.
+_DELETING: Final = ("destroy", "again", "destroy-again", "leftovers")
 
 
 def run_steps(site: Site, place: Place, *, keep: bool, say: Callable[[str], None]) -> list[StepReport]:
@@ -46,7 +46,7 @@ def run_steps(site: Site, place: Place, *, keep: bool, say: Callable[[str], None
     reports: list[StepReport] = []
     failed = ""
     for number, step in enumerate(STEPS, 1):
-        if failed or (keep and step.name in _KEEPS):
+        if failed or (keep and step.name in _DELETING):
             reports.append(
                 _report(site, step, "skipped", 0.0, f"after {failed} failed" if failed else "because of --keep")
             )

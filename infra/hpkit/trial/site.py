@@ -155,7 +155,7 @@ class Site:
         (self.folder / "stacks" / f"{NAME}.yaml").write_text(text, encoding="utf-8")
 
     def foretell(self, *, deletion: bool = False) -> dict[str, int]:
-        """Return the changes that `hpkit review` foretells from the last call on, as `Changes.counts` has them."""
+        """Return the changes that `hpkit review` predicts from the last call on, as `Changes.counts` has them."""
         before, self._recording = self._recording, None if deletion else record(self.plan())
         if deletion:
             steps = [replace(step, action="delete") for step in steps_of(None, before)]
@@ -196,6 +196,7 @@ class Site:
         log = self.log.with_suffix(".events.json")
         log.unlink(missing_ok=True)
         logged = ("--event-log", str(log), *options)
+        failure: StepError | None = None
         try:
             if verb == "destroy":
                 self.command(
@@ -204,24 +205,25 @@ class Site:
             else:
                 always = ("--yes", "--skip-preview") if verb == "up" else ()
                 self.command("pulumi", verb, "--stack", STACK, "--non-interactive", *always, *logged, ok=ok)
-        except _EndedError:
-            raise
         except StepError as error:
-            errors = [each for each in changes_in(log).errors if not each.startswith(_AGAIN)]
-            raise StepError("\n".join(errors) or str(error)) from None
-        finally:
-            self.longest += changes_in(log).longest
-        return changes_in(log)
+            failure = error
+        changes = changes_in(log)
+        self.longest += changes.longest
+        if failure is None:
+            return changes
+        errors = [each for each in changes.errors if not each.startswith(_AGAIN)]
+        if isinstance(failure, _EndedError) or not errors:
+            raise failure
+        raise StepError("\n".join(errors))
 
     def resources(self) -> list[str]:
         """Return the type and ID of each resource in the state."""
-        state = self._state()
-        found = resources_in((state.get("deployment") or {}).get("resources") or [])
+        found = resources_in(self._state().get("resources") or [])
         return [f"{each['type']} {each.get('id', '')}".strip() for each in found]
 
     def unfinished(self) -> int:
         """Return the number of operations that a killed run left in the state."""
-        return len((self._state().get("deployment") or {}).get("pending_operations") or ())
+        return len(self._state().get("pending_operations") or ())
 
     def is_locked(self) -> bool:
         """Return whether a run holds the state, also one that was killed."""
@@ -234,14 +236,14 @@ class Site:
         """
         file = self._stack_file()
         try:
-            return {"deployment": json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"]}
+            return _latest(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except (ValueError, KeyError):
             text = file.with_suffix(".json.bak").read_text(encoding="utf-8")
-            latest = json.loads(text)["checkpoint"]["latest"]
+            latest = _latest(text)
             file.write_text(text, encoding="utf-8")
-            return {"deployment": latest}
+            return latest
 
     def _stack_file(self) -> Path:
         return self.folder / "state" / ".pulumi" / "stacks" / NAME / f"{STACK}.json"
@@ -289,6 +291,11 @@ class Site:
         if now() > self.budget_until:
             return "the budget allows only the teardown now"
         return "the step's time limit is over" if time.monotonic() > self.step_until else ""
+
+
+def _latest(checkpoint: str) -> dict[str, Any]:
+    latest: dict[str, Any] | None = json.loads(checkpoint)["checkpoint"]["latest"]
+    return latest or {}
 
 
 def _last(output: str) -> str:

@@ -1,6 +1,6 @@
 """The steps of a trial, in their order. Each returns what it found, and what it finds on the local cloud.
 
-The expected changes are those that `hpkit review` foretells from the organization file.
+The expected changes are those that `hpkit review` predicts from the organization file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hpkit.cluster.live.kubernetes import CONFLICT, NOT_FOUND, Kubernetes
 from hpkit.errors import HpkitError
 from hpkit.plan.lustre import shell_image
 from hpkit.plan.principals import made_role_arn
-from hpkit.trial.organization import BURST, NAME, STACK, WORK, Place
+from hpkit.trial.organization import BURST, NAME, STACK, TAGGED, WORK, Place
 from hpkit.trial.site import Site, StepError
 
 __all__ = ["STEPS", "Facts", "Step", "sweep"]
@@ -106,7 +106,7 @@ def _shift_quota(site: Site, place: Place) -> tuple[Facts, Facts]:
 
 
 def _changed(site: Site) -> tuple[Facts, Facts]:
-    """Run `pulumi up`, and return its changes and the foretold ones."""
+    """Run `pulumi up`, and return its changes and the predicted ones."""
     expected = site.foretell()
     return {"changes": site.pulumi("up").counts}, {"changes": expected}
 
@@ -341,11 +341,10 @@ def _leftovers(site: Site, place: Place) -> tuple[Facts, Facts]:
     # Names that must be free.
     _preflight(site, place)
     ec2 = site.session.client("ec2")
-    tagged = [{"Name": "tag:hpkit:organization", "Values": [NAME]}]
     left = [
-        *(each["VpcId"] for each in ec2.describe_vpcs(Filters=tagged)["Vpcs"]),
-        *(each["AllocationId"] for each in ec2.describe_addresses(Filters=tagged)["Addresses"]),
-        *(each["VolumeId"] for each in ec2.describe_volumes(Filters=tagged)["Volumes"]),
+        *(each["VpcId"] for each in ec2.describe_vpcs(Filters=TAGGED)["Vpcs"]),
+        *(each["AllocationId"] for each in ec2.describe_addresses(Filters=TAGGED)["Addresses"]),
+        *(each["VolumeId"] for each in ec2.describe_volumes(Filters=TAGGED)["Volumes"]),
     ]
     if left:
         raise StepError(f"these remain: {', '.join(left)}")
