@@ -95,7 +95,7 @@ def main():
     begun = time.process_time()
     with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
         admissions = Admissions()
-        found = objects_of(Kubernetes(client), [], on_task=admissions.add)
+        found = objects_of(Kubernetes(client), [], on_workload=admissions.add)
     seen = replace(observed_history(Observed(time=NOW, platform=aws(NODES), **found), admissions), nodes=nodes())
     read = started + time.process_time() - begun
     del found, admissions

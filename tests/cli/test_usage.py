@@ -11,13 +11,13 @@ import pytest
 
 from hpkit.cli import usage
 from tests.cli.invoke import hpkit
-from tests.cluster.live.builders import observed, queue, task
+from tests.cluster.live.builders import observed, queue, workload
 from tests.cluster.usage.test_usage import node, platform
 from tests.program.cloud import ROOT
 
 SEEN = observed(
     platform=platform(node("i-0", 3), node("i-1", 3)),
-    tasks=(task("smith", "<train>", 1, runs=True, minutes=60),),
+    tasks=(workload("smith", "<train>", 1, runs=True, minutes=60),),
     queues=(queue("john", 4), queue("smith", 0)),
 )
 
@@ -25,9 +25,9 @@ SEEN = observed(
 @pytest.fixture
 def run(monkeypatch):
     def run(*words, seen=SEEN):
-        def observe(*_, on_task, **__):
-            for workload in seen.tasks:
-                on_task(workload)
+        def observe(*_, on_workload, **__):
+            for document in seen.tasks:
+                on_workload(document)
             return seen
 
         monkeypatch.setattr(usage, "observe", observe)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.cluster.live.kubernetes import Kubernetes
-    from hpkit.cluster.live.model import Observed, Task
+    from hpkit.cluster.live.model import Observed
     from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -88,11 +88,11 @@ def observe(
     places: bool = True,
     quotas: bool = True,
     settings: bool = False,
-    on_task: Callable[[Task], None] | None = None,
+    on_workload: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Observed:
     """Return the current state of a plan's platform; what could not be read is reported on standard error.
 
-    aws, inside, places, quotas, settings and on_task are those of `read`; aws None is all.
+    aws, inside, places, quotas, settings and on_workload are those of `read`; aws None is all.
     """
     from hpkit.cluster.live.read import AWS_PARTS, read
 
@@ -109,7 +109,7 @@ def observe(
         quotas=quotas,
         settings=settings,
         namespaces=namespaces,
-        on_task=on_task,
+        on_workload=on_workload,
     )
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)

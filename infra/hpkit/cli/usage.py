@@ -92,7 +92,7 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
         _require_folder(history)
     earlier = None if history is None else _read(history, plan.stack)
     admissions = Admissions()
-    observed = observe(plan, profile, aws=_PARTS, on_task=admissions.add)
+    observed = observe(plan, profile, aws=_PARTS, on_workload=admissions.add)
     _require_all(observed)
     seen = observed_history(observed, admissions)
     if earlier is not None:

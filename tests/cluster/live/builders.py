@@ -59,11 +59,17 @@ def queue(team, nominal, *, used=0, borrowed=0, limit=None, lending=None, weight
     )
 
 
-def task(
+def task(team, name, pods, **parts):
+    """Return a job's Workload as the model; parts: those of `workload`."""
+    queues = {(f"hyperpod-ns-{team}", f"hyperpod-ns-{team}-localqueue"): f"hyperpod-ns-{team}-clusterqueue"}
+    return task_of(workload(team, name, pods, **parts), queues)
+
+
+def workload(
     team, name, pods, *, gpus=4, runs=False, priority=0, minutes=5, spec=None, template=None, topology=None, more=None,
     **conditions,
 ):  # fmt: skip
-    """Return a job's Workload; conditions: type → (status, reason, message).
+    """Return a job's Workload as its document; conditions: type → (status, reason, message).
 
     spec, template: of its Workload and its pod template; more: resources of all its pods in addition to the GPUs.
     """
@@ -87,33 +93,29 @@ def task(
     if runs:
         usage = {"name": "main", "count": pods, "flavors": {GPU: KIND}, "resourceUsage": {GPU: str(pods * gpus)}}
         status["admission"] = {"clusterQueue": f"hyperpod-ns-{team}-clusterqueue", "podSetAssignments": [usage]}
-    namespace, local = f"hyperpod-ns-{team}", f"hyperpod-ns-{team}-localqueue"
-    return task_of(
-        {
-            "metadata": {
-                "name": f"job-{name}",
-                "namespace": namespace,
-                "uid": f"uid-{name}",
-                "creationTimestamp": created,
-                "ownerReferences": [{"kind": "Job", "name": name, "controller": True}],
-            },
-            "spec": {
-                "queueName": local,
-                "priority": priority,
-                "podSets": [
-                    {
-                        "name": "main",
-                        "count": pods,
-                        "template": {"spec": {"containers": []}, **(template or {})},
-                        **({"topologyRequest": topology} if topology else {}),
-                    }
-                ],
-                **(spec or {}),
-            },
-            "status": status,
+    return {
+        "metadata": {
+            "name": f"job-{name}",
+            "namespace": f"hyperpod-ns-{team}",
+            "uid": f"uid-{name}",
+            "creationTimestamp": created,
+            "ownerReferences": [{"kind": "Job", "name": name, "controller": True}],
         },
-        {(namespace, local): f"hyperpod-ns-{team}-clusterqueue"},
-    )
+        "spec": {
+            "queueName": f"hyperpod-ns-{team}-localqueue",
+            "priority": priority,
+            "podSets": [
+                {
+                    "name": "main",
+                    "count": pods,
+                    "template": {"spec": {"containers": []}, **(template or {})},
+                    **({"topologyRequest": topology} if topology else {}),
+                }
+            ],
+            **(spec or {}),
+        },
+        "status": status,
+    }
 
 
 def observed(**parts):

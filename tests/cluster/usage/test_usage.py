@@ -25,7 +25,7 @@ from hpkit.cluster.usage.history import (
 )
 from hpkit.cluster.usage.report import GROUPINGS, usage_report
 from hpkit.errors import InputError
-from tests.cluster.live.builders import KIND, NOW, observed, queue, task
+from tests.cluster.live.builders import GPU, KIND, NOW, observed, queue, workload
 
 HOUR = 3600.0
 CPU = "ml.m5.4xlarge"
@@ -142,9 +142,10 @@ def test_rows_sum_to_the_cluster_s_total_to_the_cent(random, by):
 
 
 def history_of(seen):
+    """Return what a cluster tells; its tasks are documents, as they are passed on."""
     admissions = Admissions()
-    for workload in seen.tasks:
-        admissions.add(workload)
+    for document in seen.tasks:
+        admissions.add(document)
     return observed_history(seen, admissions)
 
 
@@ -159,7 +160,7 @@ def node(name, hours):
 def test_what_the_cluster_forgets_stays_in_a_history_until_it_was_last_seen():
     first = observed(
         platform=platform(node("i-0", 3), node("i-1", 2)),
-        tasks=(task("john", "train", 2, runs=True), task("john", "waits", 2)),
+        tasks=(workload("john", "train", 2, runs=True), workload("john", "waits", 2)),
         queues=(queue("john", 8),),
     )
     seen = history_of(first)
@@ -188,10 +189,10 @@ def test_what_the_cluster_forgets_stays_in_a_history_until_it_was_last_seen():
 
 
 def test_use_of_a_type_that_can_t_be_measured_is_said_also_when_its_workload_is_gone():
-    two_types = {(KIND, "nvidia.com/gpu"): Decimal(4), ("ml.new.large", "nvidia.com/gpu"): Decimal(8)}
-    seen = observed(
-        platform=platform(node("i-0", 3)), tasks=(replace(task("john", "train", 1, runs=True), usage=two_types),)
-    )
+    train = workload("john", "train", 1, runs=True)
+    other = {"name": "other", "flavors": {GPU: "ml.new.large"}, "resourceUsage": {GPU: "8"}}
+    train["status"]["admission"]["podSetAssignments"].append(other)
+    seen = observed(platform=platform(node("i-0", 3)), tasks=(train,))
     later = merged(history_of(seen), history_of(observed(platform=platform(node("i-0", 3)))))
     for known in (history_of(seen), later):
         note = next(losses(known, 0))

@@ -38,11 +38,14 @@ __all__ = [
     "group_of",
     "node_of",
     "node_pool_of",
+    "owner_of",
     "platform_of",
     "pod_of",
+    "project_of",
     "queue_of",
     "task_of",
     "topology_asked",
+    "usage_of",
 ]
 
 Amounts = dict[str, Decimal]
@@ -192,18 +195,18 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str], *, pods: bool = True) -> Task:
-    """Return a Workload; queues: (namespace, LocalQueue) → ClusterQueue; without pods, it has no requests either."""
+def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) -> Task:
+    """Return a Workload; queues: (namespace, LocalQueue) → ClusterQueue."""
     metadata, spec, status = document["metadata"], document["spec"], document.get("status") or {}
-    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    owner_kind, owner_name = owner_of(metadata)
     admission = status.get("admission") or {}
     local_queue = spec.get("queueName") or ""
     return Task(
         name=metadata["name"],
         namespace=metadata["namespace"],
         uid=metadata["uid"],
-        owner_kind="Workload" if owner is None else owner["kind"],
-        owner_name=metadata["name"] if owner is None else owner["name"],
+        owner_kind=owner_kind,
+        owner_name=owner_name,
         local_queue=local_queue,
         queue=admission.get("clusterQueue") or queues.get((metadata["namespace"], local_queue), ""),
         priority=spec.get("priority") or 0,
@@ -212,17 +215,25 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str], 
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         pods=sum(each["count"] for each in spec["podSets"]),
         active=spec.get("active", True),
-        requests=_requests(spec["podSets"], status) if pods else {},
-        usage=_usage(admission),
+        requests=_requests(spec["podSets"], status),
+        usage=usage_of(admission),
         conditions=_conditions(status),
-        pod_sets=tuple(_pods(each, status) for each in spec["podSets"]) if pods else (),
-        longest=_longest(spec) if pods else None,
+        pod_sets=tuple(_pods(each, status) for each in spec["podSets"]),
+        longest=_longest(spec),
         retry_at=_time((status.get("requeueState") or {}).get("requeueAt")),
-        project=_project(spec["podSets"]),
+        project=project_of(spec["podSets"]),
     )
 
 
-def _project(pod_sets: Iterable[Mapping[str, Any]]) -> str:
+def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
+    """Return kind and name of the user's object for a Workload: its controller, otherwise the Workload itself."""
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return owner["kind"], owner["name"]
+    return "Workload", metadata["name"]
+
+
+def project_of(pod_sets: Iterable[Mapping[str, Any]]) -> str:
     """Return the first pods' label for the application that they are part of (Kubernetes, "Recommended Labels")."""
     labels = ((each["template"].get("metadata") or {}).get("labels") or {} for each in pod_sets)
     return next((str(each[_PART_OF]) for each in labels if each.get(_PART_OF)), "")
@@ -307,7 +318,8 @@ def _sum(amounts: Iterable[tuple[Key, Decimal]]) -> dict[Key, Decimal]:
     return dict(total)
 
 
-def _usage(admission: Mapping[str, Any]) -> dict[tuple[str, str], Decimal]:
+def usage_of(admission: Mapping[str, Any]) -> dict[tuple[str, str], Decimal]:
+    """Return what a Workload's admission assigned to it, by (flavor, resource)."""
     return _sum(
         ((assignment["flavors"][name], name), _quantity(amount))
         for assignment in admission.get("podSetAssignments") or ()

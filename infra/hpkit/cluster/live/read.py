@@ -18,13 +18,13 @@ from hpkit.clients.aws import call_all
 from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
 from hpkit.cluster.live.kubernetes import FORBIDDEN, NOT_FOUND, Kubernetes
-from hpkit.cluster.live.model import Observed, Platform, Task
+from hpkit.cluster.live.model import Observed, Platform
 from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
 from hpkit.errors import MissingClusterError, ToolError
 
 __all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
 
-OnTask = Callable[[Task], None]
+OnWorkload = Callable[[Mapping[str, Any]], None]
 AwsPart = Literal["nodes", "policy", "addons", "events"]
 AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 
@@ -58,7 +58,7 @@ def read(
     quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
-    on_task: OnTask | None = None,
+    on_workload: OnWorkload | None = None,
 ) -> Observed:
     """Return the current state of a platform; cluster is the HyperPod cluster's name.
 
@@ -69,7 +69,7 @@ def read(
     - quotas: whether queues, flavors and priority classes are listed, too.
     - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members can't.
     - namespaces: where pods and tasks are read if the caller can't list them everywhere.
-    - on_task: is called with each task, without its pods, and the result has no tasks: 100,000 take a gigabyte.
+    - on_workload: is called with each Workload, and the result has no tasks: 100,000 take a gigabyte.
 
     Raises ToolError if the cluster or its EKS cluster can't be described, because everything else depends on them.
     """
@@ -87,7 +87,7 @@ def read(
                 quotas=quotas,
                 settings=settings,
                 namespaces=namespaces,
-                on_task=on_task,
+                on_workload=on_workload,
             )
             if inside
             else None
@@ -241,7 +241,7 @@ def _kubernetes(
     quotas: bool,
     settings: bool,
     namespaces: Sequence[str],
-    on_task: OnTask | None,
+    on_workload: OnWorkload | None,
 ) -> dict[str, Any]:
     try:
         with api_client(session, eks) as client:
@@ -253,7 +253,7 @@ def _kubernetes(
                 quotas=quotas,
                 settings=settings,
                 namespaces=namespaces,
-                on_task=on_task,
+                on_workload=on_workload,
             )
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
@@ -272,10 +272,10 @@ def objects_of(
     quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
-    on_task: OnTask | None = None,
+    on_workload: OnWorkload | None = None,
 ) -> dict[str, Any]:
     """Return the Observed fields from an API server; kinds that can't be listed are in unknown."""
-    objects = _Objects(api, unknown, namespaces, on_task)
+    objects = _Objects(api, unknown, namespaces, on_workload)
     kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
     return {**kueue, **objects.read(places=places, quotas=quotas, pools=settings)}
 
@@ -283,9 +283,11 @@ def objects_of(
 class _Objects:
     """Lists objects of the Kubernetes API, side by side."""
 
-    def __init__(self, api: Kubernetes, unknown: list[str], namespaces: Sequence[str], on_task: OnTask | None) -> None:
+    def __init__(
+        self, api: Kubernetes, unknown: list[str], namespaces: Sequence[str], on_workload: OnWorkload | None
+    ) -> None:
         self._api = api
-        self._on_task = on_task
+        self._on_workload = on_workload
         self._unknown = unknown
         self._namespaces = namespaces
         self._unread: set[str] = set()
@@ -353,9 +355,9 @@ class _Objects:
 
     def _kept(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return the objects, except those that are passed on as they arrive."""
-        if resource == "workloads" and self._on_task is not None:
+        if resource == "workloads" and self._on_workload is not None:
             for document in self._api.pages(path, query):
-                self._on_task(task_of(document, {}, pods=False))
+                self._on_workload(document)
             return []
         if resource == "workloads":
             number = self._api.count(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -17,7 +18,8 @@ from annotated_types import Len
 from pydantic import TypeAdapter
 
 from hpkit.catalog import find_instance_type
-from hpkit.cluster.live.model import Observed, Task
+from hpkit.cluster.live.model import Observed, team_of
+from hpkit.cluster.live.parse import owner_of, project_of, usage_of
 from hpkit.errors import InputError
 from hpkit.text.plural import plural
 
@@ -95,18 +97,20 @@ class Admissions:
         self.spans: list[TaskSpan] = []
         self._evicted = 0
 
-    def add(self, task: Task) -> None:
+    def add(self, workload: Mapping[str, Any]) -> None:
         """Add a Workload's current or last admission, on each instance type."""
-        self._evicted += "Evicted" in task.conditions
-        admitted, finished = task.conditions.get("Admitted"), task.conditions.get("Finished")
-        if admitted is None or not admitted.status or admitted.since is None:
+        metadata, status = workload["metadata"], workload.get("status") or {}
+        conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+        self._evicted += "Evicted" in conditions
+        begin = _true_since(conditions.get("Admitted"))
+        if begin is None:
             return
-        begin, job = admitted.since.timestamp(), f"{task.owner_kind}/{task.owner_name}"
-        end = finished.since.timestamp() if finished is not None and finished.status and finished.since else None
-        self.spans += (
-            TaskSpan(task.uid, task.team, task.project, job, flavor, _instances(flavor, task.usage), begin, end)
-            for flavor in dict.fromkeys(flavor for flavor, _ in task.usage)
-        )
+        end, usage = _true_since(conditions.get("Finished")), usage_of(status.get("admission") or {})
+        team, project = team_of(metadata["namespace"]), project_of(workload["spec"]["podSets"])
+        job = "/".join(owner_of(metadata))
+        for flavor in dict.fromkeys(flavor for flavor, _ in usage):
+            span = TaskSpan(metadata["uid"], team, project, job, flavor, _instances(flavor, usage), begin, end)
+            self.spans.append(span)
 
     def notes(self) -> Iterator[str]:
         """Yield what isn't counted."""
@@ -115,6 +119,13 @@ class Admissions:
                 f"{self._evicted:,} Workloads were evicted; Kueue keeps only the last admission of each, so earlier "
                 "ones aren't counted unless a history has them"
             )
+
+
+def _true_since(condition: Mapping[str, Any] | None) -> float | None:
+    """Return since when a condition is true, None if it isn't."""
+    if condition is None or condition["status"] != "True" or not condition.get("lastTransitionTime"):
+        return None
+    return datetime.fromisoformat(condition["lastTransitionTime"]).timestamp()
 
 
 def observed_history(observed: Observed, admissions: Admissions) -> History:
