@@ -167,16 +167,25 @@ def _borrow(site: Site, place: Place) -> tuple[Facts, Facts]:
             return int((api.get(f"{folder}/{_JOB}").get("status") or {}).get("ready") or 0) == _PODS
 
         site.wait(running, f"the job {_JOB} of alpha, which borrows")
-        queue = api.get(f"{_QUEUES}/{team.cluster_queue}")
-    borrowed = {
+        borrowed: dict[str, str] = {}
+
+        def reported() -> bool:
+            borrowed.update(_borrowed(api.get(f"{_QUEUES}/{team.cluster_queue}")))
+            return bool(borrowed)
+
+        # Kueue updates a queue's status later than its jobs start.
+        site.wait(reported, f"the queue {team.cluster_queue} to report what it borrows")
+    return {"borrowed cpu": borrowed.get("cpu")}, {"borrowed cpu": "1"}
+
+
+def _borrowed(queue: Mapping[str, Any]) -> dict[str, str]:
+    """Return how much of each resource a queue reports as borrowed."""
+    return {
         row["name"]: str(row["borrowed"])
         for flavor in queue["status"].get("flavorsUsage") or ()
         for row in flavor["resources"]
         if str(row.get("borrowed") or "0") != "0"
     }
-    if not borrowed:
-        raise StepError(f"the job {_JOB} runs, but its queue {team.cluster_queue} reports nothing borrowed")
-    return {"borrowed cpu": borrowed.get("cpu")}, {"borrowed cpu": "1"}
 
 
 def _karpenter(site: Site, place: Place) -> tuple[Facts, Facts]:
