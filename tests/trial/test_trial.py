@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import boto3
 import pytest
+from click.testing import CliRunner
 from kubernetes.client import ApiException
 from urllib3.exceptions import MaxRetryError
 
@@ -21,11 +22,11 @@ from hpkit.errors import ToolError
 from hpkit.project import load
 from hpkit.trial import run as runs
 from hpkit.trial import steps
-from hpkit.trial.account import admit, place_of
+from hpkit.trial.account import _principal, admit, place_of
 from hpkit.trial.events import changes_in
 from hpkit.trial.organization import NAME, Place, organization_text
 from hpkit.trial.report import differences, flat, markdown
-from hpkit.trial.site import Site, StepError
+from hpkit.trial.site import Site, StepError, region_left
 from hpkit.trial.steps import STEPS, Step
 from hpkit_local.aws.testing import running_endpoint
 from tests.cli.invoke import hpkit
@@ -72,6 +73,12 @@ def test_an_event_log_that_was_cut_off_has_the_changes_so_far(tmp_path):
     assert changes_in(tmp_path / "none").counts == {}
 
 
+def test_an_import_of_what_aws_created_first_counts_as_the_predicted_creation(tmp_path):
+    log = tmp_path / "log.json"
+    log.write_text("\n".join(event(10, "resOutputsEvent", operation) for operation in ("import", "create")))
+    assert changes_in(log).counts == {"create aws:ec2/vpc:Vpc": 2}
+
+
 def test_facts_differ_exactly_if_they_are_not_equal():
     found = flat({"changes": {"create a": 1, "create b": 2}, "nodes": [0, 1], "left": 0, "word": "x"})
     assert found == {"changes, create a": "1", "changes, create b": "2", "nodes": "[0, 1]", "left": "0", "word": "x"}
@@ -102,6 +109,7 @@ def test_a_difference_names_its_step_what_was_found_and_what_was_expected():
         "steps": [step],
         "denied": ["iam:CreateRole"],
         "left": ["aws:ec2/vpc:Vpc vpc-1"],
+        "ended": "the deletion's time limit is over",
         "commands": ["hpkit aws trial"],
     }
     text = markdown(report)
@@ -109,7 +117,7 @@ def test_a_difference_names_its_step_what_was_found_and_what_was_expected():
     assert "- Quota moves: cpu of beta: 4; on the local cloud: 8" in text
     assert "- 10 min 12 s: aws:eks/cluster:Cluster eks (step quota)" in text
     assert "- iam:CreateRole" in text
-    assert "- aws:ec2/vpc:Vpc vpc-1" in text
+    assert "- aws:ec2/vpc:Vpc vpc-1\n\nThe deletion ended because the deletion's time limit is over.\n" in text
     assert "$ hpkit aws trial" in text
 
 
@@ -170,16 +178,6 @@ def test_variables_that_move_the_state_do_not_reach_pulumi(tmp_path):
     others = {"PULUMI_DIY_BACKEND_GZIP": "1", "PULUMI_SELF_MANAGED_STATE_LEGACY_LAYOUT": "1", "PULUMI_HOME": "/p"}
     site = Site(tmp_path, session=None, environment=others, interrupts=Interrupts(print), version="0.1.0")
     assert {name for name in site.environment if name in others} == {"PULUMI_HOME"}
-
-
-def test_credentials_of_a_recording_are_replaced_by_the_callers_own(tmp_path):
-    own, recording = {"AWS_PROFILE": "me", "A": "1"}, {"A": "2", "AWS_ACCESS_KEY_ID": "old"}
-    interrupts = Interrupts(print)
-    site = Site(tmp_path, session=None, environment=own, interrupts=interrupts, version="0", recording=recording)
-    assert {**own, **recording}.items() <= site.environment.items()
-    site.end_recording()
-    assert own.items() <= site.environment.items()
-    assert "AWS_ACCESS_KEY_ID" not in site.environment
 
 
 def test_an_api_that_does_not_answer_for_a_while_is_asked_again_and_its_refusal_is_not(site, monkeypatch):
@@ -287,6 +285,26 @@ def test_a_teardown_that_fails_is_tried_again_and_longer_while_credentials_can_b
     assert len(tried) == attempts
 
 
+def test_a_teardown_ends_at_its_time_limit_although_credentials_are_renewed(site, monkeypatch):
+    state_of(site, VPC)
+    tried = []
+
+    def destroy(_verb):
+        tried.append(1)
+        assert len(tried) < 1000, "the teardown has no end"
+        site.causes.add("expired")
+        site.wait(lambda: len(tried) % 3, "a deletion")
+        raise StepError("expired")
+
+    monkeypatch.setattr(site, "pulumi", destroy)
+    monkeypatch.setattr(site, "command", lambda *_: None)
+    monkeypatch.setattr("hpkit.trial.site._POLL_SECONDS", 0.001)
+    monkeypatch.setattr(runs, "_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(runs, "TEARDOWN_SECONDS", 0.1)
+    assert runs.tear_down(site, say=lambda _: None) == ["aws:ec2/vpc:Vpc vpc-1"]
+    assert site.stop_reason() == "the deletion's time limit is over"
+
+
 def test_a_second_interruption_ends_the_teardown_and_lists_what_is_left(site, monkeypatch):
     state_of(site, VPC)
 
@@ -344,6 +362,41 @@ def test_the_caller_is_a_role_with_its_path_or_a_user(account, arn, principal):
     session.client = lambda service: caller if service == "sts" else client(service)
     place = place_of(session)
     assert (place.principal, place.zone, place.account) == (principal, "us-west-2a", "123456789012")
+
+
+@pytest.mark.parametrize(
+    ("arn", "message"),
+    [
+        ("arn:aws:sts::123456789012:federated-user/ada", "federated-user/ada, which can't create or assume roles"),
+        ("arn:aws:iam::123456789012:root", "of the account's root user"),
+    ],
+)
+def test_callers_that_can_not_assume_roles_are_refused_before_anything_is_created(arn, message):
+    with pytest.raises(ToolError, match=message):
+        _principal(boto3.Session(region_name="us-west-2"), arn)
+
+
+def test_a_run_that_only_deletes_names_the_region_of_the_earlier_trial_and_what_is_left(account, tmp_path, monkeypatch):
+    aws = {"type": "pulumi:providers:aws", "custom": True, "inputs": {"region": "us-west-2"}}
+    folder = tmp_path / "t"
+    state_of(SimpleNamespace(folder=folder), aws, VPC)
+    regions = []
+
+    def tear_down(site, say):
+        regions.append(site.session.region_name)
+        return site.resources()
+
+    monkeypatch.setattr(runs, "tear_down", tear_down)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(trial.command, ["--yes", "--region", "eu-west-1", "--directory", str(folder)])
+    report = json.loads((folder / "report.json").read_text())
+    assert (done.exit_code, regions, report["region"]) == (1, ["us-west-2"], "us-west-2")
+    assert (report["left"], report["ended"]) == (
+        ["aws:ec2/vpc:Vpc vpc-1"],
+        "it failed; logs/teardown.log has the errors",
+    )
+    state_of(SimpleNamespace(folder=folder), aws)
+    assert region_left(folder) is None, "a trial that left nothing doesn't choose the next one's region"
 
 
 def test_log_groups_that_services_made_are_deleted_and_others_are_kept(account):

@@ -55,8 +55,7 @@ _CALLER = re.compile(r"(:user/|:assumed-role/[^/\s\"]+/)[^\s\"\\,;]+")
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Keep all AWS requests and responses, without account numbers, names and secrets. Their credentials aren't "
-    "renewed, so they must last three hours.",
+    help="Keep all AWS requests and responses, without account numbers, names and secrets.",
 )
 @click.option(
     "--directory",
@@ -88,9 +87,10 @@ def command(
     from hpkit.clients.processes import Interrupts
     from hpkit.trial.account import place_of, require_no_trial
     from hpkit.trial.run import run_steps, tear_down
-    from hpkit.trial.site import Site, now
+    from hpkit.trial.site import Site, now, region_left
 
     directory, record = directory.resolve(), record and record.resolve()
+    region = region_left(directory) or region
     environment = pulumi_environment()
     if profile:
         # In child processes, keys in the environment would win over a profile in the environment.
@@ -99,11 +99,14 @@ def command(
     chosen = profile
     interrupts, version = Interrupts(_say), importlib.metadata.version("hpkit")
     with ExitStack() as stack:
-        variables = dict[str, str]()
         if record is not None:
-            variables = stack.enter_context(extension("recorded")(record, environment, region))
-            os.environ.update(variables)
-            # The variables have its credentials.
+            recorded: dict[str, str | None] = stack.enter_context(extension("recorded")(record, environment, region))
+            for name, value in recorded.items():
+                for variables in (environment, os.environ):
+                    variables.pop(name, None)
+                    if value is not None:
+                        variables[name] = value
+            # The variables lead to its credentials.
             profile = None
         site = Site(
             directory,
@@ -111,7 +114,6 @@ def command(
             environment=environment,
             interrupts=interrupts,
             version=version,
-            recording=variables,
         )
         stack.enter_context(site.locked())
         # Commands of the trial find their project in the current folder.
@@ -119,7 +121,7 @@ def command(
         begun, steps = now(), list[StepReport]()
         earlier = site.resources()
         if earlier:
-            _ask(f"An earlier trial left {plural(len(earlier), 'resource')}. Delete them?", yes=yes)
+            _ask(f"An earlier trial left {plural(len(earlier), 'resource')} in {region}. Delete them?", yes=yes)
             hourly = Decimal(0)
         else:
             require_no_trial(site.session)
@@ -148,6 +150,7 @@ def command(
         steps=steps,
         denied=sorted(site.denied),
         left=left,
+        ended="" if is_kept or not left else site.stop_reason() or "it failed; logs/teardown.log has the errors",
         commands=_commands(site, chosen) if left else [],
     )
     texts = [_anonymous(text) for text in (markdown(report), json_document(TrialReport, **report))]
@@ -190,6 +193,8 @@ def _announced(site: Site, place: Place, budget: int) -> Decimal:
             f"nothing was created, because --budget {budget} isn't enough: an hour costs {hourly:.2f} USD, and "
             f"deleting everything can take 90 minutes. Use at least --budget {math.ceil(least)}"
         )
+    if site.environment.get("AWS_SESSION_TOKEN"):
+        _say("warning: AWS_SESSION_TOKEN can't be renewed, so it must last three hours. Otherwise, use --profile")
     specs = [group.spec for group in site.plan().groups if group.spec.instance_count]
     groups = ", ".join(f"{spec.instance_count} × {spec.instance_type}" for spec in specs)
     _say(

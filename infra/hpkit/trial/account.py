@@ -104,12 +104,21 @@ def _offered(session: Session) -> defaultdict[str, set[str]]:
 
 
 def _principal(session: Session, arn: str) -> str:
-    """Return the ARN of the caller's role, which its session's ARN lacks the path of, or of its user."""
+    """Return the ARN of the caller's role, which its session's ARN lacks the path of, or of its user.
+
+    Raises ToolError for others: a session of GetFederationToken can't call IAM or AssumeRole, and root users can't
+    assume roles. Sources: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetFederationToken.html and
+    https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+    """
     partition, account, resource = arn.split(":")[1], arn.split(":")[4], arn.split(":", 5)[5]
     if resource == "root":
         raise ToolError("these are the credentials of the account's root user. Use those of a role or a user")
-    if not resource.startswith("assumed-role/"):
+    if resource.startswith("user/"):
         return f"arn:{partition}:iam::{account}:{resource}"
+    if not resource.startswith("assumed-role/"):
+        raise ToolError(
+            f"these are the credentials of {arn}, which can't create or assume roles. Use those of a role or a user"
+        )
     role = session.client("iam").get_role(RoleName=resource.split("/")[1])["Role"]
     return str(role["Arn"])
 

@@ -17,12 +17,13 @@ from hpkit.changes.steps import HOLDS_NOTHING
 __all__ = ["Changes", "changes_in"]
 
 _COLOR: Final = re.compile(r"<\{%[^%]*%\}>")
+# The program imports only what AWS may have created first, so an import is as expected as the creation.
 _CHANGES: Final = {
     "create": "create",
     "create-replacement": "replace",
     "update": "update",
     "delete": "delete",
-    "import": "import",
+    "import": "create",
 }
 _LONGEST: Final = 5
 # Components, providers, and resources that exist only in the state.

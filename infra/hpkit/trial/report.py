@@ -46,6 +46,7 @@ class TrialReport(TypedDict):
     steps: list[StepReport]
     denied: Annotated[list[str], "Missing permissions."]
     left: Annotated[list[str], "Resources that still exist."]
+    ended: Annotated[str, "Why the deletion ended before everything was deleted."]
     commands: Annotated[list[str], "Commands that delete what is left."]
 
 
@@ -102,6 +103,8 @@ def markdown(report: TrialReport) -> str:
     differing = [f"{step['title']}: {line}" for step in report["steps"] for line in step["differences"]]
     lines += _section("Differences from the local cloud", differing, "None.")
     lines += _section("Left in the account", report["left"], "Nothing.")
+    if report["ended"]:
+        lines += ["", f"The deletion ended because {report['ended']}."]
     if report["commands"]:
         lines += ["", "To delete it:", "", "```console", *(f"$ {command}" for command in report["commands"]), "```"]
     return "\n".join(lines) + "\n"

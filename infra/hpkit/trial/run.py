@@ -21,7 +21,8 @@ from hpkit.trial.steps import STEPS, Step, sweep
 
 __all__ = ["TEARDOWN_SECONDS", "run_steps", "tear_down"]
 
-# What remains of the budget for a teardown: half an hour for a creation that must finish first, and an hour.
+# The time limit of a teardown, for which the budget suffices: half an hour for a creation that must finish first, and
+# an hour.
 TEARDOWN_SECONDS: Final = 5400.0
 _ATTEMPTS: Final = 5
 # Before the second attempt, then three times as long each: AWS refuses deletions while something is still in use, and
@@ -109,7 +110,8 @@ def _report(
 def tear_down(site: Site, *, say: Callable[[str], None]) -> list[str]:
     """Delete what the state has, in several attempts; return the resources that are left."""
     site.log = site.folder / "logs" / "teardown.log"
-    site.step_until = site.budget_until = float("inf")
+    site.budget_until = float("inf")
+    site.limited, site.step_until = "deletion", time.monotonic() + TEARDOWN_SECONDS
     site.accepted_interrupts = site.interrupts.count
     site.interrupts.meaning = "Interrupted again: the teardown ends, and what is left is listed"
     renewal_until = time.monotonic() + _RENEWAL_SECONDS
@@ -118,8 +120,6 @@ def tear_down(site: Site, *, say: Callable[[str], None]) -> list[str]:
         if site.stop_reason() or attempt == _ATTEMPTS:
             break
         say(f"deleting {plural(len(left), 'resource')} …")
-        if "expired" in site.causes:
-            site.end_recording()
         site.causes.clear()
         try:
             admit(site)

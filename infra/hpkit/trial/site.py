@@ -33,7 +33,7 @@ from hpkit.scaffold import Choice, project_files
 from hpkit.trial.events import Changes, changes_in
 from hpkit.trial.organization import NAME, STACK, Place, organization_text
 
-__all__ = ["Site", "StepError", "now"]
+__all__ = ["Site", "StepError", "now", "region_left"]
 
 _POLL_SECONDS: Final = 1.0
 _SILENT_SECONDS: Final = 120.0
@@ -58,6 +58,13 @@ def now() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+def region_left(folder: Path) -> str | None:
+    """Return the region of what an earlier trial left, by its aws provider; None if it left nothing."""
+    resources = _state_in(_stack_file(folder)).get("resources") or []
+    regions = [each["inputs"]["region"] for each in resources if each["type"] == "pulumi:providers:aws"]
+    return str(regions[0]) if regions and resources_in(resources) else None
+
+
 class StepError(Exception):
     """A step failed; the text is the reason."""
 
@@ -77,13 +84,11 @@ class Site:
         environment: Mapping[str, str],
         interrupts: Interrupts,
         version: str,
-        recording: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.session, self.interrupts = folder, session, interrupts
         self._version = version
         self.environment = {
             **{name: value for name, value in environment.items() if not name.startswith(_OTHER_STATE)},
-            **(recording or {}),
             "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder / "passphrase"),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -92,7 +97,6 @@ class Site:
             "HPKIT_STACK": "",
         }
         self.environment.pop("PULUMI_CONFIG_PASSPHRASE", None)
-        self._unrecorded = {name: environment.get(name) for name in recording or ()}
         self.log = folder / "logs" / "start.log"
         self.denied: dict[str, None] = {}
         self.causes: set[str] = set()
@@ -100,17 +104,10 @@ class Site:
         self.commands: list[str] = []
         # When the current step must end, as time.monotonic, and all steps but the teardown, as now.
         self.step_until = self.budget_until = float("inf")
+        self.limited = "step"
         self.accepted_interrupts = 0
         self._recording: Recording | None = None
         self._held = -1
-
-    def end_recording(self) -> None:
-        """Let later commands use the caller's own credentials, because those of a recording can't be renewed."""
-        for name, value in self._unrecorded.items():
-            if value is None:
-                self.environment.pop(name, None)
-            else:
-                self.environment[name] = value
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -146,7 +143,7 @@ class Site:
 
     def create_stack(self) -> None:
         """Create the Pulumi stack unless an earlier trial did."""
-        if not self._stack_file().exists():
+        if not _stack_file(self.folder).exists():
             self.command("pulumi", "stack", "init", STACK, "--non-interactive")
 
     def write(self, place: Place, *, third_team: bool = False, shifted: bool = False) -> None:
@@ -218,35 +215,16 @@ class Site:
 
     def resources(self) -> list[str]:
         """Return the type and ID of each resource in the state."""
-        found = resources_in(self._state().get("resources") or [])
+        found = resources_in(_state_in(_stack_file(self.folder)).get("resources") or [])
         return [f"{each['type']} {each.get('id', '')}".strip() for each in found]
 
     def unfinished(self) -> int:
         """Return the number of operations that a killed run left in the state."""
-        return len(self._state().get("pending_operations") or ())
+        return len(_state_in(_stack_file(self.folder)).get("pending_operations") or ())
 
     def is_locked(self) -> bool:
         """Return whether a run holds the state, also one that was killed."""
         return any((self.folder / "state" / ".pulumi" / "locks").rglob("*.json"))
-
-    def _state(self) -> dict[str, Any]:
-        """Return the state that the backend holds, without a command: it must be readable whatever happens.
-
-        A state file that was cut off is replaced with the previous one, because Pulumi refuses it.
-        """
-        file = self._stack_file()
-        try:
-            return _latest(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (ValueError, KeyError):
-            text = file.with_suffix(".json.bak").read_text(encoding="utf-8")
-            latest = _latest(text)
-            file.write_text(text, encoding="utf-8")
-            return latest
-
-    def _stack_file(self) -> Path:
-        return self.folder / "state" / ".pulumi" / "stacks" / NAME / f"{STACK}.json"
 
     @contextmanager
     def kubernetes(self, session: Session | None = None) -> Iterator[Kubernetes]:
@@ -290,7 +268,27 @@ class Site:
             return "the trial was interrupted"
         if now() > self.budget_until:
             return "the budget allows only the teardown now"
-        return "the step's time limit is over" if time.monotonic() > self.step_until else ""
+        return f"the {self.limited}'s time limit is over" if time.monotonic() > self.step_until else ""
+
+
+def _stack_file(folder: Path) -> Path:
+    return folder / "state" / ".pulumi" / "stacks" / NAME / f"{STACK}.json"
+
+
+def _state_in(file: Path) -> dict[str, Any]:
+    """Return the state that the backend holds, without a command: it must be readable whatever happens.
+
+    A state file that was cut off is replaced with the previous one, because Pulumi refuses it.
+    """
+    try:
+        return _latest(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError):
+        text = file.with_suffix(".json.bak").read_text(encoding="utf-8")
+        latest = _latest(text)
+        file.write_text(text, encoding="utf-8")
+        return latest
 
 
 def _latest(checkpoint: str) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 
 import botocore.session
 from botocore.awsrequest import HeadersDict
-from botocore.credentials import Credentials, ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError
 from botocore.httpsession import URLLib3Session
 from botocore.model import OperationModel
@@ -40,6 +39,7 @@ from hpkit_local.aws.moto_requests import read_parameters
 from hpkit_local.aws.protocol import Call, endpoint_variable, read_call, service_model
 from hpkit_local.aws.server import QuietHandler
 from hpkit_local.aws.service import services
+from hpkit_local.recording.login import Login
 from hpkit_local.recording.redaction import Redactor
 from hpkit_local.recording.signatures import decoded_chunks, resign, signed_of
 
@@ -52,9 +52,9 @@ _CONNECTIONS: Final = 64
 _MOST_BYTES: Final = 4 << 20
 _OF_ONE_HOP = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"})
 # EKS tokens are URLs of STS that the caller signs: they must name AWS's host. hpkit finds Grafana's own API by the
-# endpoints of the other two.
-_NEVER = frozenset({"sts", "grafana", "secretsmanager"})
-_KEYS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+# endpoints of Grafana and Secrets Manager. Prices are public, and the local endpoint has older ones.
+_NEVER = frozenset({"sts", "grafana", "secretsmanager", "pricing"})
+_CREDENTIALS: Final = "/_hpkit/credentials"
 _ERROR: Final = 400
 _REFUSED: Final = 403
 
@@ -62,18 +62,18 @@ _REFUSED: Final = 403
 @contextmanager
 def recorded(
     file: Path, environment: Mapping[str, str], region: str, *, names: Iterable[str] = ()
-) -> Iterator[dict[str, str]]:
-    """Record the AWS calls of child processes; yield the variables to add to their environment.
+) -> Iterator[dict[str, str | None]]:
+    """Record the AWS calls of child processes; yield the variables for their environment: None must be absent there.
 
     environment: the variables that lead to the account, or to a local cloud. names: names that the user chose, as far
-    as known; others are found in the calls. The variables contain credentials, which aren't renewed: what lasts longer
-    than they do fails. Raises ToolError if the file exists, or without credentials.
+    as known; others are found in the calls. Credentials are renewed as the caller's are, except those in `environment`
+    itself. Raises ToolError if the file exists, or without credentials.
     """
     proxy = _Proxy(_Upstream(environment, region), CallLog(file, region, names))
     thread = threading.Thread(target=proxy.server.serve_forever, args=(0.1,), name="aws-recording", daemon=True)
     thread.start()
     try:
-        yield proxy.variables(environment)
+        yield proxy.variables()
     finally:
         proxy.server.shutdown()
         thread.join()
@@ -181,15 +181,14 @@ class _Upstream:
         self.region = region
         # A copy: the caller may add the recording's own variables to it.
         self._environment = dict(environment)
-        self._session = botocore.session.Session(profile=environment.get("AWS_PROFILE") or None)
-        self.credentials = self._own()
+        self.login = Login(self._environment)
         self._http: dict[str, URLLib3Session] = {}
         self._lock = threading.Lock()
 
     def forward(self, call: Call, environ: Mapping[str, Any], *, url: str) -> Reply:
         """Send a call on. Raises ServiceError if its signature is wrong, or if there is no answer."""
         headers = _headers(environ)
-        signed = signed_of(environ["REQUEST_METHOD"], url, headers, call.body, self.credentials)
+        signed = signed_of(environ["REQUEST_METHOD"], url, headers, call.body, self.login.issued)
         body = call.body
         if "aws-chunked" in headers.get("content-encoding", ""):
             body, trailers = decoded_chunks(body)
@@ -204,7 +203,7 @@ class _Upstream:
             body,
             signed=signed,
             region=target.region,
-            credentials=self.credentials,
+            credentials=self.login.current(),
         )
         try:
             answer = self._connection(target.url).send(request.prepare())
@@ -221,7 +220,7 @@ class _Upstream:
         url = self._environment.get(endpoint_variable(service)) or self._environment.get("AWS_ENDPOINT_URL")
         if url:
             return _Target(url.rstrip("/"), region)
-        found = EndpointResolver(self._session.get_data("endpoints")).construct_endpoint(
+        found = EndpointResolver(botocore.session.Session().get_data("endpoints")).construct_endpoint(
             service_model(service).endpoint_prefix,
             region,
             use_fips_endpoint=self._environment.get("AWS_USE_FIPS_ENDPOINT", "").lower() == "true",
@@ -243,16 +242,6 @@ class _Upstream:
                 )
             return self._http[url]
 
-    def _own(self) -> ReadOnlyCredentials:
-        key, secret, token = (self._environment.get(name) for name in _KEYS)
-        try:
-            found = Credentials(key, secret, token or None) if key and secret else self._session.get_credentials()
-            if found is not None:
-                return found.get_frozen_credentials()
-        except BotoCoreError as error:
-            raise ToolError(f"--record: no credentials for AWS: {error}") from None
-        raise ToolError("--record: no credentials for AWS. Set AWS_PROFILE, or sign in as for other commands")
-
 
 class _Proxy:
     """The HTTP server."""
@@ -262,14 +251,12 @@ class _Proxy:
         self.log = log
         self.server = make_server("127.0.0.1", 0, self._application, threaded=True, request_handler=QuietHandler)
 
-    def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+    def variables(self) -> dict[str, str | None]:
         """Return what leads most services of the local endpoint here, with the recording's credentials."""
-        credentials = self._upstream.credentials
         url = f"http://127.0.0.1:{self.server.server_port}"
         names = [endpoint_variable(service) for service in services() if service not in _NEVER]
-        keys = dict(zip(_KEYS, (credentials.access_key, credentials.secret_key, credentials.token), strict=True))
-        own = {} if environment.get(_KEYS[0]) else {name: value for name, value in keys.items() if value}
-        return {**dict.fromkeys(names, url), **own, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false"}
+        login = self._upstream.login.variables(f"{url}{_CREDENTIALS}")
+        return {**dict.fromkeys(names, url), **login, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false"}
 
     def _application(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         reply = self._reply(environ)
@@ -283,6 +270,11 @@ class _Proxy:
         port = self.server.server_port
         if why := refusal(environ, port=port):
             return Reply(_REFUSED, json.dumps({"error": why}).encode(), {"Content-Type": "application/json"})
+        if environ["PATH_INFO"] == _CREDENTIALS:
+            document = self._upstream.login.document(environ.get("HTTP_AUTHORIZATION", ""))
+            if document is None:
+                return Reply(_REFUSED, b"{}", {"Content-Type": "application/json"})
+            return Reply(200, document, {"Content-Type": "application/json"})
         begin = time.monotonic()
         if environ.get("wsgi.input_terminated"):  # Transfer-Encoding: chunked
             body = environ["wsgi.input"].read()

@@ -298,7 +298,7 @@ def _is_word(word: str, known: frozenset[str]) -> bool:
 @cache
 def _vocabulary() -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of the API models and of AWS's names, and the parts of these words."""
-    words = {*_FIXED, *_OTHERS}
+    words, errors = {*_FIXED, *_OTHERS}, set[str]()
     for service in services():
         model = service_model(service)
         words.update(model.operation_names)
@@ -307,8 +307,10 @@ def _vocabulary() -> tuple[frozenset[str], frozenset[str]]:
             words.update(word for value in getattr(shape, "enum", ()) for word in _WORDS.findall(value))
             if isinstance(shape, StructureShape):
                 words.update(shape.members)
+                if shape.metadata.get("exception"):
+                    errors.update(_WORDS.findall(shape.error_code))
     parts = {part.lower() for word in words for part in _PARTS.findall(word) if len(part) > _LEAST_PART}
-    return frozenset(words), frozenset(parts)
+    return frozenset(words | errors), frozenset(parts)
 
 
 @cache

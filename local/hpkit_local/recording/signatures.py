@@ -43,18 +43,19 @@ class Signed:
 
 
 def signed_of(
-    method: str, url: str, headers: Mapping[str, str], body: bytes, credentials: ReadOnlyCredentials
+    method: str, url: str, headers: Mapping[str, str], body: bytes, issued: Mapping[str, ReadOnlyCredentials]
 ) -> Signed:
     """Verify the signature of a request with the credentials of its caller. Raises ServiceError if it's another one.
 
-    headers: with names in lower case.
+    headers: with names in lower case. issued: the callers' credentials, by access key.
     """
     match = _AUTHORIZATION.fullmatch(headers.get("authorization", ""))
     timestamp = headers.get("x-amz-date", "")
     if match is None or not _TIMESTAMP.fullmatch(timestamp) or timestamp[:8] != match["day"]:
         raise _refused("the request has no signature of version 4 in its header Authorization")
     names = match["headers"].split(";")
-    if match["key"] != credentials.access_key or "host" not in names:
+    credentials = issued.get(match["key"])
+    if credentials is None or "host" not in names:
         raise _refused("the request is signed with another access key than the recording's")
     token = headers.get("x-amz-security-token")
     if not hmac.compare_digest((token or "").encode(), (credentials.token or "").encode()):

@@ -6,9 +6,12 @@ import os
 import re
 import socket
 import stat
+import sys
 from contextlib import contextmanager
 from functools import cache
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import boto3
 import botocore.session
@@ -31,10 +34,11 @@ from hpkit_local.aws.protocol import endpoint_variable, read_call, service_model
 from hpkit_local.aws.service import services
 from hpkit_local.aws.testing import running_endpoint
 from hpkit_local.recording import proxy, signatures
+from hpkit_local.recording.redaction import Redactor
 
 KEY, SECRET, TOKEN = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "IQoJb3JpZ2luX2VjE/h4+w=="
 ACCOUNT = "987654321098"
-CREDENTIALS = ReadOnlyCredentials(KEY, SECRET, TOKEN)
+UNRECORDED = {"sts", "grafana", "secretsmanager", "pricing"}
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +59,11 @@ def recorded_clients(file, environment, **keys):
     environment = dict(environment)
     recorded = extensions.extension("recorded")(file, environment, "us-west-2")
     with pytest.MonkeyPatch.context() as patch, recorded as variables:
-        environment |= variables
-        for name, value in environment.items():
-            patch.setenv(name, value)
+        for name, value in {**environment, **variables}.items():
+            if value is None:
+                patch.delenv(name, raising=False)
+            else:
+                patch.setenv(name, value)
         config = Config(retries={"total_max_attempts": 1})
         yield lambda service: boto3.session.Session(**keys).client(service, region_name="us-west-2", config=config)
 
@@ -157,7 +163,7 @@ def test_services_are_led_to_the_proxy_and_on_to_their_own_hosts(tmp_path, monke
     file = tmp_path / "calls.jsonl"
     with proxy.recorded(file, environment, "us-west-2") as variables:
         names = {name for name in variables if name.startswith("AWS_ENDPOINT_URL")}
-    assert names == {endpoint_variable(service) for service in services().keys() - {"sts", "grafana", "secretsmanager"}}
+    assert names == {endpoint_variable(service) for service in services().keys() - UNRECORDED}
     for service in services():
         assert endpoint_variable(service) == (
             f"AWS_ENDPOINT_URL_{service_model(service).service_id.hyphenize().upper().replace('-', '_')}"
@@ -177,7 +183,7 @@ def test_services_are_led_to_the_proxy_and_on_to_their_own_hosts(tmp_path, monke
         eks.url,
         {name.lower(): value for name, value in {**eks.headers, "host": "eks.us-west-2.amazonaws.com"}.items()},
         b"",
-        ReadOnlyCredentials(KEY, SECRET, None),
+        {KEY: ReadOnlyCredentials(KEY, SECRET, None)},
     )
     assert (signed.service, signed.region) == ("eks", "us-west-2")
 
@@ -190,19 +196,65 @@ def test_chunked_uploads_are_decoded():
             signatures.decoded_chunks(cut)
 
 
-def test_an_existing_file_and_missing_credentials_are_errors(tmp_path, cloud, monkeypatch):
+def test_calls_are_signed_with_renewed_credentials_and_with_the_last_ones_after_the_login_has_ended(
+    tmp_path, cloud, monkeypatch
+):
+    """The profile's process returns another key each time."""
+    ended, count, config = tmp_path / "ended", tmp_path / "count", tmp_path / "config"
+    script = tmp_path / "login.py"
+    script.write_text(
+        f"""
+import json, pathlib, sys
+if pathlib.Path({str(ended)!r}).exists():
+    sys.exit("the login has ended")
+count = pathlib.Path({str(count)!r})
+count.write_text(str(int(count.read_text()) + 1) if count.exists() else "1")
+key = {KEY!r}[:-1] + count.read_text()
+print(json.dumps({{"Version": 1, "AccessKeyId": key, "SecretAccessKey": {SECRET!r}, "SessionToken": {TOKEN!r}}}))
+"""
+    )
+    config.write_text(f"[profile me]\ncredential_process = {sys.executable} {script}\n")
+    environment = {"AWS_ENDPOINT_URL": cloud["AWS_ENDPOINT_URL"], "AWS_CONFIG_FILE": str(config), "AWS_PROFILE": "me"}
+    signed = []
+    resign = proxy.resign
+
+    def noted(*words, credentials, **more):
+        signed.append(credentials.access_key[-1])
+        return resign(*words, credentials=credentials, **more)
+
+    monkeypatch.setattr(proxy, "resign", noted)
+    monkeypatch.setattr("hpkit_local.recording.login._OFTEN_SECONDS", -1.0)
+    monkeypatch.setattr("hpkit_local.recording.login._LEAST_SECONDS", -1.0)
+    with recorded_clients(tmp_path / "calls.jsonl", environment) as client:
+        iam = client("iam")
+        iam.list_roles()
+        iam.list_roles()
+        assert signed == ["3", "4"], "the client's own are the second"
+        ended.touch()
+        iam.list_roles()
+        assert signed[2:] == ["4"]
+        ended.unlink()
+        client("iam").list_roles()
+        assert signed[3:] == ["6"]
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(os.environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"])  # noqa: S310 - it's a URL of the recording
+    assert len(lines_of(tmp_path / "calls.jsonl")) == 5
+
+
+def test_an_existing_file_and_missing_credentials_are_errors(tmp_path, cloud):
     file = tmp_path / "calls.jsonl"
     file.write_text("mine")
     with pytest.raises(ToolError, match="the file exists"), proxy.recorded(file, cloud, "us-west-2"):
         pass
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, os.devnull)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ToolError, match="no credentials"), proxy.recorded(tmp_path / "b", {}, "us-west-2"):
+    none = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
+    none["AWS_EC2_METADATA_DISABLED"] = "true"
+    with pytest.raises(ToolError, match="no credentials"), proxy.recorded(tmp_path / "b", none, "us-west-2"):
         pass
     assert not (tmp_path / "b").exists()
+
+
+def test_error_codes_of_the_api_models_are_kept():
+    assert Redactor().message("NoSuchResourceException", "service-quotas") == "NoSuchResourceException"
 
 
 # What is planted: of each form of secret one, or the account's number.
