@@ -470,6 +470,12 @@ def test_nothing_is_created_without_a_sufficient_budget_and_known_prices(account
     assert account.client("ec2").describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"] == []
 
 
+def test_a_session_that_can_not_be_renewed_is_named_before_the_question(account, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "session")
+    done = hpkit("aws", "trial", "--directory", tmp_path / "t", cwd=tmp_path)
+    assert "warning: AWS_SESSION_TOKEN can't be renewed, so it must last three hours" in " ".join(done.stderr.split())
+
+
 def test_another_trial_in_the_region_is_never_touched(account, tmp_path):
     ec2 = account.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]

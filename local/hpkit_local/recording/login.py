@@ -53,6 +53,7 @@ print(json.dumps([keys, end and end.timestamp()]))
 _EARLY_SECONDS: Final = 900.0
 _OFTEN_SECONDS: Final = 300.0
 _LEAST_SECONDS: Final = 30.0
+_LONGEST_SECONDS: Final = 60.0
 _GIVEN: Final = timedelta(minutes=20)
 
 
@@ -114,15 +115,19 @@ class Login:
     def _read(self) -> ReadOnlyCredentials:
         # A login that asks for a code can do so only at the beginning, not in the background.
         later = bool(self._issued)
-        done = subprocess.run(  # noqa: S603 - the command is fixed
-            [sys.executable, "-c", _READ],
-            env=self._environment,
-            stdin=subprocess.DEVNULL if later else None,
-            capture_output=True,
-            text=True,
-            check=False,
-            start_new_session=later,
-        )
+        try:
+            done = subprocess.run(  # noqa: S603 - the command is fixed
+                [sys.executable, "-c", _READ],
+                env=self._environment,
+                stdin=subprocess.DEVNULL if later else None,
+                capture_output=True,
+                text=True,
+                check=False,
+                start_new_session=later,
+                timeout=_LONGEST_SECONDS if later else None,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ToolError(f"--record: no credentials for AWS: {error}") from None
         if done.returncode:
             lines = done.stderr.strip().splitlines()
             raise ToolError(f"--record: no credentials for AWS: {lines[-1] if lines else done.returncode}")

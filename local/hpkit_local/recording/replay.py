@@ -38,9 +38,10 @@ __all__ = ["Difference", "Replayed", "replay"]
 _ABSENT: Final = "absent"
 _READS = ("Describe", "Get", "List", "Head")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d.*")
-# Hashes of contents, which a recording doesn't have, and addresses that a service makes up.
+# Hashes of contents, which a recording doesn't have, and addresses and certificates that a service makes up.
 _MADE_UP = re.compile(
-    r"(?i)(?:etag|checksum\w*|sha256|digest|fingerprint|thumbprint|endpoint|dnsname|hostname|issuer|url|ip|ipaddress)$"
+    r"(?i)(?:etag|checksum\w*|sha256|digest|fingerprint|thumbprint|certificateauthority\.data|endpoint|dnsname|hostname"
+    r"|issuer|url|ip|ipaddress|macaddress)$"
 )
 # The caller of another call.
 _CALLERS = frozenset({"CreatedBy", "LastModifiedBy"})
