@@ -83,7 +83,7 @@ def _resource_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.R
         if policy.validate is None or not policy.applies_to(args.resource_type):
             return
         found = run_state.not_waived(policy, unknown_as_undecided(policy.validate(resource, settings)), resource)
-        _report(policy, found, report)
+        _report(policy, found, report, run_state)
 
     return validate
 
@@ -96,7 +96,7 @@ def _stack_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.Stac
             return
         resources = [_with_inputs(_resource(each), run_state.inputs.get(each.urn, {})) for each in args.resources]
         found = unknown_as_undecided(policy.validate_stack(resources, settings))
-        _report(policy, run_state.not_waived(policy, found, None), report)
+        _report(policy, run_state.not_waived(policy, found, None), report, run_state)
 
     return validate
 
@@ -160,20 +160,27 @@ def _inert(text: str) -> str:
     return printable_lines(printable(text))
 
 
-def _policy_file() -> str:
-    """Return the policy file of the running stack, whose name and configuration the engine passes to the pack."""
+def _policy_file(urns: Iterable[str]) -> str:
+    """Return the policy file of the running stack, from its configuration or from its name in the first URN.
+
+    Some language hosts pass the stack's configuration to the pack, others don't. Every URN names the stack:
+    urn:pulumi:<stack>::<project>::….
+    """
     stated = json.loads(os.environ.get("PULUMI_CONFIG") or "{}").get("hpkit:organization")
-    organization = stated or os.environ.get("PULUMI_STACK", "").rpartition("/")[2].rpartition("-")[0]
+    stack = next(iter(urns), "").removeprefix("urn:pulumi:").partition("::")[0]
+    organization = stated or stack.rpartition("-")[0]
     return POLICY_FILE.replace("<organization>", organization) if organization else POLICY_FILE
 
 
-def _report(policy: Policy, found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:
+def _report(
+    policy: Policy, found: Iterable[Violation | Undecided], report: sdk.ReportViolation, run_state: RunState
+) -> None:
     undecided: list[str] = []
     for item in found:
         if isinstance(item, Undecided):
             undecided.append(_inert(item.message))
         else:
-            fix = policy.advice(item.fix).replace(POLICY_FILE, _policy_file())
+            fix = policy.advice(item.fix).replace(POLICY_FILE, _policy_file(run_state.inputs))
             report(_inert(f"{item.message}. {fix}"), item.resource.urn if item.resource else None)
     if undecided:
         # The SDK's way to report this: it becomes advice, regardless of the policy's level.

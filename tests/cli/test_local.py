@@ -380,6 +380,23 @@ def test_an_instance_takes_another_role_for_its_clients_beside_a_stack_that_is_u
         assert (instance.account(), instance.role()) == ("123456789012", wanted)
 
 
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.31", ["acme-dev: Kubernetes 1.33, the nearest to 1.31 that kube-apiserver emulates"]),
+        ("1.34", ["acme-dev: Kubernetes 1.34"]),
+        ("1.35", []),
+        ("1.40", ["acme-dev: Kubernetes 1.36, the nearest to 1.40 that kube-apiserver emulates"]),
+    ],
+)
+def test_an_instance_emulates_the_kubernetes_version_of_the_file_or_the_nearest(project, version, said):
+    instance, lines = Instance.named("acme-dev", root=project), []
+    for _ in range(2):
+        control.take_kubernetes(instance, version, say=lines.append)
+    assert lines == said
+    assert instance.kubernetes() in (lines[0] if lines else "1.35")
+
+
 def test_without_a_stack_the_only_one_is_taken_and_of_several_one_has_to_be_named(project):
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
     answer = hpkit("local", "down", cwd=project)
@@ -673,8 +690,8 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
     }
     etcd = rows["etcd"]
     assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))
-    passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.35 or newer, below 1.37"
-    assert "as Kubernetes 1.35 for any version in the stack's file" in rows["kube-apiserver"]["purpose"]
+    passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.36 or newer, below 1.37"
+    assert "emulates Kubernetes 1.33 to 1.36" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
     assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **environment).stdout
 

@@ -23,9 +23,9 @@ OPTIONS = sdk.PolicyResourceOptions(
 )
 
 
-def arguments(props, config=None, kind="aws:ec2/vpc:Vpc"):
+def arguments(props, config=None, kind="aws:ec2/vpc:Vpc", stack="dev"):
     return sdk.ResourceValidationArgs(
-        kind, unknown_checking_proxy(props), f"urn:pulumi:dev::hpkit::{kind}::it", "it", OPTIONS, None, config or {}
+        kind, unknown_checking_proxy(props), f"urn:pulumi:{stack}::hpkit::{kind}::it", "it", OPTIONS, None, config or {}
     )
 
 
@@ -39,9 +39,9 @@ class Run:
     def report(self, message, _urn=None):
         self.said.append(message)
 
-    def resource(self, name, props, **config):
+    def resource(self, name, props, *, stack="dev", **config):
         policy = to_pulumi(BY_NAME[name], self.state)
-        policy.validate(arguments(props, config), self.report)
+        policy.validate(arguments(props, config, stack=stack), self.report)
         return self.said
 
     def configuration(self):
@@ -78,9 +78,8 @@ def test_a_violation_ends_with_how_to_fix_it():
 
 @pytest.mark.parametrize(("stack", "config"), [("acme-dev", "{}"), ("dev", '{"hpkit:organization": "acme"}')])
 def test_a_fix_names_the_policy_file_of_the_stack(monkeypatch, stack, config):
-    monkeypatch.setenv("PULUMI_STACK", stack)
     monkeypatch.setenv("PULUMI_CONFIG", config)
-    (said,) = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
+    (said,) = Run().resource("mandatory-tags", {"tags": {}}, stack=stack, keys=["team"])
     assert said.endswith("of mandatory-tags in stacks/acme.policy.json.")
 
 

@@ -37,6 +37,7 @@ class PolicedProject(Project):
 
     def __init__(self, folder, endpoint, cloud):
         super().__init__(folder, endpoint, cloud, PROGRAM)
+        self.run("stack", "init", "acme-dev")
         self.spec["protect"] = True
         for part in (self.spec["cluster"], *self.spec["quotas"].values()):
             part["tags"] = LISTED_TAGS
@@ -78,7 +79,6 @@ def test_a_happy_stack_passes_while_nothing_of_it_is_made_yet(project):
 def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
     rows = project.spec["quotas"]["smith"]["compute_quota_config"]["computeQuotaResources"]
     rows[0]["count"] = 2
-    project.run("config", "set", "hpkit:organization", "acme")
     output, passed = project.police({"quota-fits-capacity": {"waivers": [waiver("train", UNTIL)]}})
     assert not passed
     assert "5 × ml.g5.12xlarge" in output

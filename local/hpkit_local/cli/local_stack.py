@@ -102,7 +102,16 @@ def _ready(
     plan: whose account and deployer the instance gets, and whose existing resources are created first; None for the
     instance as it is. plugins: value of `--plugins`, "" for the current ones.
     """
-    from hpkit_local.cloud import TOOLS, Stack, control, create_existing, exclusive, get_all, names_existing
+    from hpkit_local.cloud import (
+        TOOLS,
+        Stack,
+        control,
+        create_existing,
+        exclusive,
+        get_all,
+        names_existing,
+        stacks_up,
+    )
 
     require_environment(root)
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
@@ -112,6 +121,8 @@ def _ready(
         if plan is not None:
             _refuse_before_creator(plan, instance, root)
             control.take_caller(instance, stack, *_caller(plan), say=to_stderr)
+            if not stacks_up(instance):
+                control.take_kubernetes(instance, plan.spec.eks.version, say=to_stderr)
         if plugins:
             control.take_plugins(instance, stack, plugins, say=to_stderr)
         starting = control.begin(instance) if control.running(instance) is None else None
@@ -234,6 +245,9 @@ def _up(
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
     with _ready("up", stack, instance, folder, wait=wait, plan=plan, plugins=plugins) as ready:
         _run(ready, "up", stack, extra, verbose=verbose)
+        if not plan.spec.cluster.existing:
+            # EKS, too, changes its API server while it updates a cluster.
+            control.take_kubernetes(instance, plan.spec.eks.version, say=to_stderr)
         # Services that the stack doesn't use can still be starting.
         control.start(instance, say=lambda _: None)
     kubectl = "kubectl get clusterqueues"

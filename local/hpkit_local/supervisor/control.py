@@ -17,7 +17,7 @@ from hpkit_local.processes.process import end, spawn
 from hpkit_local.supervisor.instance import Instance, State
 from hpkit_local.supervisor.lock import exclusive
 from hpkit_local.supervisor.stacks import stacks_up
-from hpkit_local.toolchain import TOOLS, locate, search_path
+from hpkit_local.toolchain import TOOLS, emulated_version, locate, search_path
 
 __all__ = [
     "VARIABLES",
@@ -32,6 +32,7 @@ __all__ = [
     "start",
     "stop",
     "take_caller",
+    "take_kubernetes",
     "take_plugins",
 ]
 
@@ -192,6 +193,18 @@ def take_caller(
         say(f"{instance.name} restarts as {role or f'account {account}'}")
         stop(instance, say=say)
     instance.write_caller(account, role)
+
+
+def take_kubernetes(instance: Instance, version: str, *, say: Callable[[str], None]) -> None:
+    """Have an instance emulate a Kubernetes version, such as "1.34", or the nearest possible one; it then restarts."""
+    emulated = emulated_version(version)
+    if emulated == instance.kubernetes():
+        return
+    nearest = "" if emulated == version else f", the nearest to {version} that kube-apiserver emulates"
+    say(f"{instance.name}: Kubernetes {emulated}{nearest}")
+    if running(instance) is not None:
+        stop(instance, say=say)
+    instance.write_kubernetes(emulated)
 
 
 def take_plugins(instance: Instance, stack: str, plugins: str, *, say: Callable[[str], None]) -> None:

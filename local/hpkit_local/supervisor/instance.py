@@ -14,6 +14,7 @@ from hpkit.errors import ToolError
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.ports import hold_ports
 from hpkit_local.processes.process import Identity
+from hpkit_local.toolchain import KUBERNETES_MINOR
 
 __all__ = ["LATENCY_FACTOR", "PORTS", "Instance", "ServiceState", "State"]
 
@@ -155,6 +156,14 @@ class Instance:
     def write_caller(self, account: str, role: str | None = None) -> None:
         """Keep the AWS account and its clients' role for the next start."""
         self._write("settings.json", {**self._settings(), "account": account, "role": role})
+
+    def kubernetes(self) -> str:
+        """Return the Kubernetes version that the API server emulates."""
+        return str(self._settings().get("kubernetes", KUBERNETES_MINOR))
+
+    def write_kubernetes(self, version: str) -> None:
+        """Keep the Kubernetes version to emulate for the next start."""
+        self._write("settings.json", {**self._settings(), "kubernetes": version})
 
     def _settings(self) -> dict[str, Any]:
         return self._read("settings.json") or {}

@@ -14,7 +14,7 @@ from hpkit_local.kubernetes.pki import authority, signed
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 from hpkit_local.supervisor.instance import LATENCY_FACTOR, Instance
-from hpkit_local.toolchain import KUBERNETES_MINOR, TOOLS, expected_path, tool_path
+from hpkit_local.toolchain import TOOLS, expected_path, tool_path
 
 __all__ = ["services_of"]
 
@@ -55,7 +55,7 @@ def services_of(instance: Instance) -> list[Service]:
         etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
         apiserver(
             tool_path("kube-apiserver"),
-            minor=KUBERNETES_MINOR,
+            minor=instance.kubernetes(),
             port=port,
             etcd_port=ports["etcd"],
             authority=ca,
@@ -67,7 +67,7 @@ def services_of(instance: Instance) -> list[Service]:
         ),
         controller_manager(
             tool_path("kube-controller-manager"),
-            minor=KUBERNETES_MINOR,
+            minor=instance.kubernetes(),
             kubeconfig=instance.kubeconfig,
             port=ports["kube-controller-manager"],
             authority=ca,
@@ -75,7 +75,7 @@ def services_of(instance: Instance) -> list[Service]:
         ),
         scheduler(
             tool_path("kube-scheduler"),
-            minor=KUBERNETES_MINOR,
+            minor=instance.kubernetes(),
             kubeconfig=schedulers,
             port=ports["kube-scheduler"],
             authority=ca,

@@ -5,7 +5,7 @@ They are kept by version in the user's cache, so that a new clone of the reposit
 
 from hpkit_local.toolchain.bootstrap import get, get_all
 from hpkit_local.toolchain.locate import Found, expected_path, locate, search_path, tool_path
-from hpkit_local.toolchain.table import GO, KUBERNETES_MINOR, TOOL_NAMES, TOOLS
+from hpkit_local.toolchain.table import GO, KUBERNETES_MINOR, TOOL_NAMES, TOOLS, emulated_version
 
 __all__ = [
     "GO",
@@ -13,6 +13,7 @@ __all__ = [
     "TOOLS",
     "TOOL_NAMES",
     "Found",
+    "emulated_version",
     "expected_path",
     "get",
     "get_all",

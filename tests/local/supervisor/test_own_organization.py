@@ -13,13 +13,14 @@ import subprocess
 import pytest
 
 from hpkit_local.aws.testing import client
+from hpkit_local.kubernetes.api import Api
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from tests.builders import organization, split, team
 from tests.cli.test_validate import HPKIT
 
 DEV, PROD, NOBODY = "123456789012", "210987654321", "999999999999"
-PLACES = {"acme-dev": (DEV, "us-west-2"), "acme-prod": (PROD, "us-east-1")}
+PLACES = {"acme-dev": (DEV, "us-west-2", "1.35"), "acme-prod": (PROD, "us-east-1", "1.34")}
 STACKS = tuple(PLACES)
 OUTSIDE = "198.51.100.7"
 MOST_LINES = 25
@@ -35,10 +36,16 @@ def own_organization():
     dev = data["environments"]["dev"]
     prod = copy.deepcopy(dev) | {"account": PROD, "region": "us-east-1"}
     prod["cluster"]["name"] = "acme-prod"
+    prod["eks"]["version"] = "1.34"
     for zone in (*prod["network"]["zones"], *prod["cluster"]["instanceGroups"]):
         zone["availabilityZone"] = zone["availabilityZone"].replace("us-west-2", "us-east-1")
     data["environments"]["prod"] = prod
     return data
+
+
+def emulated(instance):
+    answer = Api.of_kubeconfig(instance.kubeconfig).read("/version")
+    return f"{answer['emulationMajor']}.{answer['emulationMinor']}"
 
 
 def lines_of(done):
@@ -89,9 +96,10 @@ def test_every_environment_goes_up_with_few_lines_and_no_other_file(up, folder):
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_each_is_its_own_account_and_region(up, folder, name):
-    account, region = PLACES[name]
+def test_each_has_its_own_account_region_and_kubernetes(up, folder, name):
+    account, region, version = PLACES[name]
     instance = Instance.named(name, root=folder)
+    assert emulated(instance) == version
     url = f"http://127.0.0.1:{instance.ports()['aws']}"
     assert client(url, "sts").get_caller_identity()["Account"] == account
     cluster = client(url, "eks", region=region).describe_cluster(name=name)["cluster"]
@@ -110,6 +118,16 @@ def test_the_environment_names_the_stack_of_commands_without_an_option(up, folde
         )
         assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("acme-prod (us-east-1)"), "of the quotas"
+
+
+def test_an_upgrade_changes_the_api_server(up, folder, repository):
+    data = own_organization()
+    data["environments"]["prod"]["eks"]["version"] = "1.35"
+    repository.write("acme", data)
+    done = end(begin(folder, "up", "-s", "acme-prod"))
+    assert done.returncode == 0, done.stderr
+    assert "acme-prod: Kubernetes 1.35\n" in done.stderr
+    assert emulated(Instance.named("acme-prod", root=folder)) == "1.35"
 
 
 def test_a_caller_outside_of_the_ranges_is_refused(up, folder):

@@ -8,9 +8,10 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from hpkit_local.toolchain import locate, search_path, tool_path
+from hpkit_local.toolchain import emulated_version, locate, search_path, tool_path
 from hpkit_local.toolchain.table import GO, TOOLS, tool_named
 from tests.local.toolchain.conftest import a_tool, put_in_cache, put_script
+from tests.running import tools_or_skip
 
 
 def test_a_fitting_version_on_path_wins_over_the_cache(path_folder):
@@ -106,6 +107,13 @@ def test_every_build_recipe_is_pinned_with_sums():
                 if recipe is not None:
                     assert (recipe / "go.mod").is_file(), f"{tool.name}: {recipe} has no go.mod"
                     assert "h1:" in (recipe / "go.sum").read_text(), f"{tool.name}: {recipe} pins nothing"
+
+
+def test_kube_apiserver_emulates_the_versions_of_the_table(monkeypatch):
+    monkeypatch.undo()
+    tools_or_skip("kube-apiserver")
+    text = subprocess.run([tool_path("kube-apiserver"), "--help"], capture_output=True, text=True, check=True).stdout
+    assert f"kube={emulated_version('1.0')}..{emulated_version('1.99')}(" in text
 
 
 def test_importing_the_toolchain_needs_no_cloud_library():
