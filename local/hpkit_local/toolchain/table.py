@@ -191,7 +191,7 @@ TOOLS: tuple[Tool, ...] = (
                 package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
                 # Without it `pulumi version` prints nothing.
                 linker=(f"-X {_PULUMI_SDK}/go/common/version.Version=v{_PULUMI}",),
-                seconds=145,
+                seconds=250,
                 download_seconds=20,
             ),
         ),

@@ -130,5 +130,5 @@ def test_what_a_build_needs_of_the_standard_library_is_compiled_first(path_folde
     )
     get(a_tool(sources=(a_build(a_recipe(tmp_path / "recipe")),)), say=messages.append)
     first, second = calls.read_text(encoding="utf-8").splitlines()
-    assert first == "build -v -trimpath unsafe net/http"
+    assert first == "build -v -trimpath -gcflags=all=-dwarf=false unsafe net/http"
     assert "-o" in second.split()
