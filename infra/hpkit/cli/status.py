@@ -73,8 +73,6 @@ def command(
         if typed or watch or serve or context.params["form"] == "html":
             raise click.UsageError("--all can't be combined with --stack, --watch, --serve or --format html")
         return _all_stacks(profile)
-    from hpkit.cluster.live.as_html import status_html
-    from hpkit.cluster.live.as_json import ClusterStatus, status_document
     from hpkit.cluster.live.differences import differences
     from hpkit.cluster.live.status import status_of
 
@@ -89,9 +87,21 @@ def command(
     status, differs = status_of(observed), differences(observed, plan)
     return Output(
         text=lambda: _print(plan, status, differs),
-        json=lambda: json_document(ClusterStatus, **status_document(plan, status, differs)),
-        html=lambda: status_html(f"{plan.stack} in {plan.spec.region}", status, differs),
+        json=lambda: _json(plan, status, differs),
+        html=lambda: _html(plan, status, differs),
     )
+
+
+def _json(plan: Plan, status: Status, differs: Sequence[str]) -> str:
+    from hpkit.cluster.live.as_json import ClusterStatus, status_document
+
+    return json_document(ClusterStatus, **status_document(plan, status, differs))
+
+
+def _html(plan: Plan, status: Status, differs: Sequence[str], *, failure: str = "") -> str:
+    from hpkit.cluster.live.as_html import status_html  # the text doesn't need a template engine
+
+    return status_html(f"{plan.stack} in {plan.spec.region}", status, differs, failure=failure)
 
 
 def _all_stacks(profile: str | None) -> Output:
@@ -136,7 +146,6 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
 
 def _serve(plan: Plan, profile: str | None, every: float) -> None:
     """Serve the page until Ctrl-C. The first read must succeed; if another fails, the last page shows the reason."""
-    from hpkit.cluster.live.as_html import status_html
     from hpkit.cluster.live.server import PageServer
     from hpkit.errors import HpkitError
 
@@ -153,7 +162,7 @@ def _serve(plan: Plan, profile: str | None, every: float) -> None:
                 raise
             failure = str(error)
         status, differs = last
-        return status_html(f"{plan.stack} in {plan.spec.region}", status, differs, failure=failure)
+        return _html(plan, status, differs, failure=failure)
 
     with PageServer(page, every) as server, suppress(KeyboardInterrupt):
         server.body()

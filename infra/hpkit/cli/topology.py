@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
@@ -67,8 +67,6 @@ def command(stack: str | None, profile: str | None) -> Output:
     Each node is shown with its type, zone, use and tasks. Each task is shown with the nearest network node that all of
     its pods share.
     """
-    from hpkit.cluster.live.as_html import topology_html
-    from hpkit.cluster.live.as_svg import topology_svg
     from hpkit.cluster.live.topology import placements, tree_of
 
     plan = choose_stack(stack)
@@ -81,9 +79,21 @@ def command(stack: str | None, profile: str | None) -> Output:
         table=lambda: "\n".join([_table(tree), *_sentences(places)]),
         mermaid=lambda: "\n".join(_mermaid(tree, places)),
         json=lambda: json_document(Topology, tree=[*map(_branch, tree)], tasks=[*map(_placement, places)]),
-        svg=lambda: topology_svg(tree),
-        html=lambda: topology_html(f"{plan.stack}: nodes by network layer", tree, places),
+        svg=lambda: _svg(tree),
+        html=lambda: _html(f"{plan.stack}: nodes by network layer", tree, places),
     )
+
+
+def _svg(tree: Sequence[Branch]) -> str:
+    from hpkit.cluster.live.as_svg import topology_svg
+
+    return topology_svg(tree)
+
+
+def _html(title: str, tree: Sequence[Branch], places: Sequence[Placement]) -> str:
+    from hpkit.cluster.live.as_html import topology_html  # the text doesn't need a template engine
+
+    return topology_html(title, tree, places)
 
 
 def _sentences(places: Iterable[Placement]) -> Iterable[str]:

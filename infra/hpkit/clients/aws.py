@@ -5,6 +5,7 @@ It never writes: every call comes from `calls`, and these only Describe, Get and
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import lru_cache
 from typing import Any, Final
 
 import botocore.exceptions
@@ -44,6 +45,8 @@ def call_all(session: Session, calls: Iterable[ApiCall], *, on_progress: Progres
     return results
 
 
+# Creating SageMaker's client takes longer than its calls.
+@lru_cache(maxsize=16)
 def _client(session: Session, service: str) -> Any:
     try:
         return session.client(service, config=_CONFIG)

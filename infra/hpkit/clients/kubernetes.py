@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from boto3 import Session
 from botocore.exceptions import BotoCoreError
+from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.dynamic import DynamicClient
@@ -171,14 +172,8 @@ def kubeconfig(session: Session, cluster: Mapping[str, Any]) -> Iterator[Path]:
 
 def _tokens(session: Session, name: str) -> Callable[[], str]:
     """Return a function that creates a token for a cluster; signing makes no request."""
-    client = session.client("sts")
     signer = RequestSigner(
-        client.meta.service_model.service_id,
-        session.region_name,
-        "sts",
-        "v4",
-        session.get_credentials(),
-        session.events,
+        ServiceId("STS"), session.region_name, "sts", "v4", session.get_credentials(), session.events
     )
     request = {
         "method": "GET",

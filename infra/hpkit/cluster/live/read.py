@@ -28,7 +28,8 @@ OnWorkload = Callable[[Mapping[str, Any]], None]
 AwsPart = Literal["nodes", "policy", "addons", "events"]
 AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 
-_EVENTS: Final = 20
+# One page of events, because all would be thousands.
+_LATEST: Final = {"MaxItems": 20, "PageSize": 20}
 # The maximum page size of ListClusterNodes (API reference); the default is ten.
 _NODES: Final = 100
 # From the API server's cache, at most a moment old, and in one response (Kubernetes documentation, "API concepts",
@@ -157,11 +158,11 @@ def _platform(
     events = ApiCall(
         "sagemaker",
         "ListClusterEvents",
-        {**name, "SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": _EVENTS},
+        {**name, "SortBy": "EventTime", "SortOrder": "Descending", "PaginationConfig": _LATEST},
     )
     policies = ApiCall("sagemaker", "ListClusterSchedulerConfigs", arn)
     listed = ApiCall("eks", "ListAddons", {"clusterName": eks})
-    calls: dict[AwsPart, ApiCall] = {"nodes": nodes, "policy": policies, "addons": listed}
+    calls: dict[AwsPart, ApiCall] = {"nodes": nodes, "policy": policies, "addons": listed, "events": events}
     first = _Answers(session, [call for part, call in calls.items() if part in parts], unknown)
     configs = first.items(policies, "ClusterSchedulerConfigSummaries")
     policy = next(
@@ -189,25 +190,10 @@ def _platform(
         first.items(nodes, "ClusterNodeSummaries"),
         None if policy is None else second.one(policy),
         [each["addon"] for each in described if each is not None],
-        _latest_events(session, events, unknown) if "events" in parts else (),
+        first.items(events, "Events"),
         kubernetes=eks_cluster.get("version") or "",
         unread=frozenset(name for name, is_missing in unread.items() if is_missing),
     )
-
-
-def _latest_events(session: Session, call: ApiCall, unknown: list[str]) -> list[Any]:
-    """Return one page of events: all of them would be thousands."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        return list(session.client("sagemaker").list_cluster_events(**call.params).get("Events") or ())
-    except ClientError as error:
-        details = error.response.get("Error", {})
-        failed = FailedCall(call.action, details.get("Code", "Unknown"), details.get("Message", str(error)))
-    except BotoCoreError as error:
-        failed = FailedCall(call.action, type(error).__name__, str(error))
-    unknown.append(_sentence(failed))
-    return []
 
 
 class _Answers:
