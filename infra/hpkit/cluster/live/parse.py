@@ -34,6 +34,7 @@ from hpkit.cluster.live.model import (
 from hpkit.plan.pods import pod_requests
 
 __all__ = [
+    "assigned_of",
     "flavor_of",
     "group_of",
     "node_of",
@@ -216,7 +217,7 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         pods=sum(each["count"] for each in spec["podSets"]),
         active=spec.get("active", True),
         requests=_requests(spec["podSets"], status),
-        usage=usage_of(admission),
+        usage=usage_of(assigned_of(admission)),
         conditions=_conditions(status),
         pod_sets=tuple(_pods(each, status) for each in spec["podSets"]),
         longest=_longest(spec),
@@ -318,14 +319,20 @@ def _sum(amounts: Iterable[tuple[Key, Decimal]]) -> dict[Key, Decimal]:
     return dict(total)
 
 
-def usage_of(admission: Mapping[str, Any]) -> dict[tuple[str, str], Decimal]:
-    """Return what a Workload's admission assigned to it, by (flavor, resource)."""
-    return _sum(
-        ((assignment["flavors"][name], name), _quantity(amount))
+def assigned_of(admission: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Return what a Workload's admission assigned to its pods: flavor, resource and amount, as in the document."""
+    return tuple(
+        (flavors[name], name, str(amount))
         for assignment in admission.get("podSetAssignments") or ()
+        if (flavors := assignment.get("flavors"))
         for name, amount in (assignment.get("resourceUsage") or {}).items()
-        if name in (assignment.get("flavors") or {})
+        if name in flavors
     )
+
+
+def usage_of(assigned: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], Decimal]:
+    """Return the sums of what was assigned, by (flavor, resource)."""
+    return _sum(((flavor, name), _parsed(amount)) for flavor, name, amount in assigned)
 
 
 def _pod_requests(spec: Mapping[str, Any]) -> Amounts:

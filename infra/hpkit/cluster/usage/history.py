@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from hpkit.catalog import find_instance_type
 from hpkit.cluster.live.model import Observed, team_of
-from hpkit.cluster.live.parse import owner_of, project_of, usage_of
+from hpkit.cluster.live.parse import assigned_of, owner_of, project_of, usage_of
 from hpkit.errors import InputError
 from hpkit.text.plural import plural
 
@@ -105,12 +105,11 @@ class Admissions:
         begin = _true_since(conditions.get("Admitted"))
         if begin is None:
             return
-        end, usage = _true_since(conditions.get("Finished")), usage_of(status.get("admission") or {})
+        end = _true_since(conditions.get("Finished"))
         team, project = team_of(metadata["namespace"]), project_of(workload["spec"]["podSets"])
         job = "/".join(owner_of(metadata))
-        for flavor in dict.fromkeys(flavor for flavor, _ in usage):
-            span = TaskSpan(metadata["uid"], team, project, job, flavor, _instances(flavor, usage), begin, end)
-            self.spans.append(span)
+        for flavor, instances in _reserved(assigned_of(status.get("admission") or {})):
+            self.spans.append(TaskSpan(metadata["uid"], team, project, job, flavor, instances, begin, end))
 
     def notes(self) -> Iterator[str]:
         """Yield what isn't counted."""
@@ -150,6 +149,13 @@ def _quotas(observed: Observed, now: float) -> Iterator[QuotaSpan]:
             nominal = {key: quota.nominal for key, quota in queue.quotas.items()}
             for flavor in dict.fromkeys(flavor for flavor, _ in nominal):
                 yield QuotaSpan(queue.team, flavor, _instances(flavor, nominal), now)
+
+
+@lru_cache(maxsize=10_000)
+def _reserved(assigned: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, float], ...]:
+    """Return how many instances of each flavor were assigned; many Workloads have the same."""
+    usage = usage_of(assigned)
+    return tuple((flavor, _instances(flavor, usage)) for flavor in dict.fromkeys(flavor for flavor, _ in usage))
 
 
 def _instances(flavor: str, amounts: Mapping[tuple[str, str], Decimal]) -> float:
