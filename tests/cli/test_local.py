@@ -383,10 +383,10 @@ def test_an_instance_takes_another_role_for_its_clients_beside_a_stack_that_is_u
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        ("1.31", ["acme-dev: Kubernetes 1.33, the nearest to 1.31 that kube-apiserver emulates"]),
+        ("1.31", 2 * ["acme-dev: Kubernetes 1.33, the nearest to 1.31 that kube-apiserver emulates"]),
         ("1.34", ["acme-dev: Kubernetes 1.34"]),
         ("1.35", []),
-        ("1.40", ["acme-dev: Kubernetes 1.36, the nearest to 1.40 that kube-apiserver emulates"]),
+        ("1.40", 2 * ["acme-dev: Kubernetes 1.36, the nearest to 1.40 that kube-apiserver emulates"]),
     ],
 )
 def test_an_instance_emulates_the_kubernetes_version_of_the_file_or_the_nearest(project, version, said):

@@ -67,6 +67,7 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
     print(output)
     assert refused.returncode != 0
     assert [text for text in at_preview if text not in output] == []
+    assert "Traceback" not in output
     refused = up.up(check=False)
     output = refused.stdout + refused.stderr
     print(output)

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,6 +151,8 @@ class Platform(pulumi.ComponentResource):
 
 def run() -> None:
     """Register the resources of the stack that the engine runs, after its organization file passed all checks."""
+    # The engine interrupts a program whose run it ends early; Python's traceback would hide the reason.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # A run takes seconds and frees little memory. Garbage collection, with another pass at the end, would take as long
     # as importing all modules.
     gc.disable()

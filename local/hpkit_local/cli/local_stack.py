@@ -122,6 +122,7 @@ def _ready(
             _refuse_before_creator(plan, instance, root)
             control.take_caller(instance, stack, *_caller(plan), say=to_stderr)
             if not stacks_up(instance):
+                # What exists is created with the version of the file.
                 control.take_kubernetes(instance, plan.spec.eks.version, say=to_stderr)
         if plugins:
             control.take_plugins(instance, stack, plugins, say=to_stderr)
@@ -236,16 +237,17 @@ def _up(
     The organization file is used unchanged. The local cloud uses the account in the file. Calls use the first
     role in `deployers`, from an address in publicCidrs.
     """
-    from hpkit_local.cloud import control
+    from hpkit_local.cloud import control, stacks_up
 
     stack, instance, folder = _place(stack, name, root)
     _refuse_second(stack, instance, folder)
     _refuse_unfinished(stack, instance)
     plan = _plan(stack, folder)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
+    was_up = bool(stacks_up(instance))
     with _ready("up", stack, instance, folder, wait=wait, plan=plan, plugins=plugins) as ready:
         _run(ready, "up", stack, extra, verbose=verbose)
-        if not plan.spec.cluster.existing:
+        if not plan.spec.cluster.existing and not plan.spec.eks.existing and was_up:
             # EKS, too, changes its API server while it updates a cluster.
             control.take_kubernetes(instance, plan.spec.eks.version, say=to_stderr)
         # Services that the stack doesn't use can still be starting.

@@ -196,12 +196,17 @@ def take_caller(
 
 
 def take_kubernetes(instance: Instance, version: str, *, say: Callable[[str], None]) -> None:
-    """Have an instance emulate a Kubernetes version, such as "1.34", or the nearest possible one; it then restarts."""
+    """Have an instance emulate a Kubernetes version, such as "1.34", or the nearest possible one; it then restarts.
+
+    Reports a change, and always if it's another version.
+    """
     emulated = emulated_version(version)
+    if emulated != version:
+        say(f"{instance.name}: Kubernetes {emulated}, the nearest to {version} that kube-apiserver emulates")
+    elif emulated != instance.kubernetes():
+        say(f"{instance.name}: Kubernetes {emulated}")
     if emulated == instance.kubernetes():
         return
-    nearest = "" if emulated == version else f", the nearest to {version} that kube-apiserver emulates"
-    say(f"{instance.name}: Kubernetes {emulated}{nearest}")
     if running(instance) is not None:
         stop(instance, say=say)
     instance.write_kubernetes(emulated)

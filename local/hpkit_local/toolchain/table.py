@@ -15,6 +15,8 @@ __all__ = ["GO", "KUBERNETES_MINOR", "TOOLS", "TOOL_NAMES", "emulated_version", 
 _MODULES = Path(__file__).parent / "modules"
 
 _PULUMI = "3.274.1"
+# Earlier engines start policy packs by a script that later releases don't have.
+_PULUMI_FITS = Range("3.220", "4.0")
 _PULUMI_RELEASE = f"https://github.com/pulumi/pulumi/releases/download/v{_PULUMI}"
 _PULUMI_SDK = "github.com/pulumi/pulumi/sdk/v3"
 _PULUMI_PLATFORMS = {
@@ -136,52 +138,71 @@ GO = Tool(
 )
 
 _HOST_FILES = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-pulumi-python")
-# Engines after 3.219 start a policy pack by fields of RunPluginRequest that are newer than the host that is built:
-# `kind` (6), and `program_directory` (2) of `info` (5). The pack runs as the current host runs it.
+# Current engines send a ProgramInfo that is newer than the host that is built: RootDirectory (1), ProgramDirectory (2)
+# and Options (4). The host reads its virtual environment there, and runs policy packs as the current host does.
 # Source: sdk/proto/go/language.pb.go of 3.274.1; RunPlugin of sdk/python/cmd/pulumi-language-python/main.go.
-_RUN_PLUGIN = """
+_HOST_IMPORT = '\t"google.golang.org/grpc"\n'
+_HOST_RUN = "Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc.RunResponse, error) {\n"
+_HOST_PLUGINS = ") (*pulumirpc.GetRequiredPluginsResponse, error) {\n"
+_HOST_RUN_PLUGIN = """
 	args := []string{req.Program}
 	args = append(args, req.Args...)
 """
-_RUN_PACK = """
-	pack := packOf(req)
-	if pack != "" {
-		args = append(append([]string{"-u", "-m", "pulumi.policy"}, req.Args...), pack)
-		req.Pwd = pack
+_HOST_RUN_PACK = """
+	info := first(req.ProtoReflect().GetUnknown(), 5)
+	host = host.of(info)
+	if string(first(req.ProtoReflect().GetUnknown(), 6)) == "analyzer" {
+		req.Pwd = string(first(info, 2))
+		args = append(append([]string{"-u", "-m", "pulumi.policy"}, req.Args...), req.Pwd)
 	}
 """
-_PACK_OF = """
-func packOf(req *pulumirpc.RunPluginRequest) string {
-	message := req.ProtoReflect().GetUnknown()
-	if string(field(message, 6)) != "analyzer" {
-		return ""
+_HOST_FUNCTIONS = """
+func (host *pythonLanguageHost) of(info []byte) *pythonLanguageHost {
+	own := *host
+	for _, option := range all(first(info, 4), 1) {
+		if string(first(option, 1)) == "virtualenv" {
+			own.virtualenv = string(first(first(option, 2), 3))
+			own.virtualenvPath = resolveVirtualEnvironmentPath(string(first(info, 1)), own.virtualenv)
+		}
 	}
-	return string(field(field(message, 5), 2))
+	return &own
 }
 
-func field(message []byte, wanted protowire.Number) []byte {
-	for len(message) > 0 {
-		number, kind, start := protowire.ConsumeTag(message)
-		size := protowire.ConsumeFieldValue(number, kind, message[max(start, 0):])
-		if start < 0 || size < 0 {
-			return nil
-		}
-		if number == wanted {
-			value, _ := protowire.ConsumeBytes(message[start:])
-			return value
-		}
-		message = message[start+size:]
+func first(message []byte, field protowire.Number) []byte {
+	for _, value := range all(message, field) {
+		return value
 	}
 	return nil
 }
+
+func all(message []byte, field protowire.Number) (values [][]byte) {
+	for len(message) > 0 {
+		number, kind, size := protowire.ConsumeField(message)
+		if size < 0 {
+			break
+		}
+		if number == field && kind == protowire.BytesType {
+			_, _, start := protowire.ConsumeTag(message)
+			value, _ := protowire.ConsumeBytes(message[start:])
+			values = append(values, value)
+		}
+		message = message[size:]
+	}
+	return values
+}
 """
-_GRPC_IMPORT, _WIRE_IMPORT = '\t"google.golang.org/grpc"\n', '\t"google.golang.org/protobuf/encoding/protowire"\n'
+
+
+def _host_of(field: int) -> str:
+    """Return the line that takes the virtual environment from a request's field with the ProgramInfo."""
+    return f"\thost = host.of(first(req.ProtoReflect().GetUnknown(), {field}))\n"
+
 
 TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pulumi",
         version=_PULUMI,
-        fits=Range("3.200", "4.0"),
+        fits=_PULUMI_FITS,
         executables=("pulumi",),
         ask=("version",),
         sources=(
@@ -200,7 +221,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pulumi-language-python",
         version=_PULUMI,
-        fits=Range("3.200", "4.0"),
+        fits=_PULUMI_FITS,
         executables=_HOST_FILES,
         # The host has no version switch; it is released with the CLI in one folder.
         ask=("version",),
@@ -212,9 +233,11 @@ TOOLS: tuple[Tool, ...] = (
                 recipe=_MODULES / "pulumi-language-python",
                 package=f"{_PULUMI_SDK}/python/cmd/pulumi-language-python",
                 replaced=(
-                    (_GRPC_IMPORT, _GRPC_IMPORT + _WIRE_IMPORT),
-                    (_RUN_PLUGIN, _RUN_PLUGIN + _RUN_PACK),
-                    ("func main() {", f"{_PACK_OF}\nfunc main() {{"),
+                    (_HOST_IMPORT, f'{_HOST_IMPORT}\t"google.golang.org/protobuf/encoding/protowire"\n'),
+                    (_HOST_RUN, _HOST_RUN + _host_of(14)),
+                    (_HOST_PLUGINS, _HOST_PLUGINS + _host_of(4)),
+                    (_HOST_RUN_PLUGIN, _HOST_RUN_PLUGIN + _HOST_RUN_PACK),
+                    ("func main() {", f"{_HOST_FUNCTIONS}\nfunc main() {{"),
                 ),
                 copies=(
                     Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/cmd/pulumi-language-python-exec"),

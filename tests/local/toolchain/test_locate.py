@@ -53,15 +53,15 @@ def test_the_language_host_is_judged_by_the_cli_beside_it(path_folder):
     host = tool_named("pulumi-language-python")
     for name in host.executables:
         put_script(path_folder, name, "exit 1")
-    put_script(path_folder, "pulumi", "echo v3.210.0")
-    assert (locate(host).source, locate(host).version) == ("PATH", "3.210.0")
+    put_script(path_folder, "pulumi", "echo v3.230.0")
+    assert (locate(host).source, locate(host).version) == ("PATH", "3.230.0")
     put_script(path_folder, "pulumi", "echo v3.99.0")
     assert "3.99.0" in locate(host).passed_over
 
 
 def test_a_host_without_its_scripts_is_not_whole(path_folder):
     put_script(path_folder, "pulumi-language-python", "exit 1")
-    put_script(path_folder, "pulumi", "echo v3.210.0")
+    put_script(path_folder, "pulumi", "echo v3.230.0")
     assert "has no pulumi-language-python-exec next to it" in locate(tool_named("pulumi-language-python")).passed_over
 
 
