@@ -13,7 +13,10 @@ from hpkit_local.supervisor.pulumi_run import run
 from hpkit_local.toolchain import search_path
 
 PROGRAM = """
-import sys, pulumi
+import signal, sys, pulumi
+
+# As hpkit's own program: the engine interrupts one whose run has failed.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 class Network(pulumi.ComponentResource):
     def __init__(self):
