@@ -122,7 +122,7 @@ def _ready(
             _refuse_before_creator(plan, instance, root)
             control.take_caller(instance, stack, *_caller(plan), say=to_stderr)
             if not stacks_up(instance):
-                # What exists is created with the version of the file.
+                # The first resources are created with it; later, it changes after `up`.
                 control.take_kubernetes(instance, plan.spec.eks.version, say=to_stderr)
         if plugins:
             control.take_plugins(instance, stack, plugins, say=to_stderr)
@@ -244,8 +244,8 @@ def _up(
     _refuse_unfinished(stack, instance)
     plan = _plan(stack, folder)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    was_up = bool(stacks_up(instance))
     with _ready("up", stack, instance, folder, wait=wait, plan=plan, plugins=plugins) as ready:
+        was_up = bool(stacks_up(instance))
         _run(ready, "up", stack, extra, verbose=verbose)
         if not plan.spec.cluster.existing and not plan.spec.eks.existing and was_up:
             # EKS, too, changes its API server while it updates a cluster.

@@ -68,7 +68,7 @@ class Login:
         key, secret, token = (environment.get(name) for name in _KEYS)
         self._is_fixed = bool(key and secret)
         self._next = 0.0
-        self._current = self._read() if not (key and secret) else ReadOnlyCredentials(key, secret, token or None)
+        self._current = ReadOnlyCredentials(key, secret, token or None) if key and secret else self._read()
         self._issued[self._current.access_key] = self._current
 
     @property

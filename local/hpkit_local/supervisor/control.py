@@ -198,14 +198,14 @@ def take_caller(
 def take_kubernetes(instance: Instance, version: str, *, say: Callable[[str], None]) -> None:
     """Have an instance emulate a Kubernetes version, such as "1.34", or the nearest possible one; it then restarts.
 
-    Reports a change, and always if it's another version.
+    Reports a change, and each time that the nearest version isn't the requested one.
     """
     emulated = emulated_version(version)
-    if emulated != version:
-        say(f"{instance.name}: Kubernetes {emulated}, the nearest to {version} that kube-apiserver emulates")
-    elif emulated != instance.kubernetes():
-        say(f"{instance.name}: Kubernetes {emulated}")
-    if emulated == instance.kubernetes():
+    changes = emulated != instance.kubernetes()
+    nearest = "" if emulated == version else f", the nearest to {version} that kube-apiserver emulates"
+    if changes or nearest:
+        say(f"{instance.name}: Kubernetes {emulated}{nearest}")
+    if not changes:
         return
     if running(instance) is not None:
         stop(instance, say=say)

@@ -136,7 +136,7 @@ class Instance:
 
     def write_aws_arguments(self, arguments: list[str]) -> None:
         """Keep extra arguments of the AWS endpoint for this and later starts."""
-        self._write("settings.json", {**self._settings(), "aws": arguments})
+        self._keep(aws=arguments)
 
     def latency_factor(self) -> float:
         """Return how long changes of the AWS endpoint take: 1 as on AWS, 0 no time."""
@@ -155,7 +155,7 @@ class Instance:
 
     def write_caller(self, account: str, role: str | None = None) -> None:
         """Keep the AWS account and its clients' role for the next start."""
-        self._write("settings.json", {**self._settings(), "account": account, "role": role})
+        self._keep(account=account, role=role)
 
     def kubernetes(self) -> str:
         """Return the Kubernetes version that the API server emulates."""
@@ -163,7 +163,10 @@ class Instance:
 
     def write_kubernetes(self, version: str) -> None:
         """Keep the Kubernetes version to emulate for the next start."""
-        self._write("settings.json", {**self._settings(), "kubernetes": version})
+        self._keep(kubernetes=version)
+
+    def _keep(self, **settings: Any) -> None:
+        self._write("settings.json", {**self._settings(), **settings})
 
     def _settings(self) -> dict[str, Any]:
         return self._read("settings.json") or {}
