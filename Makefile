@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
+# Shells of CI images often forbid writing bytecode. Then each start would compile the SDKs of Pulumi again: 3 seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit outdated release scan lock-scanners hyperpod-cli lock-hyperpod-cli torch lock-torch bench bench-program clean
 
 install: $(VENV)/.installed

@@ -6,6 +6,7 @@ megabytes. All loaders read the same files of the installed package, so they can
 
 from __future__ import annotations
 
+import botocore.session
 from botocore import loaders
 
 __all__ = ["share"]
@@ -17,7 +18,7 @@ _new_loader = loaders.create_loader
 
 def share() -> None:
     """Let all new sessions use what one of them has read."""
-    loaders.create_loader = _create_loader
+    botocore.session.create_loader = _create_loader
 
 
 class _Known(dict[_Key, object]):

@@ -55,9 +55,14 @@ class Call:
 
 
 @cache
+def _session() -> botocore.session.Session:
+    return botocore.session.get_session()
+
+
+@cache
 def service_model(service: str) -> ServiceModel:
     """Botocore's model of a service."""
-    return botocore.session.get_session().get_service_model(service)
+    return _session().get_service_model(service)
 
 
 # Source: https://docs.aws.amazon.com/sdkref/latest/guide/ss-endpoints-table.html
@@ -74,7 +79,7 @@ def _signers() -> dict[str, str]:
 
 @cache
 def _known_services() -> frozenset[str]:
-    return frozenset(botocore.session.get_session().get_available_services())
+    return frozenset(_session().get_available_services())
 
 
 def read_call(environ: dict[str, Any], *, default_region: str) -> Call:

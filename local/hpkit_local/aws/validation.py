@@ -111,7 +111,7 @@ def _string(shape: Shape, value: str, path: str) -> Iterator[str]:
 
 def _matches(pattern: str, value: str) -> bool:
     """Models of EKS write their patterns with anchors at one end only; the services match from the start."""
-    compiled = compile_pattern(pattern)
+    compiled = compile_pattern(pattern, is_ascii=value.isascii())
     return bool(compiled.match(value) if pattern.startswith("^") else compiled.fullmatch(value))
 
 

@@ -101,6 +101,10 @@ class Api:
             return []
         return answer["items"] or []
 
+    def plurals(self, api_version: str) -> set[str]:
+        """Return the plural names of the kinds that a group and version serves; none if it doesn't exist."""
+        return {str(each["name"]) for each in (self.find(f"/apis/{api_version}") or {}).get("resources", [])}
+
     def revision(self) -> str:
         """Return the server's version: the same as before if nothing was written."""
         answer = self._answer("GET", "/api/v1/namespaces", query={"limit": "1"}, accept=METADATA_LIST)

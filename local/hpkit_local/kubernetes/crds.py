@@ -1,8 +1,13 @@
-"""Reads CRDs and other manifests from folders, and applies Kueue's CRDs to the local API server."""
+"""Reads CRDs and other manifests from folders, and applies Kueue's CRDs to the local API server.
+
+The API server reads and writes a CRD about ten times before it serves it. Most of a large one is descriptions of
+fields, which only `kubectl explain` shows, so CRDs are created without them.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +15,11 @@ import yaml
 
 from hpkit_local.kubernetes.api import Api
 
-__all__ = ["apply_crds", "crds_in", "documents"]
+__all__ = ["apply_crds", "crds_in", "documents", "without_descriptions"]
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DIGEST = "hpkit.local/digest"
+_SERVED_SECONDS, _PAUSE_SECONDS = 5.0, 0.1
 # As in Kueue 0.19.2, config/components/crd/kustomization.yaml.
 _CONVERTED = {"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"}
 
@@ -31,6 +37,19 @@ def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
         yield from documents(file)
 
 
+def without_descriptions(schema: Any) -> Any:
+    """Return a CRD, or a part of one, without descriptions."""
+    if isinstance(schema, list):
+        return [without_descriptions(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: without_descriptions(value)
+        for key, value in schema.items()
+        if key != "description" or not isinstance(value, str)
+    }
+
+
 def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:
     """Apply Kueue's CRDs from a folder; CRDs with version conversion get their webhook's address.
 
@@ -40,8 +59,8 @@ def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None
         definition["metadata"]["name"]: definition["metadata"].get("annotations", {})
         for definition in api.items(_PATH, metadata_only=True)
     }
-    names = []
-    for crd in crds_in(folder):
+    crds = [without_descriptions(each) for each in crds_in(folder)]
+    for crd in crds:
         metadata = crd["metadata"]
         if crd["spec"]["names"]["plural"] in _CONVERTED:
             client = {"url": convert_url, "caBundle": bundle}
@@ -49,16 +68,20 @@ def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None
             crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
         digest = hashlib.sha256(json.dumps(crd, sort_keys=True).encode()).hexdigest()
         metadata["annotations"] = {**metadata.get("annotations", {}), _DIGEST: digest}
-        names.append(metadata["name"])
         if metadata["name"] not in existing:
             api.create(_PATH, crd)
         elif existing[metadata["name"]].get(_DIGEST) != digest:
             api.apply(f"{_PATH}/{metadata['name']}", crd)
-    _await_established(api, names)
+    _await_served(api, crds)
 
 
-def _await_established(api: Api, names: list[str]) -> None:
-    for name in names:
-        conditions = api.read(f"{_PATH}/{name}").get("status", {}).get("conditions") or []
-        if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
-            raise ConnectionError(f"{name} isn't established yet")
+def _await_served(api: Api, crds: Sequence[Mapping[str, Any]]) -> None:
+    """Wait for the kinds. Raises ConnectionError if they aren't served in time; the caller tries again."""
+    deadline = time.monotonic() + _SERVED_SECONDS
+    for crd in crds:
+        group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+        for version in (each["name"] for each in crd["spec"]["versions"] if each["served"]):
+            while plural not in api.plurals(f"{group}/{version}"):
+                if time.monotonic() > deadline:
+                    raise ConnectionError(f"{plural}.{group} isn't served yet")
+                time.sleep(_PAUSE_SECONDS)

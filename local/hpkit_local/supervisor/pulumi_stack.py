@@ -39,6 +39,12 @@ _AFTER_INTERRUPTION = {
     "destroy": "The remaining resources are kept. Run the command again to continue",
 }
 _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
+_TUNING = {
+    # The engine lives for a minute, so garbage collection would take more time than its memory is worth.
+    "GOGC": "400",
+    # It would copy the state before each of its 200 writes. A write replaces the file as a whole.
+    "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
+}
 # At most what EKS itself takes, where the local cloud takes as long.
 _EKS_UPDATE_SECONDS = 900
 _POLL_SECONDS = 0.1
@@ -69,8 +75,7 @@ class Stack:
         # Only Pulumi needs it; a stack that only the organization file describes has none.
         self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
         self._project = instance.folder / "project"
-        # The engine lives for a minute, so garbage collection would take more time than its memory is worth.
-        self.environment = {"GOGC": "400", **os.environ, **self._variables(environment(instance))}
+        self.environment = {**_TUNING, **os.environ, **self._variables(environment(instance))}
 
     @property
     def log(self) -> Path:

@@ -290,9 +290,12 @@ def test_lists_maps_and_unions_are_checked_inside() -> None:
 
 
 def test_patterns_of_the_models_are_understood() -> None:
-    tags = compile_pattern(r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)")
+    pattern = r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)"
+    tags = compile_pattern(pattern)
     assert tags.fullmatch("équipe 日本/1")
     assert not tags.fullmatch("a\tb")
+    short = compile_pattern(pattern, is_ascii=True)
+    assert all(bool(short.fullmatch(each)) == bool(tags.fullmatch(each)) for each in map(chr, range(128)))
     team = compile_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?")
     assert team.fullmatch("nlp-2")
     assert not team.fullmatch("a" * 5000 + "_"), "a long wrong name must be refused in no time"

@@ -1,12 +1,13 @@
 """Creates a chart's CRDs in parallel before helm is called, because helm creates and checks them one by one.
 
-Helm skips an existing CRD, but the API server first checks it again, which takes a second for large ones. Only CRDs
-that helm would certainly create are created here: those of the chart itself, and of its subcharts that depend only on
-conditions. Others are left to helm; if none are left, helm skips CRDs.
+They are served by the time that helm has checked the other objects. Helm skips an existing CRD, but the API server
+first checks it again, which takes a second for large ones. Only CRDs that helm would certainly create are created here:
+those of the chart itself, and of its subcharts that depend only on conditions. Others are left to helm; if none are
+left, helm skips CRDs.
 """
 
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -14,52 +15,76 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.crds import without_descriptions
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.documents import documents_of
-from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref
 from hpkit_local.plugins.kubernetes.release_inputs import with_values
 from hpkit_local.plugins.kubernetes.waiting import Readiness
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props
 
-__all__ = ["create_kinds", "kinds_of"]
+__all__ = ["await_kinds", "create_kinds", "kinds_of"]
 
 _MANAGER: Final = "helm"  # as whom helm creates objects
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 16
+_SERVED_SECONDS: Final = 60.0
+_FIRST, _MOST = 0.1, 0.3
 _MANIFESTS: Final = (".yaml", ".yml", ".json")
 _CRD: Final = ApiResource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 
 
-def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
-    """Create the CRDs of a chart and wait until they are served; return whether helm has none left to create.
+def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> tuple[Sequence[Props], bool]:
+    """Create the CRDs of a chart; return those that exist now, and whether helm has none left to create.
 
     Helm gets the same rejections, and reports them.
     """
-    kinds, are_all = kinds_of(chart, values)
-    if not kinds:
-        return False
-    task.progress(f"creating {len(kinds)} CustomResourceDefinitions")
-    # A single wait's message would replace this line.
-    waiting = replace(task, log=silent)
+    quiet = replace(task, log=silent)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
-        return all(list(threads.map(lambda kind: _create(waiting, api, kind), kinds))) and are_all
+        # The API server creates the first ones while others are read.
+        tries = [
+            (kind, certain and threads.submit(_create, quiet, api, kind)) for kind, certain in kinds_of(chart, values)
+        ]
+        count = sum(bool(created) for _, created in tries)
+        if count:
+            task.progress(f"creating {count} CustomResourceDefinitions")
+        there = [kind for kind, created in tries if created and created.result()]
+    return there, bool(there) and len(there) == len(tries)
 
 
 def _create(task: Task, api: RetryingApi, kind: Props) -> bool:
-    ref = Ref(_CRD.api_version, _CRD.kind, "", str(kind["metadata"]["name"]))
     with suppress(PluginError):
-        if api.find(task, _CRD.path("", ref.name)) is None:
-            made = api.ask(task, "POST", _CRD.folder(), kind, fieldManager=_MANAGER)
-            Readiness(api).wait(task, LiveObject(ref, made, _MANAGER), _CRD, kind)
+        if api.find(task, _path(kind)) is None:
+            api.ask(task, "POST", _CRD.folder(), without_descriptions(kind), fieldManager=_MANAGER)
         return True
     return False
 
 
-def kinds_of(chart: Path, values: Mapping[str, Any]) -> tuple[list[Props], bool]:
-    """Return the CRDs that helm is certain to create of a chart on the disk, and whether it creates no others."""
-    found = list(_kinds_in(PurePosixPath(), _files(chart), values, certain=True))
-    return [kind for kind, certain in found if certain], all(certain for _, certain in found)
+def _path(kind: Props) -> str:
+    return _CRD.path("", str(kind["metadata"]["name"]))
+
+
+def await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> str:
+    """Wait until CRDs are served, as long as helm would; return what prevents it, or "".
+
+    What a group serves is much smaller than its CRDs.
+    """
+    until = task.left - _SERVED_SECONDS
+    for kind in kinds:
+        spec = kind["spec"]
+        version = next(f"{spec['group']}/{each['name']}" for each in spec["versions"] if each["served"])
+        delays = task.delays(_FIRST, _MOST)
+        while all(each.kind != spec["names"]["kind"] for each in api.kinds(task, version)):
+            if task.left < until:
+                lacks = Readiness(api).lacking(task, kind, api.find(task, _path(kind)) or {})
+                return f"{_CRD.kind} {kind['metadata']['name']} isn't served: {lacks}"
+            task.pause(next(delays))
+    return ""
+
+
+def kinds_of(chart: Path, values: Mapping[str, Any]) -> Iterator[tuple[Props, bool]]:
+    """Yield the CRDs of a chart on the disk, with whether helm is certain to create them."""
+    return _kinds_in(PurePosixPath(), _files(chart), values, certain=True)
 
 
 def _kinds_in(

@@ -10,7 +10,7 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
-__all__ = ["LiveRelease", "live_release"]
+__all__ = ["LiveRelease", "live_release", "written_release"]
 
 _NOT_FOUND: Final = "release: not found"
 
@@ -60,7 +60,18 @@ def live_release(task: Task, helm: HelmRun, namespace: str, name: str) -> LiveRe
         if answer.code:
             raise PluginError(f"helm can't read release {namespace}/{name}: {answer.error}")
         answers.append(json.loads(answer.output))
-    release, metadata = answers
+    return _release(*answers)
+
+
+def written_release(output: str) -> LiveRelease:
+    """Return the data that helm prints as JSON of a release that it has installed or upgraded."""
+    release = json.loads(output)
+    chart, status = release["chart"]["metadata"], release["info"]["status"]
+    own = {"name": release["name"], "namespace": release["namespace"], "revision": release["version"], "status": status}
+    return _release(release, {**own, **chart, "name": release["name"], "chart": chart["name"]})
+
+
+def _release(release: Props, metadata: Props) -> LiveRelease:
     info = release.get("info") or {}
     keys = ("name", "namespace", "revision", "status", "chart", "version", "appVersion")
     return LiveRelease(

@@ -3,16 +3,17 @@
 import random
 import secrets
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hpkit_local.kubernetes.client import ApiResource
-from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
+from hpkit_local.plugins.kubernetes.chart_kinds import await_kinds, create_kinds
 from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
 from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.helm import Answer, Helm, HelmRun
-from hpkit_local.plugins.kubernetes.live_release import LiveRelease, live_release
+from hpkit_local.plugins.kubernetes.live_release import LiveRelease, live_release, written_release
 from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
@@ -28,7 +29,9 @@ TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
 _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
+_NO_KIND: Final = "no matches for kind"  # of the client of Kubernetes
 _NAMESPACE: Final = ApiResource("v1", "Namespace", "namespaces")
+_SECRET: Final = ApiResource("v1", "Secret", "secrets", namespaced=True)
 _ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into the folder in {MIRROR}"
 _OUTPUTS: Final = ("status", "resourceNames")
 
@@ -136,19 +139,29 @@ class Release:
         values = values_files(inputs, helm)
         verb = self._verb(task, helm, inputs, upgrade=upgrade)
         arguments = flags(inputs, upgrade=verb == "upgrade")
-        if verb == "install" and create_kinds(task, self.cluster.api, Path(chart), inputs.get("values") or {}):
-            arguments.append("--skip-crds")
+        kinds: Sequence[Props] = ()
+        if verb == "install":
+            kinds, are_all = create_kinds(task, self.cluster.api, Path(chart), inputs.get("values") or {})
+            arguments += ["--skip-crds"] if are_all else []
+        command = (verb, name, chart, "--namespace", namespace, "--output", "json", *values, *arguments)
+        unserved = ""
         try:
-            answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *arguments)
+            answer = helm.call(task, *command)
+            if kinds and _NO_KIND in answer.error:
+                # The chart has objects of its own kinds. Helm notices that before it creates anything.
+                await_kinds(task, self.cluster.api, kinds)
+                answer = helm.call(task, *command)
+            if answer.code == 0:
+                unserved = await_kinds(task, self.cluster.api, kinds)
         except PluginError as error:  # the task has ended, and helm with it
             answer = Answer(code=1, output="", error=str(error), waited_for="")
+        if answer.code == 0 and not unserved:
+            task.progress("")
+            return {**inputs, **written_release(answer.output).outputs}
         # A separate time limit, without cancellation: what exists must be in the state.
         asking = Task(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
         live = live_release(asking, helm, namespace, name)
-        if answer.code == 0 and live is not None:
-            task.progress("")
-            return {**inputs, **live.outputs}
-        text = f"helm couldn't {verb} release {namespace}/{name}: {answer.error}"
+        text = unserved or f"helm couldn't {verb} release {namespace}/{name}: {answer.error}"
         if live is None:
             raise PluginError(text)
         reasons = [text, *([answer.waited_for] if answer.waited_for else []), *self._unready(asking, live, namespace)]
@@ -158,7 +171,7 @@ class Release:
     def _verb(self, task: Task, helm: HelmRun, inputs: Props, *, upgrade: bool) -> str:
         """Return helm's next command, after cleaning up after an interrupted run."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
-        live = live_release(task, helm, namespace, name)
+        live = live_release(task, helm, namespace, name) if self._is_recorded_by_helm(task, inputs) else None
         if live is not None and (live.cut_off or live.status == "uninstalling"):
             task.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is installed again")
             self._uninstall(task, helm, inputs)
@@ -180,6 +193,12 @@ class Release:
                 f"do: `pulumi import {TOKEN} NAME {_id(inputs)}`, choose another name, or `helm uninstall` it."
             )
         return "upgrade" if upgrade else "install"
+
+    def _is_recorded_by_helm(self, task: Task, inputs: Props) -> bool:
+        """Return whether helm has Secrets of the release, which is known sooner than helm's own answer."""
+        secrets = _SECRET.folder(str(inputs["namespace"]))
+        labels = f"owner=helm,name={inputs['name']}"
+        return bool(self.cluster.api.ask(task, "GET", secrets, labelSelector=labels, limit="1").get("items"))
 
     def _until_namespaces_end(self, task: Task, live: LiveRelease) -> None:
         """Wait for a release's namespaces that helm deleted: while they end, nothing can be created in them."""

@@ -146,6 +146,17 @@ def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_th
     assert list(made) == ["actives", "owns"]
 
 
+def test_a_chart_can_have_objects_of_its_own_kinds(plugin, api, release, chart):
+    (chart / "crds").mkdir()
+    (chart / "crds" / "kind.yaml").write_text(KIND.replace("NAME", "own"))
+    text = "apiVersion: acme.example/v1\nkind: own\nmetadata: {name: first, namespace: default}\n"
+    (chart / "templates" / "first.yaml").write_text(text)
+    release_id, _, outputs = plugin.create(RELEASE, "sample", release)
+    assert outputs["resourceNames"]["own.acme.example/acme.example/v1"] == ["default/first"]
+    plugin.delete(RELEASE, "sample", release_id, outputs)
+    made_kinds(api)
+
+
 def test_kinds_that_helm_decides_on_are_left_to_it(chart):
     def switched(**entry):
         part = {"name": "part", "version": "1.0.0", **entry}
@@ -163,8 +174,8 @@ def test_kinds_that_helm_decides_on_are_left_to_it(chart):
 
 
 def named(chart, values):
-    kinds, are_all = kinds_of(chart, values)
-    return [each["spec"]["names"]["kind"] for each in kinds], are_all
+    found = list(kinds_of(chart, values))
+    return [each["spec"]["names"]["kind"] for each, certain in found if certain], all(certain for _, certain in found)
 
 
 def made_kinds(api):
