@@ -20,6 +20,8 @@ __all__ = ["build", "build_test", "take"]
 _standard_library = threading.Lock()
 # The linker drops debugging data, so compiling without it gives the same executable in about a fifth less time.
 _COMPILED = ("-trimpath", "-gcflags=all=-dwarf=false")
+# With Go's default of 100, the compiler spends a third of its processor time on garbage collection.
+_COMPILER = {"GOGC": "400", "GOMEMLIMIT": "2GiB"}
 
 
 def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) -> None:
@@ -141,7 +143,7 @@ def _environment() -> dict[str, str]:
     unwanted = {"GOFLAGS", "GOINSECURE", "GONOSUMCHECK", "GOOS", "GOARCH", "GOROOT"}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     # The version of Go was checked; fetching another one behind the user's back would undo that.
-    return {**kept, "GOWORK": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOFLAGS": ""}
+    return {**_COMPILER, **kept, "GOWORK": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOFLAGS": ""}
 
 
 def _work_folder(name: str, recipe: Path) -> Path:
