@@ -72,13 +72,13 @@ def await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> str:
     until = task.left - _SERVED_SECONDS
     for kind in kinds:
         spec = kind["spec"]
-        version = next(f"{spec['group']}/{each['name']}" for each in spec["versions"] if each["served"])
-        delays = task.delays(_FIRST, _MOST)
-        while all(each.kind != spec["names"]["kind"] for each in api.kinds(task, version)):
-            if task.left < until:
-                lacks = Readiness(api).lacking(task, kind, api.find(task, _path(kind)) or {})
-                return f"{_CRD.kind} {kind['metadata']['name']} isn't served: {lacks}"
-            task.pause(next(delays))
+        for version in (each["name"] for each in spec.get("versions") or () if each.get("served")):
+            delays = task.delays(_FIRST, _MOST)
+            while all(each.kind != spec["names"]["kind"] for each in api.kinds(task, f"{spec['group']}/{version}")):
+                if task.left < until:
+                    lacks = Readiness(api).lacking(task, kind, api.find(task, _path(kind)) or {})
+                    return f"{_CRD.kind} {kind['metadata']['name']} isn't served: {lacks}"
+                task.pause(next(delays))
     return ""
 
 
