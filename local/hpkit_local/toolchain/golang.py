@@ -20,7 +20,7 @@ __all__ = ["build", "build_test", "take"]
 _standard_library = threading.Lock()
 # The linker drops debugging data, so compiling without it gives the same executable in about a fifth less time.
 _COMPILED = ("-trimpath", "-gcflags=all=-dwarf=false")
-# With Go's default of 100, the compiler spends a third of its processor time on garbage collection.
+# With Go's default of 100, the compiler spends a third of its time for large packages on garbage collection.
 _COMPILER = {"GOGC": "400", "GOMEMLIMIT": "2GiB"}
 
 
