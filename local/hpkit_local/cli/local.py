@@ -52,7 +52,7 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
 @click.option(
     "--latency-factor",
     type=click.FloatRange(min=0),
-    help="Duration of AWS changes: 0 is immediate, 1 as long as on AWS. The default is 0.001. To watch states "
+    help="Duration of AWS changes: 0 is immediate, 1 as long as on AWS. The default is 0.0002. To watch states "
     "change, use 0.05.",
 )
 @click.option(

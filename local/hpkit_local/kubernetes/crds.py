@@ -19,6 +19,10 @@ __all__ = ["apply_crds", "crds_in", "documents", "without_descriptions"]
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DIGEST = "hpkit.local/digest"
+_SCHEMA = "openAPIV3Schema"
+# The parts of a schema that are schemas, lists of schemas, or schemas by name (kind JSONSchemaProps of the API).
+_INNER = ("items", "additionalItems", "additionalProperties", "not", "allOf", "anyOf", "oneOf")
+_FIELDS = ("properties", "patternProperties", "definitions", "dependencies")
 _SERVED_SECONDS, _PAUSE_SECONDS = 5.0, 0.1
 # As in Kueue 0.19.2, config/components/crd/kustomization.yaml.
 _CONVERTED = {"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"}
@@ -37,17 +41,24 @@ def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
         yield from documents(file)
 
 
-def without_descriptions(schema: Any) -> Any:
-    """Return a CRD, or a part of one, without descriptions."""
+def without_descriptions(part: Any) -> Any:
+    """Return a CRD, or a part of one, with schemas without descriptions."""
+    if isinstance(part, list):
+        return [without_descriptions(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    return {key: _bare(value) if key == _SCHEMA else without_descriptions(value) for key, value in part.items()}
+
+
+def _bare(schema: Any) -> Any:
+    """Return a schema without descriptions; its values, such as defaults, can have fields of that name."""
     if isinstance(schema, list):
-        return [without_descriptions(each) for each in schema]
+        return [_bare(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: without_descriptions(value)
-        for key, value in schema.items()
-        if key != "description" or not isinstance(value, str)
-    }
+    bare = {key: _bare(value) if key in _INNER else value for key, value in schema.items() if key != "description"}
+    fields = {key: bare[key] for key in _FIELDS if isinstance(bare.get(key), dict)}
+    return {**bare, **{key: {name: _bare(each) for name, each in value.items()} for key, value in fields.items()}}
 
 
 def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:

@@ -42,8 +42,6 @@ _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
 _TUNING = {
     # The engine lives for a minute, so garbage collection would take more time than its memory is worth.
     "GOGC": "400",
-    # It would copy the state before each of its 200 writes. A write replaces the file as a whole.
-    "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
 }
 # At most what EKS itself takes, where the local cloud takes as long.
 _EKS_UPDATE_SECONDS = 900

@@ -1,13 +1,14 @@
 """Creates a chart's CRDs in parallel before helm is called, because helm creates and checks them one by one.
 
-They are served by the time that helm has checked the other objects. Helm skips an existing CRD, but the API server
-first checks it again, which takes a second for large ones. Only CRDs that helm would certainly create are created here:
-those of the chart itself, and of its subcharts that depend only on conditions. Others are left to helm; if none are
-left, helm skips CRDs.
+Helm skips an existing CRD, but the API server first checks it again, which takes a second for large ones. Only CRDs
+that helm would certainly create are created here: those of the chart itself, and of its subcharts that depend only on
+conditions. Others are left to helm; if none are left, helm skips CRDs.
+
+As with helm, new kinds are served before the templates are rendered, because these can depend on what is served.
 """
 
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +25,7 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props
 
-__all__ = ["await_kinds", "create_kinds", "kinds_of"]
+__all__ = ["create_kinds", "kinds_of"]
 
 _MANAGER: Final = "helm"  # as whom helm creates objects
 _AT_ONCE: Final = 16
@@ -34,10 +35,10 @@ _MANIFESTS: Final = (".yaml", ".yml", ".json")
 _CRD: Final = ApiResource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 
 
-def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> tuple[Sequence[Props], bool]:
-    """Create the CRDs of a chart; return those that exist now, and whether helm has none left to create.
+def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
+    """Create the CRDs of a chart, and wait for the new ones; return whether helm has none left to create.
 
-    Helm gets the same rejections, and reports them.
+    Helm gets the same rejections, and reports them. Raises PluginError if a new kind isn't served in time.
     """
     quiet = replace(task, log=silent)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
@@ -48,27 +49,26 @@ def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str,
         count = sum(bool(created) for _, created in tries)
         if count:
             task.progress(f"creating {count} CustomResourceDefinitions")
-        there = [kind for kind, created in tries if created and created.result()]
-    return there, bool(there) and len(there) == len(tries)
+        ends = [(kind, created.result() if created else "left to helm") for kind, created in tries]
+    _await_kinds(quiet, api, [kind for kind, end in ends if end == "created"])
+    return bool(ends) and all(end != "left to helm" for _, end in ends)
 
 
-def _create(task: Task, api: RetryingApi, kind: Props) -> bool:
+def _create(task: Task, api: RetryingApi, kind: Props) -> str:
     with suppress(PluginError):
-        if api.find(task, _path(kind)) is None:
-            api.ask(task, "POST", _CRD.folder(), without_descriptions(kind), fieldManager=_MANAGER)
-        return True
-    return False
+        if api.find(task, _path(kind)) is not None:
+            return "there"
+        api.ask(task, "POST", _CRD.folder(), without_descriptions(kind), fieldManager=_MANAGER)
+        return "created"
+    return "left to helm"
 
 
 def _path(kind: Props) -> str:
     return _CRD.path("", str(kind["metadata"]["name"]))
 
 
-def await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> str:
-    """Wait until CRDs are served, as long as helm would; return what prevents it, or "".
-
-    What a group serves is much smaller than its CRDs.
-    """
+def _await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> None:
+    """Wait until CRDs are served, as long as helm would. What a group serves is much smaller than its CRDs."""
     until = task.left - _SERVED_SECONDS
     for kind in kinds:
         spec = kind["spec"]
@@ -76,10 +76,21 @@ def await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> str:
             delays = task.delays(_FIRST, _MOST)
             while all(each.kind != spec["names"]["kind"] for each in api.kinds(task, f"{spec['group']}/{version}")):
                 if task.left < until:
-                    lacks = Readiness(api).lacking(task, kind, api.find(task, _path(kind)) or {})
-                    return f"{_CRD.kind} {kind['metadata']['name']} isn't served: {lacks}"
+                    live = api.find(task, _path(kind)) or {}
+                    if _has_taken_name(live):
+                        break
+                    lacks = Readiness(api).lacking(task, kind, live)
+                    name = f"{_CRD.kind} {kind['metadata']['name']}"
+                    raise PluginError(
+                        f"the API server didn't serve {name} in {_SERVED_SECONDS:g} s; {lacks or 'it is busy'}"
+                    )
                 task.pause(next(delays))
-    return ""
+
+
+def _has_taken_name(live: Props) -> bool:
+    """Return whether another CRD has one of its names. Helm goes on then (crdReady in pkg/kube/ready.go)."""
+    conditions = live.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "NamesAccepted" and each["status"] == "False" for each in conditions)
 
 
 def kinds_of(chart: Path, values: Mapping[str, Any]) -> Iterator[tuple[Props, bool]]:
@@ -96,7 +107,7 @@ def _kinds_in(
     for path, text in files.items():
         if folder / "crds" in path.parents:
             documents = [each for each in documents_of(text) if isinstance(each, dict)]
-            yield from ((each, certain and each.get("kind") == _CRD.kind) for each in documents)
+            yield from ((each, certain and _is_named_crd(each)) for each in documents)
     for path in files:
         if path.name == "Chart.yaml" and path.parent.parent == folder / "charts":
             name = _document(files[path]).get("name")
@@ -108,6 +119,11 @@ def _kinds_in(
                 is_clear &= isinstance(inner, Mapping | None)
                 inner = inner if isinstance(inner, Mapping) else {}
                 yield from _kinds_in(path.parent, files, inner, certain=certain and is_clear)
+
+
+def _is_named_crd(document: Mapping[str, Any]) -> bool:
+    metadata = document.get("metadata")
+    return document.get("kind") == _CRD.kind and isinstance(metadata, dict) and bool(metadata.get("name"))
 
 
 def _is_on(entry: Mapping[str, Any], values: Mapping[str, Any]) -> bool:

@@ -3,13 +3,12 @@
 import random
 import secrets
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hpkit_local.kubernetes.client import ApiResource
-from hpkit_local.plugins.kubernetes.chart_kinds import await_kinds, create_kinds
+from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
 from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
 from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.helm import Answer, Helm, HelmRun
@@ -29,7 +28,6 @@ TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
 _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
-_NO_KIND: Final = "no matches for kind"  # of the client of Kubernetes
 _NAMESPACE: Final = ApiResource("v1", "Namespace", "namespaces")
 _SECRET: Final = ApiResource("v1", "Secret", "secrets", namespaced=True)
 _ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into the folder in {MIRROR}"
@@ -139,29 +137,20 @@ class Release:
         values = values_files(inputs, helm)
         verb = self._verb(task, helm, inputs, upgrade=upgrade)
         arguments = flags(inputs, upgrade=verb == "upgrade")
-        kinds: Sequence[Props] = ()
-        if verb == "install":
-            kinds, are_all = create_kinds(task, self.cluster.api, Path(chart), inputs.get("values") or {})
-            arguments += ["--skip-crds"] if are_all else []
+        if verb == "install" and create_kinds(task, self.cluster.api, Path(chart), inputs.get("values") or {}):
+            arguments.append("--skip-crds")
         command = (verb, name, chart, "--namespace", namespace, "--output", "json", *values, *arguments)
-        unserved = ""
         try:
             answer = helm.call(task, *command)
-            if kinds and _NO_KIND in answer.error:
-                # The chart has objects of its own kinds. Helm notices that before it creates anything.
-                await_kinds(task, self.cluster.api, kinds)
-                answer = helm.call(task, *command)
-            if answer.code == 0:
-                unserved = await_kinds(task, self.cluster.api, kinds)
         except PluginError as error:  # the task has ended, and helm with it
             answer = Answer(code=1, output="", error=str(error), waited_for="")
-        if answer.code == 0 and not unserved:
+        if answer.code == 0:
             task.progress("")
             return {**inputs, **written_release(answer.output).outputs}
         # A separate time limit, without cancellation: what exists must be in the state.
         asking = Task(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
         live = live_release(asking, helm, namespace, name)
-        text = unserved or f"helm couldn't {verb} release {namespace}/{name}: {answer.error}"
+        text = f"helm couldn't {verb} release {namespace}/{name}: {answer.error}"
         if live is None:
             raise PluginError(text)
         reasons = [text, *([answer.waited_for] if answer.waited_for else []), *self._unready(asking, live, namespace)]
@@ -198,7 +187,10 @@ class Release:
         """Return whether helm has Secrets of the release, which is known sooner than helm's own answer."""
         secrets = _SECRET.folder(str(inputs["namespace"]))
         labels = f"owner=helm,name={inputs['name']}"
-        return bool(self.cluster.api.ask(task, "GET", secrets, labelSelector=labels, limit="1").get("items"))
+        try:
+            return bool(self.cluster.api.ask(task, "GET", secrets, labelSelector=labels, limit="1").get("items"))
+        except PluginError:  # helm reports what is wrong with the name, or with the rights
+            return True
 
     def _until_namespaces_end(self, task: Task, live: LiveRelease) -> None:
         """Wait for a release's namespaces that helm deleted: while they end, nothing can be created in them."""

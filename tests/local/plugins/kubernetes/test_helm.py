@@ -7,11 +7,13 @@ import subprocess
 from contextlib import suppress
 
 import pytest
+import yaml
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH
 from hpkit_local.toolchain import tool_path
@@ -146,14 +148,74 @@ def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_th
     assert list(made) == ["actives", "owns"]
 
 
-def test_a_chart_can_have_objects_of_its_own_kinds(plugin, api, release, chart):
+def test_a_chart_can_use_its_own_kinds_in_every_way_that_helm_allows(plugin, api, release, chart):
+    (chart / "crds").mkdir()
+    # Large ones take the API server a second.
+    fields = {f"a{at}": {"type": "string", "pattern": "^[a-z]+$"} for at in range(60)}
+    spec = {"type": "object", "properties": {f"p{at}": {"type": "object", "properties": fields} for at in range(60)}}
+    kind = yaml.safe_load(KIND.replace("NAME", "own"))
+    kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = {"spec": spec}
+    (chart / "crds" / "kind.yaml").write_text(json.dumps(kind))
+    text = "apiVersion: acme.example/v1\nkind: own\nmetadata: {name: NAME, namespace: charts, annotations: {NOTE}}\n"
+    (chart / "templates" / "plain.yaml").write_text(text.replace("NAME", "plain").replace("NOTE", ""))
+    hook = text.replace("NAME", "hook").replace("NOTE", "helm.sh/hook: pre-install")
+    (chart / "templates" / "hook.yaml").write_text(hook)
+    gate = '{{ if .Capabilities.APIVersions.Has "acme.example/v1/own" }}'
+    gated = text.replace("NAME", "gated").replace("NOTE", "")
+    (chart / "templates" / "gated.yaml").write_text(f"{gate}\n{gated}{{{{ end }}}}\n")
+    release_id, _, outputs = plugin.create(RELEASE, "sample", release)
+    assert outputs["resourceNames"]["own.acme.example/acme.example/v1"] == ["charts/gated", "charts/plain"]
+    assert api.read("/apis/acme.example/v1/namespaces/charts/owns/hook")
+    plugin.delete(RELEASE, "sample", release_id, outputs)
+    made_kinds(api)
+
+
+def test_a_kind_that_is_there_stays_as_it_is_and_is_not_waited_for(plugin, api, release, chart):
+    kind = yaml.safe_load(KIND.replace("NAME", "own"))
+    api.create(CRDS, kind)
+    (chart / "crds").mkdir()
+    newer = {**kind["spec"]["versions"][0], "name": "v2", "storage": False}
+    changed = {**kind, "spec": {**kind["spec"], "versions": [*kind["spec"]["versions"], newer]}}
+    (chart / "crds" / "kind.yaml").write_text(json.dumps(changed))
+    release_id, _, outputs = plugin.create(RELEASE, "sample", release)
+    assert outputs["status"]["status"] == "deployed"
+    assert [each["name"] for each in api.read(f"{CRDS}/owns.acme.example")["spec"]["versions"]] == ["v1"]
+    plugin.delete(RELEASE, "sample", release_id, outputs)
+    made_kinds(api)
+
+
+@pytest.mark.parametrize("conflict", [True, False])
+def test_a_kind_that_is_not_served_fails_unless_its_name_is_taken(plugin, api, release, chart, monkeypatch, conflict):
+    monkeypatch.setattr("hpkit_local.plugins.kubernetes.chart_kinds._SERVED_SECONDS", 2.0)
+    api.create(CRDS, yaml.safe_load(KIND.replace("NAME", "idle")))
+    (chart / "crds").mkdir()
+    kind = yaml.safe_load(KIND.replace("NAME", "own"))
+    kind["spec"]["names"]["singular"] = "idle" if conflict else "own"
+    (chart / "crds" / "kind.yaml").write_text(json.dumps(kind))
+    if conflict:
+        _, _, outputs = plugin.create(RELEASE, "sample", release)
+        assert outputs["status"]["status"] == "deployed", "as helm does it"
+    else:
+        monkeypatch.setattr(RetryingApi, "kinds", lambda *_: ())
+        with pytest.raises(FailedError, match="API server didn't serve CustomResourceDefinition owns"):
+            plugin.create(RELEASE, "sample", release)
+    made_kinds(api)
+
+
+@pytest.mark.parametrize(
+    ("name", "hook", "says"),
+    [
+        ("sample", "acme.example/v9", "no matches for kind"),
+        ("Sam_ple!", "v1", "invalid"),
+    ],
+)
+def test_the_reason_is_the_one_that_helm_gives(plugin, api, release, chart, name, hook, says):
     (chart / "crds").mkdir()
     (chart / "crds" / "kind.yaml").write_text(KIND.replace("NAME", "own"))
-    text = "apiVersion: acme.example/v1\nkind: own\nmetadata: {name: first, namespace: default}\n"
-    (chart / "templates" / "first.yaml").write_text(text)
-    release_id, _, outputs = plugin.create(RELEASE, "sample", release)
-    assert outputs["resourceNames"]["own.acme.example/acme.example/v1"] == ["default/first"]
-    plugin.delete(RELEASE, "sample", release_id, outputs)
+    text = f"apiVersion: {hook}\nkind: Secret\nmetadata: {{name: last, annotations: {{helm.sh/hook: post-install}}}}\n"
+    (chart / "templates" / "last.yaml").write_text(text)
+    with pytest.raises(FailedError, match=says):
+        plugin.create(RELEASE, "sample", {**release, "name": name})
     made_kinds(api)
 
 
