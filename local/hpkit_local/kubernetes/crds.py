@@ -56,9 +56,13 @@ def _bare(schema: Any) -> Any:
         return [_bare(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    bare = {key: _bare(value) if key in _INNER else value for key, value in schema.items() if key != "description"}
-    fields = {key: bare[key] for key in _FIELDS if isinstance(bare.get(key), dict)}
-    return {**bare, **{key: {name: _bare(each) for name, each in value.items()} for key, value in fields.items()}}
+    bare = {}
+    for key, value in schema.items():
+        if key in _FIELDS and isinstance(value, dict):
+            bare[key] = {name: _bare(each) for name, each in value.items()}
+        elif key != "description":
+            bare[key] = _bare(value) if key in _INNER else value
+    return bare
 
 
 def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:

@@ -13,12 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.kubernetes.crds import without_descriptions
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.documents import documents_of
+from hpkit_local.plugins.kubernetes.objects import metadata_of
+from hpkit_local.plugins.kubernetes.ready import Condition
 from hpkit_local.plugins.kubernetes.release_inputs import with_values
 from hpkit_local.plugins.kubernetes.waiting import Readiness
 from hpkit_provider.engine.errors import PluginError
@@ -50,16 +52,16 @@ def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str,
         if count:
             task.progress(f"creating {count} CustomResourceDefinitions")
         ends = [(kind, created.result() if created else "left to helm") for kind, created in tries]
-    _await_kinds(quiet, api, [kind for kind, end in ends if end == "created"])
+    _await_kinds(quiet, api, [kind for kind, end in ends if end == "new"])
     return bool(ends) and all(end != "left to helm" for _, end in ends)
 
 
-def _create(task: Task, api: RetryingApi, kind: Props) -> str:
+def _create(task: Task, api: RetryingApi, kind: Props) -> Literal["new", "old", "left to helm"]:
     with suppress(PluginError):
         if api.find(task, _path(kind)) is not None:
-            return "there"
+            return "old"
         api.ask(task, "POST", _CRD.folder(), without_descriptions(kind), fieldManager=_MANAGER)
-        return "created"
+        return "new"
     return "left to helm"
 
 
@@ -68,29 +70,32 @@ def _path(kind: Props) -> str:
 
 
 def _await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> None:
-    """Wait until CRDs are served, as long as helm would. What a group serves is much smaller than its CRDs."""
+    """Wait until CRDs are served, as long as helm would."""
     until = task.left - _SERVED_SECONDS
     for kind in kinds:
-        spec = kind["spec"]
-        for version in (each["name"] for each in spec.get("versions") or () if each.get("served")):
-            delays = task.delays(_FIRST, _MOST)
-            while all(each.kind != spec["names"]["kind"] for each in api.kinds(task, f"{spec['group']}/{version}")):
-                if task.left < until:
-                    live = api.find(task, _path(kind)) or {}
-                    if _has_taken_name(live):
-                        break
-                    lacks = Readiness(api).lacking(task, kind, live)
-                    name = f"{_CRD.kind} {kind['metadata']['name']}"
-                    raise PluginError(
-                        f"the API server didn't serve {name} in {_SERVED_SECONDS:g} s; {lacks or 'it is busy'}"
-                    )
-                task.pause(next(delays))
+        delays = task.delays(_FIRST, _MOST)
+        while not _is_served(task, api, kind):
+            if task.left < until:
+                live = api.find(task, _path(kind)) or {}
+                # Another CRD has one of its names. Helm goes on then (crdReady in pkg/kube/ready.go).
+                if not Condition("NamesAccepted", "False").lacks(live):
+                    break
+                lacks = Readiness(api).lacking(task, kind, live)
+                name = f"{_CRD.kind} {kind['metadata']['name']}"
+                raise PluginError(
+                    f"the API server didn't serve {name} in {_SERVED_SECONDS:g} s; {lacks or 'it is busy'}"
+                )
+            task.pause(next(delays))
 
 
-def _has_taken_name(live: Props) -> bool:
-    """Return whether another CRD has one of its names. Helm goes on then (crdReady in pkg/kube/ready.go)."""
-    conditions = live.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "NamesAccepted" and each["status"] == "False" for each in conditions)
+def _is_served(task: Task, api: RetryingApi, kind: Props) -> bool:
+    """Return whether all versions are served. What a group serves is much smaller than its CRDs."""
+    spec = kind["spec"]
+    versions = [each["name"] for each in spec.get("versions") or () if each.get("served")]
+    return all(
+        any(each.kind == spec["names"]["kind"] for each in api.kinds(task, f"{spec['group']}/{version}"))
+        for version in versions
+    )
 
 
 def kinds_of(chart: Path, values: Mapping[str, Any]) -> Iterator[tuple[Props, bool]]:
@@ -107,7 +112,11 @@ def _kinds_in(
     for path, text in files.items():
         if folder / "crds" in path.parents:
             documents = [each for each in documents_of(text) if isinstance(each, dict)]
-            yield from ((each, certain and _is_named_crd(each)) for each in documents)
+            # One without a name is left to helm, which reports it.
+            yield from (
+                (each, certain and each.get("kind") == _CRD.kind and bool(metadata_of(each).get("name")))
+                for each in documents
+            )
     for path in files:
         if path.name == "Chart.yaml" and path.parent.parent == folder / "charts":
             name = _document(files[path]).get("name")
@@ -119,11 +128,6 @@ def _kinds_in(
                 is_clear &= isinstance(inner, Mapping | None)
                 inner = inner if isinstance(inner, Mapping) else {}
                 yield from _kinds_in(path.parent, files, inner, certain=certain and is_clear)
-
-
-def _is_named_crd(document: Mapping[str, Any]) -> bool:
-    metadata = document.get("metadata")
-    return document.get("kind") == _CRD.kind and isinstance(metadata, dict) and bool(metadata.get("name"))
 
 
 def _is_on(entry: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
