@@ -7,7 +7,7 @@ STACK  ?= handson-dev
 # Shells of CI images often forbid writing bytecode. Then each start would compile the SDKs of Pulumi again: 3 seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit outdated release scan lock-scanners hyperpod-cli lock-hyperpod-cli torch lock-torch bench bench-program clean
+.PHONY: install schemas up down lint types check tools unit pages docs pictures prose workflows test generate lock audit outdated release scan lock-scanners hyperpod-cli lock-hyperpod-cli torch lock-torch bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -81,7 +81,19 @@ $(VALE):
 prose: install
 	@if test -x $(VALE) || { command -v go > /dev/null && $(MAKE) --no-print-directory $(VALE); }; then \
 	  $(BIN)/python -m tests.prose .prose && $(VALE) --output line README.md CHANGELOG.md docs .prose; \
-	else echo "vale: it can't be built here, so only the word lists are checked" && HPKIT_NIGHTLY=1 $(BIN)/pytest -n 0 -q tests/test_prose.py; fi
+	else echo "vale can't be built without Go, so the style isn't checked" && test -z "$$CI"; fi
+
+# Checks the workflows of this repository, which new projects get too. Needs Go once, to build actionlint.
+ACTIONLINT := $(CACHE)/actionlint/$(shell cksum < .ci/actionlint/go.sum | tr -d ' ')/actionlint
+
+$(ACTIONLINT):
+	cd .ci/actionlint && GOWORK=off GOFLAGS= go build -mod=readonly -trimpath -o $@ github.com/rhysd/actionlint/cmd/actionlint
+
+workflows: install
+	@if test -x $(ACTIONLINT) || { command -v go > /dev/null && $(MAKE) --no-print-directory $(ACTIONLINT); }; then \
+	  $(ACTIONLINT) -shellcheck $(BIN)/shellcheck .github/workflows/*.yml; \
+	else echo "actionlint can't be built without Go, so only zizmor checks the workflows" && test -z "$$CI"; fi
+	@$(BIN)/zizmor --offline --quiet .github/workflows
 
 # Builds the pages as a site in site/; fails on dead links.
 docs: install
@@ -93,7 +105,7 @@ pictures: install tools
 
 # Everything that CI requires; CI runs only this.
 test: install
-	$(MAKE) --no-print-directory -j 2 audit pages lint types docs prose
+	$(MAKE) --no-print-directory -j 2 audit pages lint types docs prose workflows
 	$(MAKE) --no-print-directory unit
 
 # Writes the wheel, its bill of materials and the template for `pulumi new` to dist/; the same commit gives the same

@@ -101,16 +101,17 @@ def required(file: Path, package: str) -> tuple[str, str, str]:
 
 
 def go_parts() -> Iterator[Part]:
-    """Yield the Go modules: of the toolchain, of the tools of the repository, and of `go run` in workflows."""
+    """Yield the Go modules: of the toolchain, and of the tools of the repository."""
     found = dict.fromkeys(modules(TOOLS))
-    for file in (ROOT / ".vale/go.mod", ROOT / "tests/security/scanners/kube-score/go.mod"):
+    for file in (
+        ROOT / ".vale/go.mod",
+        ROOT / ".ci/actionlint/go.mod",
+        ROOT / "tests/security/scanners/kube-score/go.mod",
+    ):
         for package in re.findall(r"^tool (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE):
             found[required(file, package)] = None
     prometheus = ROOT / "local/hpkit_local/toolchain/modules/prometheus/go.mod"
     found[required(prometheus, "github.com/prometheus/prometheus")] = None
-    for where, text in workflows():
-        for package, version in re.findall(r"go run (\S+)@v(\S+)", text):
-            found["/".join(package.split("/")[:3]), version, where] = None
     for module, version, where in found:
         yield Part(module, version, where, partial(newest_module, module))
 

@@ -22,7 +22,7 @@ from tests.running import WITH_PULUMI, tools_or_skip
 from tests.test_readme import BY_HAND, NEWCOMER, ROOT, SECONDS
 
 DOCS = ROOT / "docs"
-# Other tests run these (tests/test_aws_page.py, tests/adopt/test_page.py), or they need an account or another tool.
+# These need an account or another tool.
 ELSEWHERE = {
     "adopting",
     "autoscaling",

@@ -6,7 +6,7 @@ NotAction, Resource and NotResource with wildcards; the operators of `_OPERATORS
 across accounts, a Principal (each document is assumed to apply to the request's principal), numbers and addresses.
 
 Source: IAM user guide, "Policy evaluation logic", "IAM JSON policy elements: Condition operators", "Set operators for
-multi-valued context keys", "Variables and tags". test_evaluation.py has the examples of these pages.
+multi-valued context keys", "Variables and tags".
 """
 
 import re

@@ -4,14 +4,25 @@ import json
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.builders import group, organization, team, text_of
 from tests.program.cloud import Repository
-from tests.security.test_branches import ROOT, script_of
 
+ROOT = Path(__file__).parents[2]
 STRICT = {"protected-from-replacement": {"allowReplace": []}}
+
+
+def script_of(workflow, job, name):
+    """Return the script of a step of a workflow."""
+    steps = yaml.safe_load((ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8"))["jobs"][job][
+        "steps"
+    ]
+    (found,) = [step for step in steps if step.get("name", "").startswith(name)]
+    return found["run"]
 
 
 def acme(count=4, **environment):

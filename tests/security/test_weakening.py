@@ -12,7 +12,7 @@ from hpkit.preflight.admission import check_admission
 from hpkit.preflight.calls import ADMISSION
 from hpkit.program.recording import record
 from tests import builders
-from tests.test_workflows import ROOT
+from tests.security.test_pipelines import ROOT
 
 POLICIES, BINDINGS, NAMESPACES = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "Namespace"
 NAMESPACE = "hyperpod-ns-vision"

@@ -22,7 +22,7 @@ __all__ = ["SCANNERS", "Answer", "Finding", "compare", "read_answers", "write_do
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
-SCANNERS = ("bandit", "check-jsonschema", "checkov", "kube-score", "semgrep", "zizmor")
+SCANNERS = ("bandit", "check-jsonschema", "checkov", "kube-score", "semgrep")
 CODE = ("infra", "local", "policies", "whatif", "bench", ".ci")
 # The semgrep rules for this repository's languages; the Makefile pins a commit.
 RULES = ("python/boto3", "python/cryptography", "python/jinja2", "python/lang", "python/requests")
@@ -160,13 +160,6 @@ def _of_bandit(binaries, _):
         yield Finding("bandit", each["test_id"], each["filename"].removeprefix("./"))
 
 
-def _of_zizmor(binaries, _):
-    for finding in _asked(binaries, "zizmor", "--offline", "--quiet", "--format", "json", ".github/workflows"):
-        if not finding.get("ignored"):
-            key = finding["locations"][0]["symbolic"]["key"]["Local"]
-            yield Finding("zizmor", finding["ident"], Path(key.get("given_path") or key["prefix"]).name)
-
-
 def _of_schemas(binaries, _):
     pipeline = ROOT / "infra" / "hpkit" / "scaffold" / "templates" / "gitlab-ci.yml"
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -181,7 +174,7 @@ def _of_schemas(binaries, _):
 
 def main(binaries):
     """Run every scanner of an environment, and report open findings; return the exit status."""
-    scans = (_of_bandit, _of_schemas, _of_checkov, _of_kube_score, _of_semgrep, _of_zizmor)
+    scans = (_of_bandit, _of_schemas, _of_checkov, _of_kube_score, _of_semgrep)
     with tempfile.TemporaryDirectory() as name:
         written = Path(name)
         for folder, write in (("created", write_documents), ("examples", write_examples)):
