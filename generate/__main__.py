@@ -8,7 +8,6 @@ from generate import (
     commands,
     deployer_policy,
     fake_plugins,
-    karpenter,
     local_aws,
     losses,
     metrics,
@@ -29,7 +28,6 @@ __all__ = ["FILES"]
 FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
     "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,
-    karpenter.FILE: karpenter.karpenter_text,
     metrics.FILE: metrics.kueue_metrics_text,
     commands.FILE: commands.commands_page,
     "docs/reference/config.md": lambda: reference() + without_key_text(),

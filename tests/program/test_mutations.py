@@ -4,8 +4,8 @@ import json
 import os
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from hpkit.checks.custom_resources import violations
 from hpkit.plan.derive import derive_all
 from hpkit.plan.existing import given_roles
 from hpkit_local.aws.testing import running_endpoint
@@ -84,7 +84,7 @@ def test_what_the_validator_passes_is_refused_nowhere(seed, endpoint, kueue):
         for manifest in queues.items:
             version = manifest.kind.api_version.rpartition("/")[2]
             schema = kueue.get(manifest.kind.kind, {}).get(version)
-            assert schema is None or violations(schema, manifest.content) == [], (manifest, changed)
+            assert schema is None or Draft202012Validator(schema).is_valid(manifest.content), (manifest, changed)
 
 
 def test_kubernetes_can_be_upgraded_on_what_the_program_creates(endpoint):

@@ -40,7 +40,6 @@ from hpkit.catalog.instances import (
     instance_type,
     instance_types,
 )
-from hpkit.catalog.karpenter import node_pool_schema
 from hpkit.catalog.metrics import Metric, kueue_metrics_version, metrics
 from hpkit.catalog.nodes import NETWORK_LAYERS, kubelet_reserved
 from hpkit.catalog.resource_types import (
@@ -146,7 +145,6 @@ __all__ = [
     "limit",
     "losses",
     "metrics",
-    "node_pool_schema",
     "object_facts",
     "offered_addon",
     "other_volume_keys",

@@ -85,8 +85,8 @@ def _entries(context: Context) -> Iterator[Issue]:
     for model, path in places:
         for key, values, place in _lists(model, path):
             for index, value in enumerate(values):
-                # KAR001, KAR018 and CLU006 report the consequences of these.
-                if value in values[:index] and key not in ("instanceGroups", "reasons", "instanceTypes"):
+                # KAR001 and CLU006 report the consequences of these.
+                if value in values[:index] and key not in ("instanceGroups", "instanceTypes"):
                     yield Issue((*place, index), f"`{key}` lists {value} twice", "List it once.")
     yield from _limits_once(context)
 

@@ -5,9 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hpkit.catalog import node_pool_schema
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
-from hpkit.checks.custom_resources import Violation, violations
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool, Requirement, WarmPool
 from hpkit.config.cluster import InstanceGroup
@@ -27,14 +25,13 @@ from hpkit.plan.capacity import (
     unit_problem,
 )
 from hpkit.plan.derive import ZONE_KEY
-from hpkit.plan.karpenter import node_pool_spec
 from hpkit.plan.model import GroupPlan, NodePoolPlan
 from hpkit.plan.registry import is_out_of_reach
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
-__all__ = ["RULES", "SAID_ELSEWHERE"]
+__all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, autoscaling on EKS"
 _NODE_POOLS = "Karpenter documentation, NodePools"
@@ -46,29 +43,6 @@ _OPERATORS = ("In", "Exists")
 _SOME_NODES, _SOME_CPU = 2, 256
 _POLICY_OF_GROUPS: Final = "karpenter-groups-fit"
 _OS_KEY: Final = "kubernetes.io/os"
-# Where in a NodePool's spec the keys of the file are that have another place there.
-_PLACES: Final[dict[Path, Path]] = {
-    ("template", "metadata"): (),
-    ("template", "spec"): (),
-    ("template", "spec", "nodeClassRef", "name"): ("nodeClass",),
-}
-# CEL rules that another rule reports in terms of the file, by the CRD's message. The value is "" for rules about fields
-# that only the program writes, or that it never sends.
-SAID_ELSEWHERE: Final = {
-    "'schedule' must be set with 'duration'": "KAR015",
-    'label domain "karpenter.sh" is restricted': "KAR016, KAR004",
-    'label "karpenter.sh/nodepool" is restricted': "KAR016, KAR004",
-    'label "kubernetes.io/hostname" is restricted': "KAR016, KAR004",
-    "requirements with operator 'In' must have a value defined": "KAR004",
-    "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value": "KAR004",
-    "requirements with 'minValues' must have at least that many values specified in the 'values' field": "",
-    "group may not be empty": "",
-    "kind may not be empty": "",
-    "name may not be empty": "KAR005",
-    "only 'limits.nodes' is supported on static NodePools": "",
-    "'weight' is not supported on static NodePools": "",
-}
-_REQUIREMENTS: Final = ("template", "spec", "requirements")
 _ECR: Final = "Amazon ECR user guide, interface VPC endpoints"
 # Until a new node is ready, so many seconds go by, or more: what lives no longer does no work.
 _TO_COME: Final = 600
@@ -556,32 +530,6 @@ def _pools(context: Context) -> Iterator[tuple[NodePool, Path]]:
         yield pool, (*context.path, "autoscaling", "nodePools", index)
 
 
-def _crd(context: Context) -> Iterator[Issue]:
-    for pool, path in _pools(context):
-        for violation in violations(node_pool_schema(), node_pool_spec(pool)):
-            place = _place(violation.path)
-            if not _said_elsewhere(violation):
-                what = next(step for step in reversed(("the NodePool", *place)) if isinstance(step, str))
-                message = f"{pool.name}: {what} {violation.message}; Karpenter's API rejects it"
-                yield Issue((*path, *place), message, violation.fix)
-
-
-def _said_elsewhere(violation: Violation) -> bool:
-    # HyperPod's Karpenter supports fewer keys and operators than the CRD: KAR004.
-    part_of_requirement = violation.path[:3] == _REQUIREMENTS and len(violation.path) > len(_REQUIREMENTS)
-    return part_of_requirement or any(
-        violation.rule and violation.message.endswith(message) for message in SAID_ELSEWHERE
-    )
-
-
-def _place(path: Path) -> Path:
-    """Return the position in the file's NodePool of a path in the spec."""
-    for length in range(len(path), 0, -1):
-        if path[:length] in _PLACES:
-            return (*_PLACES[path[:length]], *path[length:])
-    return path
-
-
 def _labels(context: Context) -> Iterator[Issue]:
     planned = {pool.spec.name: pool for pool in context.plan.node_pools}
     for pool, path in _pools(context):
@@ -744,7 +692,6 @@ RULES = (
     Rule("KAR012", "error", "In a closed network, nodes can pull a warm pool's image.", _ECR,
          _warm_pool_image),
     Rule("KAR024", "error", "A warm pool's image has a valid name.", _REFERENCE, _images),
-    Rule("KAR018", "error", "NodePools are valid for Karpenter's API.", _CRD, _crd),
     Rule("KAR019", "error", "Taints of a NodePool differ in key or effect.", _VALIDATION, _taints_differ),
     Rule("KAR020", "error", "A budget's schedule matches at least one real time, and its duration is positive.", _CRON,
          _schedules),

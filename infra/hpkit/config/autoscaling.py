@@ -17,6 +17,8 @@ _SCHEDULE: Final = (
 _WINDOW: Final = r"^(?:[0-9]+[hm]|[0-9]+h[0-9]+m)(?:0s)?$"
 _DURATION: Final = r"^(?:(?:[0-9]+(?:s|m|h))+|Never)$"
 _MOST_BUDGETS: Final = 50
+_MOST_LABELS: Final = 100
+_MOST_REQUIREMENTS: Final = 100
 _QUEUE: Final = r"^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(?:\.fifo)?$"
 
 
@@ -90,7 +92,9 @@ class NodePool(Model):
     name: Name = Field(description="Name of the NodePool.")
     node_class: str = Field(description="Name of a node class of this environment.")
     requirements: tuple[Requirement, ...] = Field(
-        default=(), description="Instance types and zones that the pool may use. Default: all of its groups."
+        default=(),
+        description="Instance types and zones that the pool may use. Default: all of its groups.",
+        max_length=_MOST_REQUIREMENTS,
     )
     limits: dict[str, Quantity] = Field(
         default={}, description="Maximum total of the pool's nodes: cpu, memory, nvidia.com/gpu, nodes."
@@ -102,7 +106,7 @@ class NodePool(Model):
     weight: int | None = Field(default=None, ge=1, le=100, description="Pools with a higher weight are tried first.")
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
-    ] = Field(default={}, description="Labels of the nodes.")
+    ] = Field(default={}, description="Labels of the nodes.", max_length=_MOST_LABELS)
     taints: tuple[Taint, ...] = Field(default=(), description="Taints of the nodes.")
     warm_pool: WarmPool | None = Field(
         default=None,

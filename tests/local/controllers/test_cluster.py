@@ -4,7 +4,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hpkit_local.kubernetes.api import RefusedError
-from tests.checks.node_pool_specs import SPECS
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.local.controllers.karpenter import (
     CLASSES,
@@ -182,18 +181,6 @@ def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):
     node_class(api, "ten", [f"group-{number}" for number in range(10)])
     with pytest.raises(RefusedError, match="at most 10 items"):
         node_class(api, "eleven", [f"group-{number}" for number in range(11)])
-
-
-def test_the_api_server_takes_the_node_pools_that_the_validator_takes(scaled, api):
-    for name, (spec, refusal) in SPECS.items():
-        pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "tried"}, "spec": spec}
-        log = ""
-        try:
-            api.create(f"{POOLS}?dryRun=All&fieldValidation=Strict", pool)
-        except RefusedError as error:
-            log = str(error)
-        assert bool(log) == bool(refusal), f"{name}: {log}"
-        assert refusal.lower() in log.lower(), f"{name}: {log}"
 
 
 def test_the_kinds_of_karpenter_go_with_autoscaling(environment, cluster, api):
