@@ -132,7 +132,7 @@ def refusals_page() -> str:
         "",
         "## Plan, program, preflight",
         "",
-        f"hpkit's plan, program and preflight follow these AWS rules. Their tests are in `{RULES_DATA}`.",
+        "hpkit's plan, program and preflight follow these AWS rules.",
         "The validator's [rules](rules.md) name their own sources.",
         "",
         "| AWS requires | source |",

@@ -10,13 +10,10 @@ import signal
 import time
 from contextlib import ExitStack
 
-import pytest
-
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.supervisor.instance import Instance
 from tests.examples import copy_examples
-from tests.local.chaos.harness import MARK
 from tests.program.cloud import ROOT, Live, Program, Repository
 from tests.running import AT_ONCE, eventually, running
 
@@ -81,12 +78,7 @@ class Clouds:
         return self._seconds
 
     def _start(self) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            # It outlives the test that first requested it, and that test's mark covers only what ends with it.
-            patch.delenv(MARK, raising=False)
-            self._instance = self._stack.enter_context(
-                running("shared", self._make_folder("cloud"), *AT_ONCE, engine=True)
-            )
+        self._instance = self._stack.enter_context(running("shared", self._make_folder("cloud"), *AT_ONCE, engine=True))
         self._nothing = self._holds()
 
     def _is_as_it_was(self) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,12 +10,7 @@ import pytest
 
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection, RequeueAfter
-from hpkit_local.aws.errors import Reply, ServiceError
-from hpkit_local.aws.moto_state import MotoState
-from hpkit_local.aws.patterns import compile_pattern
-from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.testing import running_endpoint
-from hpkit_local.aws.validation import check_request
 
 
 def test_lists_come_in_pages(cloud: Any, refused: Callable[..., str]) -> None:
@@ -73,22 +66,6 @@ def test_two_endpoints_in_one_process_do_not_see_each_other() -> None:
         ]
         assert seen == [{first}, {second}]
         assert one.client("sagemaker").list_clusters()["ClusterSummaries"] == []
-
-
-def test_what_is_loaded_ahead_is_understood_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers, call = [], MotoState.call
-
-    def heard(moto: MotoState, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
-        answered = call(moto, environ, service=service, operation=operation)
-        answers.append((service, answered.status))
-        return answered
-
-    with monkeypatch.context() as patched, running_endpoint() as endpoint:
-        patched.setattr(MotoState, "call", heard)
-        endpoint.warm()
-        assert answers
-        assert {status for _, status in answers} == {200}
-        assert endpoint.stats()["calls"] == {}
 
 
 def test_regions_are_apart(cloud: Any, refused: Callable[..., str]) -> None:
@@ -210,111 +187,3 @@ def test_an_effect_can_take_its_time_or_fail(recorded: Any) -> None:
     cloud.advance(20)
     found = cloud.sm.describe_compute_quota(ComputeQuotaId=bad)
     assert (found["Status"], found["FailureReason"]) == ("CreateFailed", "the API server said no")
-
-
-def _raw(url: str, target: str, body: bytes) -> tuple[int, dict[str, Any]]:
-    headers = {
-        "Authorization": "AWS4-HMAC-SHA256 Credential=local/20260101/us-west-2/sagemaker/aws4_request",
-        "X-Amz-Target": f"SageMaker.{target}",
-        "Content-Type": "application/x-amz-json-1.1",
-    }
-    request = urllib.request.Request(url, data=body, headers=headers)  # noqa: S310 - our own loopback URL
-    try:
-        with urllib.request.urlopen(request, timeout=300) as answer:  # noqa: S310 - our own loopback URL
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read())
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "message"),
-    [
-        (b"{", "SerializationException", "the body is not JSON"),
-        (b"[]", "SerializationException", "the body is not a JSON object"),
-        (
-            b'{"ClusterName": 7}',
-            "SerializationException",
-            "NUMBER_VALUE can not be converted to string at",
-        ),
-        (
-            b"{}",
-            "ValidationException",
-            "1 validation error detected: Value null at 'clusterName' failed to satisfy constraint: Member must",
-        ),
-        (
-            b'{"ClusterName": "x", "Colour": "red"}',
-            "ValidationException",
-            "Value 'red' at 'colour' failed to satisfy constraint: Member must be one that the API model has",
-        ),
-    ],
-)
-def test_requests_that_no_client_would_build_are_refused(body: bytes, code: str, message: str) -> None:
-    with running_endpoint() as endpoint:
-        status, answer = _raw(endpoint.url, "DescribeCluster", body)
-    assert (status, answer["__type"]) == (400, code)
-    assert message in answer["message"]
-
-
-def _violations(operation: str, **params: Any) -> str:
-    shape = service_model("sagemaker").operation_model(operation).input_shape
-    with pytest.raises(ServiceError) as caught:
-        check_request(shape, params, code="ValidationException")
-    return caught.value.message
-
-
-def test_every_broken_constraint_is_named_at_once() -> None:
-    text = _violations("ListClusters", MaxResults=0, NameContains="a b", SortBy="AGE")
-    assert text == (
-        "3 validation errors detected: "
-        "Value '0' at 'maxResults' failed to satisfy constraint: Member must have value greater than or equal to 1; "
-        "Value 'a b' at 'nameContains' failed to satisfy constraint: "
-        "Member must satisfy regular expression pattern: [a-zA-Z0-9\\-]+; "
-        "Value 'AGE' at 'sortBy' failed to satisfy constraint: Member must satisfy enum value set: "
-        "[CREATION_TIME, NAME]"
-    )
-
-
-def test_lists_maps_and_unions_are_checked_inside() -> None:
-    group = {
-        "InstanceGroupName": "g",
-        "InstanceCount": -1,
-        "ExecutionRole": "arn:aws:iam::123456789012:role/r",
-        "KubernetesConfig": {"Labels": {"-": "ok"}},
-        "InstanceStorageConfigs": [{}],
-    }
-    text = _violations("CreateCluster", ClusterName="c", InstanceGroups=[group])
-    assert "Value '-1' at 'instanceGroups.1.member.instanceCount'" in text
-    assert "Value '-' at 'instanceGroups.1.member.kubernetesConfig.labels.-.key'" in text
-    assert "at 'instanceGroups.1.member.instanceStorageConfigs.1.member' failed to satisfy constraint: Exactly" in text
-
-
-def test_patterns_of_the_models_are_understood() -> None:
-    pattern = r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)"
-    tags = compile_pattern(pattern)
-    assert tags.fullmatch("équipe 日本/1")
-    assert not tags.fullmatch("a\tb")
-    short = compile_pattern(pattern, is_ascii=True)
-    assert all(bool(short.fullmatch(each)) == bool(tags.fullmatch(each)) for each in map(chr, range(128)))
-    team = compile_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?")
-    assert team.fullmatch("nlp-2")
-    assert not team.fullmatch("a" * 5000 + "_"), "a long wrong name must be refused in no time"
-
-
-def test_a_log_group_takes_another_key_and_none(refused: Callable[..., str]) -> None:
-    with running_endpoint() as endpoint:
-        logs = endpoint.client("logs")
-        logs.create_log_group(logGroupName="/there")
-        key = "arn:aws:kms:us-west-2:123456789012:key/12345678-1234-1234-1234-123456789012"
-        logs.associate_kms_key(logGroupName="/there", kmsKeyId=key)
-        assert [each["kmsKeyId"] for each in logs.describe_log_groups()["logGroups"]] == [key]
-        logs.disassociate_kms_key(logGroupName="/there")
-        assert ["kmsKeyId" in each for each in logs.describe_log_groups()["logGroups"]] == [False]
-        refused("ResourceNotFoundException", logs.disassociate_kms_key, logGroupName="/absent")
-
-
-def test_a_file_system_has_the_name_that_it_is_mounted_by(cloud: Any) -> None:
-    fsx = cloud.endpoint.client("fsx")
-    fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=cloud.subnets[:1])
-    (system,) = fsx.describe_file_systems()["FileSystems"]
-    assert len(system["LustreConfiguration"]["MountName"]) == 8

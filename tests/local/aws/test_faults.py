@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from hpkit_local.aws.errors import EndpointError
-from hpkit_local.aws.faults import Faults, parse_fault
+from hpkit_local.aws.faults import parse_fault
 from hpkit_local.aws.testing import running_endpoint
 
 
@@ -37,13 +36,6 @@ def test_throttling_is_answered_in_the_words_of_each_protocol(refused: Callable[
         refused("SlowDown", endpoint.client("s3").list_buckets)
         endpoint.set_faults(throttle=None)
         assert endpoint.client("sagemaker").list_clusters()["ClusterSummaries"] == []
-
-
-def test_a_fault_can_be_narrowed_to_an_operation(refused: Callable[..., str]) -> None:
-    with running_endpoint(faults=["throttle=1@DescribeCluster"]) as endpoint:
-        sm = endpoint.client("sagemaker")
-        refused("ThrottlingException", sm.describe_cluster, ClusterName="x")
-        sm.list_clusters()
 
 
 def test_conflicts_strike_changing_calls_that_can_conflict(cloud: Any, refused: Callable[..., str]) -> None:
@@ -88,40 +80,6 @@ def test_a_cluster_change_can_fail(cloud: Any, refused: Callable[..., str], chan
         refused("ConflictException", cloud.sm.update_cluster, ClusterName="train", NodeRecovery="None")
     cloud.sm.delete_cluster(ClusterName="train")
     assert cloud.sm.list_clusters()["ClusterSummaries"] == []
-
-
-def test_slow_deletion_adds_its_seconds(slow_cloud: Any, refused: Callable[..., str]) -> None:
-    slow_cloud.make_cluster()
-    slow_cloud.endpoint.set_faults({"slow-delete": 1000})
-    slow_cloud.sm.delete_cluster(ClusterName="train")
-    slow_cloud.advance(1599)
-    assert slow_cloud.describe()["ClusterStatus"] == "Deleting"
-    slow_cloud.advance(1)
-    refused("ResourceNotFound", slow_cloud.sm.describe_cluster, ClusterName="train")
-
-
-def test_the_last_logs_of_an_eks_cluster_make_its_log_group_anew(slow_cloud: Any) -> None:
-    logs = slow_cloud.endpoint.client("logs")
-    kinds = {"clusterLogging": [{"types": ["api", "audit"], "enabled": True}]}
-    slow_cloud.make_eks("logged", logging=kinds)
-    logs.create_log_group(logGroupName="/aws/eks/logged/cluster")
-    slow_cloud.endpoint.set_faults({"late-logs": 60})
-    for name in ("logged", "kube"):
-        slow_cloud.eks.delete_cluster(name=name)
-    slow_cloud.advance(180)
-    logs.delete_log_group(logGroupName="/aws/eks/logged/cluster")
-    slow_cloud.advance(59)
-    assert logs.describe_log_groups()["logGroups"] == []
-    slow_cloud.advance(1)
-    slow_cloud.eks.list_clusters()
-    found = logs.describe_log_groups()["logGroups"]
-    assert [each["logGroupName"] for each in found] == ["/aws/eks/logged/cluster"], "without logs on there are none"
-    assert "retentionInDays" not in found[0]
-
-
-def test_internal_failures_come_with_status_500(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.endpoint.set_faults(internal="1@ListClusters")
-    refused("InternalFailure", cloud.sm.list_clusters)
 
 
 def test_latency_is_injected_and_counted() -> None:
@@ -177,13 +135,3 @@ def test_stats_count_calls_and_errors_by_operation(refused: Callable[..., str]) 
 def test_a_wrong_fault_is_explained(name: str, value: object, message: str) -> None:
     with pytest.raises(EndpointError, match=message):
         parse_fault(name, value)
-
-
-def test_a_seed_repeats_the_dice() -> None:
-    def throws() -> list[bool]:
-        faults = Faults(random.Random("7"))  # noqa: S311 - dice
-        faults.update({"throttle": 0.5})
-        return [faults.strikes("throttle", "X") for _ in range(50)]
-
-    assert throws() == throws()
-    assert 5 < sum(throws()) < 45

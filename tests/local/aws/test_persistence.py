@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,12 +14,9 @@ from typing import Any
 
 import pytest
 
-from hpkit_local.aws import moto_state
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.command import main
-from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.lateness import LATENESS
-from hpkit_local.aws.moto_state import MotoState
 from hpkit_local.aws.state import StateFile
 from hpkit_local.aws.testing import client, running_endpoint
 
@@ -152,14 +148,6 @@ def test_nobody_else_reads_or_writes_a_state_file_which_can_carry_code(tmp_path:
     file.close()
 
 
-def test_only_answers_of_late_are_kept(tmp_path: Path) -> None:
-    file = StateFile(tmp_path / "state.db")
-    for number in range(1100):
-        file.write({}, {f"id-{number}": b"said"})
-    assert [file.answer(f"id-{number}") for number in (0, 99, 100, 1099)] == [None, None, b"said", b"said"]
-    file.close()
-
-
 def test_transitions_fall_due_while_the_endpoint_is_down(tmp_path: Path, refused: Any) -> None:
     state, clock = tmp_path / "state.db", ManualClock()
     with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
@@ -227,47 +215,6 @@ def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
         NodeProvisioningMode="Continuous",
     )["ClusterArn"]
     return str(arn)
-
-
-@pytest.mark.parametrize("service", moto_state.moto_services())
-def test_the_backend_of_each_service_can_be_kept(service: str) -> None:
-    moto = MotoState()
-    with moto.active():
-        kept = type(moto.backend(service, "us-west-2"))
-        blob = moto.snapshot(service)
-    moto.close()
-    again = MotoState()
-    again.restore(service, blob)
-    with again.active():
-        assert type(again.backend(service, "us-west-2")) is kept
-    again.close()
-
-
-def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("these are not the bytes you are looking for" * 20)
-    with pytest.raises(EndpointError, match=r"notes\.txt is not a state file of this program"):
-        StateFile(path)
-
-
-def test_a_file_serves_one_endpoint_at_a_time(tmp_path: Path) -> None:
-    first = StateFile(tmp_path / "state.db")
-    first.write({"own": b"{}"}, {})
-    with pytest.raises(EndpointError, match=r"state\.db cannot be opened \(database is locked\); stop the endpoint"):
-        StateFile(tmp_path / "state.db")
-    first.close()
-    second = StateFile(tmp_path / "state.db")
-    assert second.read() == {"own": b"{}"}
-    second.close()
-
-
-def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version=99")
-    database.close()
-    with pytest.raises(EndpointError, match=r"has state format 99, this program writes 2"):
-        StateFile(path)
 
 
 @pytest.mark.parametrize(

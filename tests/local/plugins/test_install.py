@@ -1,18 +1,14 @@
 """The plugins of an instance: launchers of the fakes, or a link to Pulumi's own."""
 
 import os
-import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from pulumi_aws import ProviderEndpointArgs
-from pulumi_aws.config import _ExportableConfig as aws_settings
 
 from hpkit.errors import ToolError
-from hpkit_local.aws.service import service_names
-from hpkit_local.plugins.install import HOME, PACKAGES, endpoint_settings, install, installed
+from hpkit_local.plugins.install import HOME, PACKAGES, install, installed
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 
@@ -59,17 +55,6 @@ def test_the_environment_of_an_instance_brings_the_plugins_and_downloads_none(in
     assert len(launchers(Path(told["PULUMI_HOME"]))) == len(PACKAGES)
 
 
-def test_a_launcher_is_written_again_only_when_it_says_something_else(tmp_path):
-    install(tmp_path)
-    first, second = launchers(tmp_path).values()
-    before = second.stat().st_ino
-    right = first.read_text()
-    first.write_text("#!/bin/sh\nexit 1\n")
-    install(tmp_path)
-    assert first.read_text() == right
-    assert second.stat().st_ino == before
-
-
 def test_a_launcher_starts_the_plugin_from_any_folder_whatever_lies_there(tmp_path):
     install(tmp_path)
     (tmp_path / "local").mkdir()
@@ -90,16 +75,6 @@ def test_pulumis_own_kubernetes_plugin_is_used_if_it_is_installed(official, tmp_
     assert installed(home) == "fake"
     assert "The local cloud's fake" in (home / KUBERNETES).read_text()
     assert install(home) == BOTH_FAKE, "an instance keeps what it has"
-
-
-def test_a_shell_that_uses_a_local_cloud_finds_the_users_plugin(official, tmp_path, monkeypatch):
-    home = tmp_path / "instance" / HOME
-    install(home, "fake")
-    monkeypatch.setenv("PULUMI_HOME", str(home))
-    assert install(tmp_path / "other" / HOME) == BOTH_FAKE
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "user").rename(tmp_path / ".pulumi")
-    assert install(tmp_path / "another" / HOME) == f"aws: fake, kubernetes: {tmp_path / '.pulumi' / KUBERNETES}"
 
 
 @pytest.mark.parametrize("missing", ["plugin", "aws"])
@@ -123,17 +98,6 @@ def test_both_of_pulumis_plugins_are_used_only_where_they_were_requested(officia
     assert install(home, "official") == f"aws: {aws}, kubernetes: {official}"
     assert installed(home) == "official"
     assert install(home) == f"aws: {aws}, kubernetes: {official}"
-
-
-def test_each_service_of_the_endpoint_is_a_setting_that_the_plugin_has():
-    settings = endpoint_settings("http://127.0.0.1:1")
-    prefix = "aws:endpoints[0]."
-    services = {path.removeprefix(prefix) for path in settings if path.startswith(prefix)}
-    assert len(services) == len(service_names()) > 15
-    # The SDK is generated from the plugin's schema.
-    assert services <= {name for name in vars(ProviderEndpointArgs) if not name.startswith("_")}
-    settings_of_sdk = {re.sub(r"_(.)", lambda match: match[1].upper(), name) for name in vars(aws_settings)}
-    assert {path.removeprefix("aws:") for path in settings if not path.startswith(prefix)} <= settings_of_sdk
 
 
 def test_a_plugin_on_path_is_official_and_the_engine_does_not_prefer_it_to_the_fake(official, instance):

@@ -107,23 +107,6 @@ def test_what_is_made_is_counted_and_what_is_worked_on_is_named(tmp_path):
     assert [work.verb for work in events.under_way.values()] == ["creating", "deleting"], "a line that was cut is whole"
 
 
-def test_a_change_names_what_differs_with_short_values_before_and_after(tmp_path):
-    events = EngineEvents(tmp_path / "events.json", frozenset({URN.format(type=VPC, name="read")}))
-    old = {"tags": {"a.b": "1"}, "list": [{"name": "x"}], "long": "x" * 50, "gone": True}
-    new = {"tags": {"a.b": "2"}, "list": [{"name": "y"}], "long": "y" * 50, "whole": {"part": 1}}
-    paths = ['tags["a.b"]', "list[0].name", "long", "gone", "whole"]
-    urn = URN.format(type=VPC, name="one")
-    metadata = {"op": "update", "urn": urn, "type": VPC, "old": {"inputs": old}, "new": {"inputs": new}}
-    metadata["detailedDiff"] = {path: {"diffKind": "update"} for path in paths}
-    changed = json.dumps({"resOutputsEvent": {"metadata": metadata}}) + "\n"
-    events.file.write_text(changed + event("resOutputsEvent", "same", "read"))
-    events.read()
-    assert events.done == {"updated": 1}, "what is only read is no resource"
-    (change,) = events.changes
-    assert (change.change, change.type, change.name) == ("updated", "Vpc", "one")
-    assert set(change.properties) == {'tags["a.b"] 1 → 2', "list[0].name x → y", "long", "gone true → none", "whole"}
-
-
 def test_what_a_resource_waits_for_is_read_from_its_status(tmp_path):
     events = EngineEvents(tmp_path / "events.json")
     urn = URN.format(type=VPC, name="one")
@@ -144,18 +127,6 @@ def test_an_error_of_a_plugin_has_no_words_of_grpc(tmp_path):
     (error,) = events.errors
     assert error.endswith(": region: a → b would REPLACE all")
     assert "rpc" not in error
-
-
-def test_a_log_that_is_begun_anew_is_read_from_its_start(tmp_path):
-    events = EngineEvents(tmp_path / "events.json")
-    for lines in (
-        [event("resOutputsEvent", "create", name) for name in ("one", "two")],
-        [event("resOutputsEvent", "delete", "one")],
-        [event("resOutputsEvent", "same", "a" * 200), event("resOutputsEvent", "update", "two")],
-    ):
-        events.file.write_text("".join(lines))
-        events.read()
-    assert (events.done["created"], events.done["deleted"], events.done["updated"]) == (2, 1, 1)
 
 
 def test_a_mandatory_policy_is_an_error_and_an_advisory_one_a_warning(tmp_path):

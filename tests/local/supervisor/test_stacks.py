@@ -8,7 +8,7 @@ from hpkit.errors import SelectionError, ToolError
 from hpkit_local.cli.local_env import stack_environment
 from hpkit_local.processes.process import identify
 from hpkit_local.supervisor.instance import Instance, State
-from hpkit_local.supervisor.instances import instances, the_only
+from hpkit_local.supervisor.instances import the_only
 from hpkit_local.supervisor.stacks import StackThere, stacks_of, stacks_up
 
 PROVIDER = {"type": "pulumi:providers:aws", "custom": True, "inputs": {"region": "eu-west-1"}}
@@ -93,22 +93,6 @@ def test_of_several_the_commands_are_listed_with_what_is_on_each(make, tmp_path)
     ]
 
 
-def test_one_whose_record_cannot_be_read_may_run(make, tmp_path):
-    make("idle")
-    damaged = make("damaged")
-    (damaged.folder / "run.json").write_text("{")
-    assert the_only(tmp_path, command="x") == damaged
-    with pytest.raises(ToolError, match="is damaged"):
-        damaged.running()
-
-
-def test_what_is_no_instance_is_not_listed(make, tmp_path):
-    make("one")
-    (tmp_path / ".local" / "one.lock").touch()
-    (tmp_path / ".local" / "No_Instance").mkdir()
-    assert [each.name for each in instances(tmp_path)] == ["one"]
-
-
 def test_a_stack_is_previewed_on_the_running_instance_that_has_it(make, tmp_path):
     dev, prod = make("acme-dev", runs=True, stack="acme-dev"), make("acme-prod", runs=True, stack="acme-prod")
     (prod.folder / "ports.json").write_text('{"aws": 12345}')
@@ -122,20 +106,3 @@ def test_a_stack_is_previewed_on_the_running_instance_that_has_it(make, tmp_path
         stack_environment(tmp_path, "acme-test", shell)
     elsewhere = {**shell, "PULUMI_BACKEND_URL": "file:///other"}
     assert stack_environment(tmp_path, "acme-prod", elsewhere) == elsewhere
-
-
-def test_a_shell_of_an_instance_that_stopped_still_finds_the_stacks_of_the_others(make, tmp_path):
-    stopped, prod = make("acme-dev", stack="acme-dev"), make("acme-prod", runs=True, stack="acme-prod")
-    (prod.folder / "ports.json").write_text('{"aws": 12345}')
-    shell = {"PATH": "/bin", "PULUMI_BACKEND_URL": stopped.state_folder.as_uri()}
-    assert stack_environment(tmp_path, "acme-prod", shell)["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()
-    with pytest.raises(ToolError, match="acme-dev"):
-        stack_environment(tmp_path, "acme-dev", shell)
-
-
-def test_an_empty_stack_of_a_preview_hides_no_instance_that_has_its_resources(make, tmp_path):
-    previewed, prod = make("a-preview", runs=True), make("acme-prod", runs=True, stack="acme-prod")
-    put(previewed, "acme-prod")
-    (prod.folder / "ports.json").write_text('{"aws": 12345}')
-    shell = {"PATH": "/bin", "PULUMI_BACKEND_URL": previewed.state_folder.as_uri()}
-    assert stack_environment(tmp_path, "acme-prod", shell)["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()

@@ -1,24 +1,18 @@
 """Concurrent and killed bootstraps: a tool is complete or doesn't exist, and nothing is done twice."""
 
 import contextlib
-import functools
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
 from hpkit.cache import cache_root
-from hpkit.errors import ToolError
-from hpkit_local.toolchain import get, get_all, locate
-from hpkit_local.toolchain.cache import tool_folder
-from hpkit_local.toolchain.steps import Steps
-from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_in_cache, put_script
+from hpkit_local.toolchain import get, locate
+from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_script
 from tests.running import eventually
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -169,109 +163,10 @@ def test_an_interrupted_command_ends_its_builds_and_says_how_to_go_on(go):
     eventually(lambda: not runs(int(go.builder.read_text())), "the build has ended")
 
 
-def test_progress_names_what_is_done_and_how_long_it_usually_takes(go, messages):
-    get(go.tool, say=messages.append)
-    assert messages == [
-        "tiny: downloading modules (usually 47 s)",
-        "tiny: building 1.0.0 (usually 3 min 20 s)",
-        "tiny: 1.0.0 is in the cache",
-    ]
-
-
-def test_a_long_build_says_how_many_packages_of_how_many_it_has_reached(go, messages, monkeypatch):
-    monkeypatch.setattr("hpkit_local.toolchain.bootstrap.Steps", functools.partial(Steps, every=0.1))
-    go.close_gate()
-    reported = threading.Event()
-
-    def say(line):
-        messages.append(line)
-        if "1 of at most 2 packages" in line:
-            reported.set()
-
-    opener = threading.Thread(target=lambda: (reported.wait(30), go.open_gate()))
-    opener.start()
-    get(go.tool, say=say)
-    opener.join()
-    assert any(
-        line.startswith("tiny: building 1.0.0: 1 of at most 2 packages, 0 s of usually 3 min") for line in messages
-    )
-
-
-def test_a_failed_build_keeps_its_log_and_names_it_and_the_next_try_begins_a_new_one(go, messages):
-    go.close_gate()
-    opener = threading.Thread(target=go.open_gate, args=("fail",))
-    opener.start()
-    with pytest.raises(ToolError) as raised:
-        get(go.tool, say=messages.append)
-    opener.join()
-    log = cache_root() / "logs" / "tiny.log"
-    assert f"building 1.0.0 failed with exit code 2. Whole log: {log}\n" in str(raised.value)
-    assert "a.go:1: it does not compile" in str(raised.value)
-    assert "it does not compile" in log.read_text()
-    assert (staged(), locate(go.tool).source) == ([], "missing")
-    get(go.tool, say=messages.append)
-    assert not log.exists()
-
-
-def test_one_tool_that_cannot_be_had_does_not_keep_the_others_from_coming(go, messages):
-    bad = a_tool("bad", sources=(a_build(go.recipe / "nowhere"),))
-    worse = a_tool("worse", sources=())
-    with pytest.raises(ToolError) as raised:
-        get_all([bad, go.tool, worse], say=messages.append)
-    first, *rest = str(raised.value).splitlines()
-    assert first == "2 of 3 tools couldn't be installed:"
-    assert [line.split()[0] for line in rest] == ["bad:", "worse"]
-    assert locate(go.tool).source == "cache"
-
-
-def test_two_tools_are_built_side_by_side_where_there_are_two_cores(go, messages, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    both = threading.Barrier(2, timeout=300)
-
-    def say(line):
-        messages.append(line)
-        if "downloading modules" in line:
-            both.wait()
-
-    other = shutil.copytree(go.recipe, go.recipe.with_name("other"))
-    tools = [a_tool("one", sources=(a_build(go.recipe),)), a_tool("two", sources=(a_build(other),))]
-    assert [each.source for each in get_all(tools, say=say)] == ["cache", "cache"]
-
-
-def test_tools_of_one_recipe_are_built_one_after_the_other(go, messages, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    sources = (a_build(go.recipe),)
-    get_all([a_tool("one", sources=sources), a_tool("two", sources=sources)], say=messages.append)
-    assert [line.partition(":")[0] for line in messages] == sorted(line.partition(":")[0] for line in messages)
-
-
-def test_what_takes_longest_to_build_is_begun_first(go, messages, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    other = shutil.copytree(go.recipe, go.recipe.with_name("other"))
-    tools = [a_tool("short", sources=(a_build(go.recipe),)), a_tool("long", sources=(a_build(other, seconds=900),))]
-    get_all(tools, say=messages.append)
-    assert messages[0].startswith("long:")
-
-
 def test_a_version_on_path_that_fits_is_taken_and_nothing_is_got(go, path_folder, messages):
     script = put_script(path_folder, "tiny", "echo v1.2.3")
     assert get(go.tool, say=messages.append) == script
     assert (messages, go.builds()) == ([], 0)
-
-
-def test_a_version_on_path_that_does_not_fit_is_left_alone_and_another_is_got(go, path_folder, messages):
-    script = put_script(path_folder, "tiny", "echo v2.0.0")
-    path = get(go.tool, say=messages.append)
-    assert path.is_relative_to(tool_folder(go.tool))
-    assert script.read_text() == "#!/bin/sh\necho v2.0.0\n"
-    assert locate(go.tool).passed_over.endswith("is 2.0.0, wanted 1.0 or newer, below 2.0")
-
-
-def test_an_older_version_in_the_cache_stays_beside_the_new_one(go, messages):
-    older = put_in_cache(a_tool(version="0.9.0"))
-    get(go.tool, say=messages.append)
-    assert older.exists()
-    assert locate(a_tool(version="0.9.0")).path == older
 
 
 def test_an_install_that_lost_a_file_is_replaced_whole(go, messages):
@@ -280,10 +175,3 @@ def test_an_install_that_lost_a_file_is_replaced_whole(go, messages):
     (path.parent / "stray").touch()
     assert get(go.tool, say=messages.append) == path
     assert [file.name for file in path.parent.iterdir()] == ["tiny"]
-
-
-def test_a_cache_below_a_file_names_the_variable_that_moves_it(go, tmp_path, monkeypatch, messages):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(ToolError, match="Set HPKIT_CACHE to a writable folder"):
-        get(go.tool, say=messages.append)

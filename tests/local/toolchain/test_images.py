@@ -1,6 +1,5 @@
 """A tool that is only published in an image is extracted from it, if its digests match; else the next source."""
 
-import gzip
 import hashlib
 import io
 import json
@@ -89,16 +88,6 @@ def test_the_entrypoint_of_the_image_for_this_machine_is_taken(registry, message
     assert not list((cache_root() / "downloads").iterdir())
 
 
-def test_what_a_later_layer_has_is_what_runs(registry, messages):
-    registry.push(layer(usr__bin__tiny=b"old"), layer(usr__bin__tiny=PROGRAM))
-    assert taken(registry, messages).read_bytes() == PROGRAM
-
-
-def test_layers_before_are_looked_through_too(registry, messages):
-    registry.push(layer(usr__bin__tiny=PROGRAM), layer(etc__os=b"settings"))
-    assert taken(registry, messages).read_bytes() == PROGRAM
-
-
 def test_everybodys_token_is_asked_for_once_and_brought_to_the_registry_alone(registry, release_host, messages):
     registry.push(layer(usr__bin__tiny=PROGRAM))
     release_host.token = EVERYBODYS
@@ -135,58 +124,3 @@ def test_a_layer_that_differs_from_its_digest_is_thrown_away(registry, release_h
     name = next(name for name, content in release_host.files.items() if content == good)
     release_host.files[name] = layer(usr__bin__tiny=PROGRAM.replace(b"echo", b"evil"))
     assert "its publisher lists" in refused(registry, messages)
-
-
-def test_a_layer_that_breaks_off_is_thrown_away(registry, release_host, messages):
-    good = layer(usr__bin__tiny=PROGRAM)
-    registry.push(good)
-    release_host.breaks_off.add(next(name for name, content in release_host.files.items() if content == good))
-    assert "the file was deleted" in refused(registry, messages) or "broke off" in messages[0]
-
-
-@pytest.mark.parametrize(
-    ("document", "reason"),
-    [
-        (b"<html>", "isn't a JSON object"),
-        (b"[]", "isn't a JSON object"),
-        ({"manifests": []}, "no image of v1 for linux/amd64"),
-        ({"manifests": [{"platform": {"os": "windows", "architecture": "amd64"}}]}, "no image of v1 for linux/amd64"),
-        ({"manifests": [{"platform": {"os": "linux", "architecture": "amd64"}}]}, "without a SHA-256"),
-        ({"manifests": [{"platform": {"os": "linux", "architecture": "amd64"}, "digest": "md5:1"}]}, "without a SHA"),
-        ({"schemaVersion": 1}, "without a SHA-256"),
-    ],
-)
-def test_a_manifest_that_names_no_image_for_this_machine_is_said(registry, messages, document, reason):
-    registry.tagged(document)
-    assert reason in refused(registry, messages)
-
-
-@pytest.mark.parametrize("entrypoint", [None, (), ("",)])
-def test_an_image_that_runs_nothing_has_no_executable(registry, messages, entrypoint):
-    registry.push(layer(usr__bin__tiny=PROGRAM), entrypoint=entrypoint)
-    assert "tiny:v1 doesn't contain an entrypoint" in refused(registry, messages)
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (layer(usr__bin__more=b"x"), "tiny:v1 holds no usr/bin/tiny"),
-        (b"\x28\xb5\x2f\xfd of another compression", "a layer can't be read"),
-        (gzip.compress(b"no archive" * 300), "a layer can't be read"),
-        (layer(usr__bin__tiny=PROGRAM)[:60], "a layer can't be read"),
-    ],
-    ids=["another-file", "zstandard", "no-archive", "cut-short"],
-)
-def test_layers_that_cannot_be_read_or_hold_nothing_of_it_are_said(registry, messages, content, reason):
-    registry.push(content)
-    assert reason in refused(registry, messages)
-
-
-def test_a_machine_that_the_image_cannot_run_on_asks_nobody(registry, release_host, messages):
-    registry.source = Image(registry=release_host.address, repository="tiny", tag="v1", platforms={})
-    assert f"no image for {SYSTEM}" in refused(registry, messages)
-    assert release_host.asked == []
-
-
-def test_a_tag_that_the_registry_does_not_have_is_said(registry, messages):
-    assert "/v2/tiny/manifests/v1 answers 404" in refused(registry, messages)

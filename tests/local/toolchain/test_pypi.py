@@ -80,19 +80,6 @@ def test_a_wheel_that_is_not_the_pinned_one_is_refused(index, messages):
     assert locate(a_tool()).source == "missing"
 
 
-def test_a_platform_without_a_wheel_is_said(index, messages):
-    source = PyPi(package="tiny_distro", version="1.0.0", folder="tiny_distro/bin", sha256=("0" * 64,))
-    with pytest.raises(ToolError, match="The registry has no such package for this platform"):
-        get(a_tool(sources=(source,)), say=messages.append)
-
-
-def test_a_wheel_without_the_executable_is_no_tool(index, messages):
-    source = index.publish("tiny_distro", "other", "#!/bin/sh\n")
-    with pytest.raises(ToolError, match=r"^tiny: .*tiny"):
-        get(a_tool(sources=(source,)), say=messages.append)
-    assert locate(a_tool()).source == "missing"
-
-
 def test_go_comes_from_its_wheel_when_path_has_none(index, no_go, tmp_path, messages, monkeypatch):
     go = a_tool("go", sources=(index.publish("go_distro", "go", GO_SCRIPT),))
     monkeypatch.setattr(bootstrap, "GO", go)

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.catalog import TypeFacts
 from hpkit.program import components
 from hpkit_local.plugins.aws import VERSION
 from hpkit_local.plugins.aws.calls import Clients
-from hpkit_local.plugins.aws.check import check, named
+from hpkit_local.plugins.aws.check import check
 from hpkit_local.plugins.aws.config import settings_from
-from hpkit_local.plugins.aws.diff import changes, clashes
+from hpkit_local.plugins.aws.diff import changes
 from hpkit_local.plugins.aws.lifecycle import differences, preview_outputs
 from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
@@ -51,53 +50,12 @@ def test_every_type_and_function_is_used_by_a_component():
         assert calls & {f"{module}{function}", f"{module}{function}_output"}, token
 
 
-@pytest.mark.parametrize("resource_type", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
-def test_what_cannot_be_updated_is_fixed(resource_type):
-    props = [resource_type.spec.by_name[each.name] for each in resource_type.props]
-    loose = [prop.name for prop in props if not prop.immutable and not prop.write_only]
-    assert resource_type.update is not None or loose == []
-    assert set(resource_type.later) <= resource_type.spec.by_name.keys()
-
-
-@pytest.mark.parametrize("resource_type", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
-def test_the_catalog_names_no_property_that_the_type_has_not(resource_type):
-    facts = resource_type.facts
-    named = facts.immutable | facts.kept | facts.grows | facts.optional | facts.sets | facts.defaults.keys()
-    assert facts != TypeFacts()
-    assert named | {*facts.identity, facts.autoname} - {""} <= {prop.path for prop in _parts(resource_type.spec)}
-
-
-def _parts(spec):
-    for prop in spec.members:
-        yield prop
-        yield from _parts(prop)
-
-
 def test_a_property_that_is_not_supported_is_named_with_the_nearest():
     (failure,) = check(ROLE, {"assumeRolePolicy": "{}", "descripton": "x"})
     assert failure.path == "descripton"
     assert failure.reason == (
         "the local cloud's aws:iam/role:Role has no property 'descripton'; did you mean 'description'?"
     )
-
-
-def test_a_part_of_a_property_is_checked_too():
-    wrong = {"roleArn": "r", "vpcConfig": {"subnetIds": ["s"], "controlPlaneEgressMode": "x"}}
-    assert [failure.path for failure in check(CLUSTER, wrong)] == ["vpcConfig.controlPlaneEgressMode"]
-
-
-def test_a_missing_property_a_wrong_type_and_a_policy_that_is_none_are_said():
-    failures = {failure.path: failure.reason for failure in check(ROLE, {"maxSessionDuration": "long"})}
-    assert failures == {"maxSessionDuration": "'long' isn't of type integer", "assumeRolePolicy": "is required"}
-    (failure,) = check(ROLE, {"assumeRolePolicy": "{"})
-    assert failure.reason.startswith("isn't a JSON document")
-
-
-def test_a_made_up_name_is_kept_and_a_stated_one_is_taken():
-    first = named(ROLE, "nodes", old={}, new={}, seed=b"a")
-    assert first["name"].startswith("nodes-")
-    assert named(ROLE, "nodes", old=first, new={}, seed=b"b")["name"] == first["name"]
-    assert named(ROLE, "nodes", old=first, new={"name": "mine"}, seed=b"c") == {"name": "mine"}
 
 
 def test_server_defaults_and_the_layout_of_a_policy_are_no_difference():
@@ -146,13 +104,6 @@ def test_a_file_system_that_shrinks_is_another_one():
 )
 def test_what_the_real_provider_replaces_for_under_a_condition_is_replaced_under_it(token, old, new, replaces):
     assert _changed(RESOURCE_TYPES[token], old, new) == replaces
-
-
-def test_only_a_name_that_stays_must_be_free_before_a_replacement():
-    made_up = named(ROLE, "nodes", old={}, new={}, seed=b"a")
-    assert not clashes(ROLE, made_up, named(ROLE, "nodes", old={}, new={"path": "/x/"}, seed=b"b"))
-    assert clashes(ROLE, {"name": "nodes"}, {"name": "nodes", "path": "/x/"})
-    assert not clashes(VPC, {"cidrBlock": "10.0.0.0/16"}, {"cidrBlock": "10.1.0.0/16"})
 
 
 def test_default_tags_are_part_of_what_is_compared_and_shown():

@@ -2,16 +2,13 @@
 
 import base64
 import json
-import sys
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from pulumi.runtime.proto import provider_pb2
 
 from hpkit_local.plugins.kubernetes.access import connect
 from hpkit_local.plugins.kubernetes.token import eks_token
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.values import to_struct
 from tests.local.plugins.kubernetes.harness import FailedError, in_process
 
 AWS = {"command": "aws", "args": ["--region", "eu-west-1", "eks", "get-token", "--cluster-name", "kube"]}
@@ -63,14 +60,6 @@ def test_no_credentials_are_made_for_an_api_server_elsewhere(tmp_path):
     assert not trace.exists()
 
 
-def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
-    file = tmp_path / "config"
-    file.write_text(kubeconfig())
-    access = connect(str(file))
-    assert access.namespace == "team"
-    assert access.client.configuration.proxy is None, "loopback is never behind a proxy"
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -108,31 +97,6 @@ def test_the_token_for_eks_is_kept_until_it_is_refused():
     assert token.value() is not first
 
 
-def test_what_the_aws_cli_would_not_understand_is_refused():
-    with pytest.raises(PluginError, match="--cluster-name"):
-        eks_token({"command": "/usr/bin/aws", "args": ["eks", "get-token"]})
-    assert eks_token({"command": "aws", "args": ["sts", "get-caller-identity"]}) is None
-
-
-def test_any_other_credential_command_is_run():
-    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}
-    execution = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "command": sys.executable,
-        "args": ["-c", f"print({json.dumps(json.dumps(credential))})"],
-        "interactiveMode": "Never",
-    }
-    access = connect(kubeconfig(exec=execution))
-    assert access.client.configuration.auth_settings()["BearerToken"]["value"] == "Bearer t"
-
-
-def test_a_setting_that_does_not_exist_is_named():
-    with in_process() as plugin:
-        request = provider_pb2.CheckRequest(news=to_struct({"kubeconfig": "a", "kubeconfg": "b"}))
-        (failure,) = plugin.call("CheckConfig", request).failures
-        assert failure.reason == "setting 'kubeconfg' doesn't exist; did you mean 'kubeconfig'?"
-
-
 def test_without_a_kubeconfig_the_plugin_says_what_it_lacks_when_it_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     with (
@@ -140,13 +104,3 @@ def test_without_a_kubeconfig_the_plugin_says_what_it_lacks_when_it_is_needed(mo
         pytest.raises(FailedError, match=r"\.kube/config isn't readable.*hpkit local env"),
     ):
         plugin.check("core/v1:ConfigMap", "a", {"kind": "ConfigMap"})
-
-
-def test_a_component_of_the_official_plugin_is_refused():
-    with in_process() as plugin, pytest.raises(FailedError, match=r"helm\.sh/v4:Chart is a component of the official"):
-        plugin.call("Construct", provider_pb2.ConstructRequest(type="kubernetes:helm.sh/v4:Chart"))
-
-
-def test_a_function_is_refused():
-    with in_process() as plugin, pytest.raises(FailedError, match="function 'kubernetes:helm:template' doesn't exist"):
-        plugin.call("Invoke", provider_pb2.InvokeRequest(tok="kubernetes:helm:template"))

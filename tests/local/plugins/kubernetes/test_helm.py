@@ -7,13 +7,11 @@ import subprocess
 from contextlib import suppress
 
 import pytest
-import yaml
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH
 from hpkit_local.toolchain import tool_path
@@ -148,93 +146,6 @@ def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_th
     assert list(made) == ["actives", "owns"]
 
 
-def test_a_chart_can_use_its_own_kinds_in_every_way_that_helm_allows(plugin, api, release, chart):
-    (chart / "crds").mkdir()
-    # Large ones take the API server a second.
-    fields = {f"a{at}": {"type": "string", "pattern": "^[a-z]+$"} for at in range(60)}
-    spec = {"type": "object", "properties": {f"p{at}": {"type": "object", "properties": fields} for at in range(60)}}
-    kind = yaml.safe_load(KIND.replace("NAME", "own"))
-    kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = {"spec": spec}
-    (chart / "crds" / "kind.yaml").write_text(json.dumps(kind))
-    text = "apiVersion: acme.example/v1\nkind: own\nmetadata: {name: NAME, namespace: charts, annotations: {NOTE}}\n"
-    (chart / "templates" / "plain.yaml").write_text(text.replace("NAME", "plain").replace("NOTE", ""))
-    hook = text.replace("NAME", "hook").replace("NOTE", "helm.sh/hook: pre-install")
-    (chart / "templates" / "hook.yaml").write_text(hook)
-    gate = '{{ if .Capabilities.APIVersions.Has "acme.example/v1/own" }}'
-    gated = text.replace("NAME", "gated").replace("NOTE", "")
-    (chart / "templates" / "gated.yaml").write_text(f"{gate}\n{gated}{{{{ end }}}}\n")
-    release_id, _, outputs = plugin.create(RELEASE, "sample", release)
-    assert outputs["resourceNames"]["own.acme.example/acme.example/v1"] == ["charts/gated", "charts/plain"]
-    assert api.read("/apis/acme.example/v1/namespaces/charts/owns/hook")
-    plugin.delete(RELEASE, "sample", release_id, outputs)
-    made_kinds(api)
-
-
-def test_a_kind_that_is_there_stays_as_it_is_and_is_not_waited_for(plugin, api, release, chart):
-    kind = yaml.safe_load(KIND.replace("NAME", "own"))
-    api.create(CRDS, kind)
-    (chart / "crds").mkdir()
-    newer = {**kind["spec"]["versions"][0], "name": "v2", "storage": False}
-    changed = {**kind, "spec": {**kind["spec"], "versions": [*kind["spec"]["versions"], newer]}}
-    (chart / "crds" / "kind.yaml").write_text(json.dumps(changed))
-    release_id, _, outputs = plugin.create(RELEASE, "sample", release)
-    assert outputs["status"]["status"] == "deployed"
-    assert [each["name"] for each in api.read(f"{CRDS}/owns.acme.example")["spec"]["versions"]] == ["v1"]
-    plugin.delete(RELEASE, "sample", release_id, outputs)
-    made_kinds(api)
-
-
-@pytest.mark.parametrize("conflict", [True, False])
-def test_a_kind_that_is_not_served_fails_unless_its_name_is_taken(plugin, api, release, chart, monkeypatch, conflict):
-    monkeypatch.setattr("hpkit_local.plugins.kubernetes.chart_kinds._SERVED_SECONDS", 2.0)
-    api.create(CRDS, yaml.safe_load(KIND.replace("NAME", "idle")))
-    (chart / "crds").mkdir()
-    kind = yaml.safe_load(KIND.replace("NAME", "own"))
-    kind["spec"]["names"]["singular"] = "idle" if conflict else "own"
-    (chart / "crds" / "kind.yaml").write_text(json.dumps(kind))
-    if conflict:
-        _, _, outputs = plugin.create(RELEASE, "sample", release)
-        assert outputs["status"]["status"] == "deployed", "as helm does it"
-    else:
-        monkeypatch.setattr(RetryingApi, "kinds", lambda *_: ())
-        with pytest.raises(FailedError, match="API server didn't serve CustomResourceDefinition owns"):
-            plugin.create(RELEASE, "sample", release)
-    made_kinds(api)
-
-
-@pytest.mark.parametrize(
-    ("name", "hook", "says"),
-    [
-        ("sample", "acme.example/v9", "no matches for kind"),
-        ("Sam_ple!", "v1", "invalid"),
-    ],
-)
-def test_the_reason_is_the_one_that_helm_gives(plugin, api, release, chart, name, hook, says):
-    (chart / "crds").mkdir()
-    (chart / "crds" / "kind.yaml").write_text(KIND.replace("NAME", "own"))
-    text = f"apiVersion: {hook}\nkind: Secret\nmetadata: {{name: last, annotations: {{helm.sh/hook: post-install}}}}\n"
-    (chart / "templates" / "last.yaml").write_text(text)
-    with pytest.raises(FailedError, match=says):
-        plugin.create(RELEASE, "sample", {**release, "name": name})
-    made_kinds(api)
-
-
-def test_kinds_that_helm_decides_on_are_left_to_it(chart):
-    def switched(**entry):
-        part = {"name": "part", "version": "1.0.0", **entry}
-        (chart / "Chart.yaml").write_text(json.dumps({**CHART, "dependencies": [part]}))
-        return named(chart, {"on": True, "off": False})
-
-    (chart / "charts" / "part" / "crds").mkdir(parents=True)
-    (chart / "charts" / "part" / "crds" / "kind.yml").write_text(KIND.replace("NAME", "own"))
-    (chart / "charts" / "part" / "Chart.yaml").write_text(json.dumps({**CHART, "name": "part", "version": "1.0.0"}))
-    assert switched() == switched(condition="none,on,off") == switched(alias="other") == (["own"], True)
-    assert switched(condition="off") == switched(condition="off,on") == ([], True)
-    assert switched(tags=["some"]) == ([], False)
-    (chart / "charts" / "part" / "crds" / "other.json").write_text('{"apiVersion": "v1", "kind": "Namespace"}')
-    assert switched() == (["own"], False), "helm creates whatever is there"
-
-
 def named(chart, values):
     found = list(kinds_of(chart, values))
     return [each["spec"]["names"]["kind"] for each, certain in found if certain], all(certain for _, certain in found)
@@ -270,14 +181,6 @@ def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api,
     outputs = plugin.update(RELEASE, "sample", stuck(release), mended, outputs=state)
     assert (outputs["status"]["status"], outputs["status"]["revision"]) == ("deployed", 2)
     plugin.delete(RELEASE, "sample", kept.id, outputs)
-
-
-@pytest.mark.nightly
-def test_a_release_that_is_not_to_be_waited_for_is_deployed_at_once(plugin, release):
-    release_id, _, outputs = plugin.create(RELEASE, "sample", stuck(release, skipAwait=True))
-    assert outputs["status"]["status"] == "deployed"
-    assert outputs["resourceNames"] == {"ConfigMap/v1": ["made"], "Deployment.apps/apps/v1": ["stuck"]}
-    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 def test_a_chart_that_the_api_server_refuses_leaves_nothing_in_state(plugin, chart, release):
@@ -433,22 +336,6 @@ def test_no_variable_of_helm_leads_to_another_api_server(plugin, release, monkey
     plugin.delete(RELEASE, "sample", found, outputs)
 
 
-def test_a_recorded_release_is_to_be_updated_as_soon_as_its_chart_can_be_had(
-    plugin, release, chart, monkeypatch, tmp_path, helm
-):
-    far = {**release, "chart": "oci://127.0.0.1:9/charts/sample", "version": "1.2.3"}
-    release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
-    assert outputs["status"]["status"] == "recorded"
-    assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == (set(), [], False)
-    helm("package", str(chart), "--destination", str(tmp_path))
-    monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path))
-    assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == ({"chart"}, [], False)
-    outputs = plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
-    assert outputs["status"]["status"] == "deployed"
-    assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == (set(), [], False)
-    plugin.delete(RELEASE, "sample", release_id, outputs)
-
-
 def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_can_be_had(
     plugin, api, helm, release, chart, monkeypatch
 ):
@@ -466,33 +353,6 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     absent(api, OPERATOR)
     absent(api, "/apis/kubeflow.org/v1")
     plugin.delete(RELEASE, "sample", release_id, outputs)
-
-
-def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_lost(
-    plugin, api, release, monkeypatch, tmp_path
-):
-    installed, stated, state = plugin.create(RELEASE, "sample", release)
-    other = {"chart": "HyperPodHelmChart", "version": "1.0.0", "values": {"a": {"b": 1}}, "name": "hyperpod"}
-    with monkeypatch.context() as patch:
-        patch.setenv("PATH", "/nowhere")
-        patch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
-        release_id, inputs, outputs = plugin.create(RELEASE, "r", other)
-        assert release_id == "default/hyperpod"
-        assert "Cause: helm" in warnings(plugin)[0]
-        assert "hpkit local doctor --fix" in warnings(plugin)[0]
-        assert api.read("/api/v1/namespaces/default/secrets/hpkit.release.v1.hyperpod")["kind"] == "Secret"
-        _, seen, _ = plugin.read(RELEASE, "r", release_id, inputs=inputs, outputs=outputs)
-        assert seen == inputs
-        plugin.delete(RELEASE, "r", release_id, outputs)
-        for action in (
-            lambda: plugin.read(RELEASE, "sample", installed, inputs=stated, outputs=state),
-            lambda: plugin.update(RELEASE, "sample", stated, stated, outputs=state),
-            lambda: plugin.delete(RELEASE, "sample", installed, state),
-        ):
-            with pytest.raises(FailedError, match="hpkit local doctor --fix"):
-                action()
-    assert plugin.read(RELEASE, "r", release_id, inputs=inputs, outputs=outputs)[0] == ""
-    plugin.delete(RELEASE, "sample", installed, state)
 
 
 @pytest.mark.nightly

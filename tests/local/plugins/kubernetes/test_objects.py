@@ -4,8 +4,6 @@ import base64
 import json
 
 import pytest
-from google.protobuf import empty_pb2
-from pulumi.runtime.proto import plugin_pb2
 
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.kubernetes.pki import authority
@@ -15,7 +13,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 CONFIG_MAP, WIDGET = "core/v1:ConfigMap", "acme.example/v1:Widget"
 DEFINITION, PATCH = "apiextensions.k8s.io/v1:CustomResourceDefinition", "core/v1:ConfigMapPatch"
-RESTART = "apps/v1:DeploymentPatch"
 
 
 def config_map(name="settings", namespace="default", **data):
@@ -52,17 +49,6 @@ def widgets(plugin):
     assert conditions["Established"] == "True", "a CRD is waited for"
     yield
     plugin.delete(DEFINITION, "crd", object_id, outputs)
-
-
-def test_an_object_without_name_or_namespace_is_given_both(plugin):
-    object_id, inputs, outputs = plugin.create(CONFIG_MAP, "app", {"kind": "ConfigMap", "apiVersion": "v1"})
-    namespace, name = object_id.split("/")
-    assert namespace == "default"
-    assert name.startswith("app-")
-    assert len(name) == len("app-") + 8
-    assert plugin.check(CONFIG_MAP, "app", {"kind": "ConfigMap"}, old=inputs)["metadata"]["name"] == name, "it stays"
-    assert "managedFields" not in outputs["metadata"]
-    plugin.delete(CONFIG_MAP, "app", object_id, outputs)
 
 
 def test_what_is_there_already_is_not_taken_over(plugin, api):
@@ -122,13 +108,6 @@ def test_preview_goes_on_where_kind_or_namespace_is_not_there_yet(plugin, api):
         api.read("/api/v1/namespaces/later")
 
 
-def test_preview_changes_nothing(plugin, api):
-    _, _, outputs = plugin.create(CONFIG_MAP, "maybe", config_map("maybe", a="1"), preview=True)
-    assert outputs["data"] == {"a": "1"}
-    with pytest.raises(RefusedError, match="404"):
-        api.read(path("maybe"))
-
-
 @pytest.mark.parametrize("wanted", ["condition=Ready", "condition=Ready=True"])
 def test_a_custom_resource_is_waited_for_as_its_annotation_says(plugin, api, widgets, wanted):
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -154,28 +133,6 @@ def test_what_does_not_become_ready_stays_in_state_and_says_why(plugin, widgets)
         plugin.read(WIDGET, "never", kept.id, inputs=widget("never", waitFor="condition=Ready"))
     assert failure.value.kept.id == kept.id, "a refresh keeps it, and that it is not ready"
     plugin.delete(WIDGET, "never", kept.id, widget("never"))
-
-
-def test_a_cancelled_wait_ends_and_what_was_made_stays_in_state(plugin, api, widgets):
-    place = "/apis/acme.example/v1/namespaces/default/widgets/stopped"
-
-    def stop():
-        when_possible(lambda: api.read(place))
-        plugin.call("Cancel", empty_pb2.Empty())
-
-    with (
-        in_background(stop),
-        pytest.raises(FailedError, match=r"Widget default/stopped is not ready.*cancelled") as end,
-    ):
-        plugin.create(WIDGET, "stopped", widget("stopped", waitFor="condition=Ready"))
-    assert end.value.kept.id == "default/stopped"
-    api.delete(place)
-    plugin.call("Attach", plugin_pb2.PluginAttach())  # Like a plugin that was just started.
-
-
-def test_a_malformed_wait_is_named_at_preview(plugin, widgets):
-    with pytest.raises(FailedError, match=r"'ready' isn't condition=TYPE"):
-        plugin.create(WIDGET, "bad", widget("bad", waitFor="ready"), preview=True)
 
 
 def test_a_deletion_names_the_finalizer_that_holds_it_and_goes_on(plugin, api):
@@ -224,30 +181,6 @@ def test_a_patch_gives_its_fields_back(plugin, api):
     assert api.read(path("shared"))["data"] == {"theirs": "1"}
     with pytest.raises(FailedError, match=r"metadata\.name: is required"):
         plugin.create(PATCH, "nameless", {"apiVersion": "v1", "kind": "ConfigMap"})
-
-
-def test_a_patch_states_only_what_it_changes(plugin, api):
-    """For example, the program restarts a Deployment that something else created."""
-    place, labels = "/apis/apps/v1/namespaces/default/deployments/theirs", {"app": "theirs"}
-    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "theirs", "namespace": "default"}}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
-    # No node can run its pods, and only the fields matter here.
-    stated = {**document, "metadata": {**document["metadata"], "annotations": {"pulumi.com/skipAwait": "true"}}}
-    patch = {**stated, "spec": {"template": {"metadata": {"annotations": {"restart": "1"}}}}}
-    plugin.create(RESTART, "theirs", patch, preview=True)  # A Deployment created from it wouldn't be valid.
-    api.apply(place, {**document, "spec": {"selector": {"matchLabels": labels}, "template": template}})
-    found, inputs, outputs = plugin.create(RESTART, "theirs", patch)
-    assert outputs["spec"]["template"]["metadata"] == {"labels": labels, "annotations": {"restart": "1"}}
-    _, seen, _ = plugin.read(RESTART, "theirs", found, inputs=inputs, outputs=outputs)
-    assert plugin.diff(RESTART, "theirs", seen, inputs)[0] == set()
-    wanted = {**patch, "spec": {"template": {"metadata": {"annotations": {"restart": "2"}}}}}
-    foreseen = plugin.update(RESTART, "theirs", inputs, wanted, outputs=outputs, preview=True)
-    assert foreseen["spec"]["template"]["spec"]["containers"][0]["image"] == "none"
-    outputs = plugin.update(RESTART, "theirs", inputs, wanted, outputs=outputs)
-    assert outputs["spec"]["template"]["metadata"]["annotations"] == {"restart": "2"}
-    api.delete(place)
-    with pytest.raises(FailedError, match="can't be patched"):
-        plugin.update(RESTART, "theirs", wanted, inputs, outputs=outputs)
 
 
 def test_what_cannot_be_changed_takes_a_new_object(plugin):

@@ -1,11 +1,9 @@
 """Waiting until controllers, scheduler and kubelet have processed an object, and the message if they fail."""
 
 import pytest
-from google.protobuf import empty_pb2
-from pulumi.runtime.proto import plugin_pb2
 
 from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION
-from tests.local.plugins.kubernetes.harness import FailedError, in_background
+from tests.local.plugins.kubernetes.harness import FailedError
 from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -85,27 +83,6 @@ def test_a_deployment_is_waited_for_until_its_pods_are_available(plugin, node):
     plugin.delete(DEPLOYMENT, "web", object_id, outputs)
 
 
-def test_a_patch_of_a_deployment_is_waited_for_until_it_is_rolled_out(plugin, api, node):
-    """For example, the program restarts a Deployment that something else created."""
-    place = "/apis/apps/v1/namespaces/default/deployments/theirs"
-    api.apply(place, workload("Deployment", "theirs"))
-    patch = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "theirs", "namespace": "default"},
-        "spec": {"template": {"metadata": {"annotations": {"restart": "1"}}}},
-    }
-    _, inputs, outputs = plugin.create(PATCH, "theirs", patch)
-    assert outputs["status"]["observedGeneration"] == outputs["metadata"]["generation"]
-    assert outputs["status"]["updatedReplicas"] == outputs["status"]["availableReplicas"] == 1
-    stuck = {"metadata": {"annotations": {"restart": "2"}}, "spec": NOWHERE}
-    text, kept = failed(plugin, PATCH, "theirs", {**patch, "spec": {"template": stuck}}, timeout=3.0)
-    assert "old pods still running: 1" in text, "the old one stays until the new one is ready"
-    assert kept.id == "default/theirs"
-    plugin.delete(PATCH, "theirs", kept.id, {**outputs, **inputs})
-    api.delete(place)
-
-
 def test_a_deployment_that_cannot_be_placed_fails_with_what_the_scheduler_says_and_stays_in_state(plugin, api):
     stuck = workload("Deployment", "stuck", annotations={"timeoutSeconds": "2"}, **NOWHERE)
     text, kept = failed(plugin, DEPLOYMENT, "stuck", stuck, timeout=0.0)
@@ -137,26 +114,6 @@ def test_pods_that_are_refused_are_told_with_the_words_of_the_quota(plugin, api)
     plugin.delete(DEPLOYMENT, "refused", kept.id, {**deployment})
     plugin.delete("core/v1:ResourceQuota", "none", object_id, outputs)
     api.delete("/api/v1/namespaces/narrow")
-
-
-def test_a_wait_ends_at_once_when_it_is_cancelled(plugin):
-    def stop():
-        eventually(lambda: any("of 1 pods" in line for line in progress(plugin)), "it waits")
-        plugin.call("Cancel", empty_pb2.Empty())
-
-    with in_background(stop):
-        text, kept = failed(plugin, DEPLOYMENT, "late", workload("Deployment", "late", **NOWHERE), timeout=600.0)
-    assert text.endswith(": cancelled")
-    plugin.call("Attach", plugin_pb2.PluginAttach())  # Like a plugin that was just started.
-    plugin.delete(DEPLOYMENT, "late", kept.id, workload("Deployment", "late"))
-
-
-def test_containers_that_end_again_and_again_are_told(plugin, node):
-    crashing = workload("Deployment", "crashing", runs={"run": "0s", "exit-code": "7"})
-    text, kept = failed(plugin, DEPLOYMENT, "crashing", crashing, timeout=8.0)
-    assert "0 of 1 pods are available" in text
-    assert "container main ended with exit code 7" in text
-    plugin.delete(DEPLOYMENT, "crashing", kept.id, crashing)
 
 
 def test_a_deletion_waits_for_what_belongs_to_the_object_unless_told_otherwise(plugin, api, node):

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hpkit_local.aws.controllers import Controllers
-from hpkit_local.aws.testing import running_endpoint
-from hpkit_local.controllers.dependencies import has_cert_manager
-from tests.local.aws.conftest import Cloud
-
 if TYPE_CHECKING:
-    from hpkit_local.kubernetes.api import Api
+    pass
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 INFERENCE = "amazon-sagemaker-hyperpod-inference"
@@ -105,29 +100,6 @@ def test_create_cluster_refuses(cloud: Any, refused: Callable[..., str], rule: s
     assert message in refused(code, cloud.eks.create_cluster, **request)
 
 
-def test_updates_are_checked(cloud_on: Callable[[str], Any], refused: Callable[..., str]) -> None:
-    cloud = cloud_on("2026-06-15")
-    eks = cloud.eks
-    cloud.make_eks("other", version="1.33")
-    text = refused("InvalidParameterException", eks.update_cluster_version, name="other", version="1.35")
-    assert text == "Unsupported Kubernetes minor version update from 1.33 to 1.35"
-    text = refused("InvalidParameterException", eks.update_cluster_version, name="other", version="1.32")
-    assert text == "Unsupported Kubernetes minor version update from 1.33 to 1.32"
-    mode = {"authenticationMode": "CONFIG_MAP"}
-    text = refused("InvalidParameterException", eks.update_cluster_config, name="kube", accessConfig=mode)
-    assert text == "Unsupported authentication mode update from API to CONFIG_MAP"
-    text = refused("InvalidParameterException", eks.update_cluster_config, name="kube")
-    assert text.startswith("Only one type of update can be allowed per request; found 0")
-
-
-def test_deletion_protection_protects(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_eks("safe", deletionProtection=True)
-    text = refused("InvalidRequestException", cloud.eks.delete_cluster, name="safe")
-    assert text == "Cannot delete cluster 'safe' because deletion protection is enabled"
-    cloud.eks.update_cluster_config(name="safe", deletionProtection=False)
-    cloud.eks.delete_cluster(name="safe")
-
-
 def test_an_add_on_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
     eks = slow_cloud.eks
     eks.create_addon(clusterName="kube", addonName="vpc-cni", addonVersion="v1.19.2-eksbuild.1", tags={"a": "b"})
@@ -165,27 +137,6 @@ def test_task_governance_needs_a_node(cloud: Any) -> None:
     assert _addon(cloud, GOVERNANCE)["status"] == "CREATE_FAILED"
 
 
-def test_an_add_on_waits_for_nodes_as_long_as_eks_does(slow_cloud: Any) -> None:
-    slow_cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
-    slow_cloud.advance(1000)
-    assert _addon(slow_cloud, GOVERNANCE)["status"] == "CREATING"
-    slow_cloud.make_cluster()
-    assert _addon(slow_cloud, GOVERNANCE)["status"] == "CREATE_FAILED", "20 minutes went by before a node came"
-
-
-def test_task_governance_cannot_jump_over_its_migration(cloud: Any) -> None:
-    cloud.make_cluster()
-    cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE, addonVersion="v1.3.2-eksbuild.1")
-    update = cloud.eks.update_addon(clusterName="kube", addonName=GOVERNANCE, addonVersion="v1.5.0-eksbuild.1")[
-        "update"
-    ]
-    failed = _addon(cloud, GOVERNANCE)
-    assert (failed["status"], failed["addonVersion"]) == ("UPDATE_FAILED", "v1.3.2-eksbuild.1")
-    assert "cohorts.kueue.x-k8s.io" in failed["health"]["issues"][0]["message"]
-    found = cloud.eks.describe_update(name="kube", updateId=update["id"], addonName=GOVERNANCE)["update"]
-    assert (found["status"], "v1alpha1" in found["errors"][0]["errorMessage"]) == ("Failed", True)
-
-
 @pytest.mark.parametrize(
     ("request_", "code", "message"),
     [
@@ -221,24 +172,6 @@ def test_create_addon_refuses(
     cloud: Any, refused: Callable[..., str], request_: dict[str, Any], code: str, message: str
 ) -> None:
     assert message in refused(code, cloud.eks.create_addon, clusterName="kube", **request_)
-
-
-def test_governance_needs_kubernetes_1_30(cloud_on: Callable[[str], Any], refused: Callable[..., str]) -> None:
-    cloud = cloud_on("2025-06-30")
-    cloud.make_eks("old", version="1.29")
-    text = refused("InvalidParameterException", cloud.eks.create_addon, clusterName="old", addonName=GOVERNANCE)
-    assert text.endswith("is not supported in Kubernetes version 1.29")
-    assert cloud.eks.describe_addon_versions(addonName=GOVERNANCE, kubernetesVersion="1.29")["addons"] == []
-
-
-def test_versions_and_schemas_can_be_asked_for(cloud: Any) -> None:
-    (addon,) = cloud.eks.describe_addon_versions(addonName=GOVERNANCE, kubernetesVersion=cloud.version)["addons"]
-    default = [
-        entry["addonVersion"] for entry in addon["addonVersions"] if entry["compatibilities"][0]["defaultVersion"]
-    ]
-    assert default == ["v1.6.0-eksbuild.1"]
-    found = cloud.eks.describe_addon_configuration(addonName=GOVERNANCE, addonVersion=default[0])
-    assert json.loads(found["configurationSchema"])["additionalProperties"] is False
 
 
 def test_inline_pod_identity_belongs_to_the_add_on(cloud: Any, refused: Callable[..., str]) -> None:
@@ -282,38 +215,6 @@ def test_an_add_on_that_calls_aws_at_its_start_is_degraded_without_a_role(
     assert _addon(cloud, addon)["status"] == "DEGRADED", "pods get credentials when they are created"
     cloud.eks.update_addon(clusterName="kube", addonName=addon)
     assert _addon(cloud, addon)["status"] == "ACTIVE"
-
-
-def test_cert_manager_may_come_from_elsewhere_than_its_add_on() -> None:
-    class Chart(Controllers):
-        def brings_cert_manager(self) -> bool:
-            return True
-
-    with running_endpoint(controllers=Chart()) as endpoint:
-        cloud = Cloud(endpoint)
-        cloud.make_cluster()
-        for name in ("eks-pod-identity-agent", "amazon-sagemaker-hyperpod-training-operator"):
-            cloud.eks.create_addon(clusterName="kube", addonName=name)
-        assert _addon(cloud, "amazon-sagemaker-hyperpod-training-operator")["status"] == "ACTIVE"
-
-
-@pytest.mark.parametrize(
-    ("there", "is_found"),
-    [("certificates.cert-manager.io", True), ("hpkit.release.v1.hyperpod-dependencies", True), ("other", False)],
-)
-def test_cert_manager_is_looked_for_in_the_cluster(there: str, is_found: bool) -> None:
-    class Server:
-        def items(self, folder: str, *, fields: str, metadata_only: bool) -> list[dict[str, Any]]:
-            return [{"metadata": {}}] if fields == f"metadata.name={there}" and folder and metadata_only else []
-
-    assert has_cert_manager(cast("Api", Server())) is is_found
-
-
-def test_a_role_by_the_oidc_provider_is_one_as_well(cloud: Any) -> None:
-    cloud.make_cluster()
-    role = cloud.role("pods", "pods.eks.amazonaws.com")
-    cloud.eks.create_addon(clusterName="kube", addonName="aws-ebs-csi-driver", serviceAccountRoleArn=role)
-    assert _addon(cloud, "aws-ebs-csi-driver")["status"] == "ACTIVE"
 
 
 def _inference(cloud: Any, **values: str) -> dict[str, Any]:
@@ -372,12 +273,6 @@ def test_the_inference_operator_is_degraded_without_a_role_that_its_pods_can_tak
     assert _inference(cloud, executionRoleArn=role, tlsCertificateS3Bucket="tls")["status"] == status
 
 
-def test_an_add_on_that_calls_aws_when_asked_to_is_active_without_a_role(cloud: Any) -> None:
-    cloud.make_cluster()
-    cloud.eks.create_addon(clusterName="kube", addonName="aws-mountpoint-s3-csi-driver")
-    assert _addon(cloud, "aws-mountpoint-s3-csi-driver")["status"] == "ACTIVE"
-
-
 def test_pod_identity_rules(cloud: Any, refused: Callable[..., str]) -> None:
     eks, role = cloud.eks, cloud.role("pods", "pods.eks.amazonaws.com")
     account = {"clusterName": "kube", "namespace": "n", "serviceAccount": "s"}
@@ -429,36 +324,3 @@ def test_create_access_entry_refuses(
 ) -> None:
     request = {"clusterName": "kube", "principalArn": PERSON, **request_}
     assert message in refused("InvalidParameterException", cloud.eks.create_access_entry, **request)
-
-
-def test_access_policies_are_checked(cloud: Any, refused: Callable[..., str]) -> None:
-    eks, person = cloud.eks, {"clusterName": "kube", "principalArn": PERSON}
-    eks.create_access_entry(**person)
-    associate = eks.associate_access_policy
-    wrong = {**person, "policyArn": "arn:aws:iam::aws:policy/X", "accessScope": {"type": "cluster"}}
-    assert "format is not valid" in refused("InvalidParameterException", associate, **wrong)
-    for scope in ({"type": "namespace"}, {"type": "cluster", "namespaces": ["a"]}):
-        refused("InvalidParameterException", associate, **person, policyArn=VIEW, accessScope=scope)
-    node = {"clusterName": "kube", "principalArn": cloud.node_role}
-    eks.create_access_entry(**node, type="HYPERPOD_LINUX")
-    text = refused("InvalidRequestException", associate, **node, policyArn=VIEW, accessScope={"type": "cluster"})
-    assert text == "An access entry of type HYPERPOD_LINUX takes no access policy"
-    refused("InvalidRequestException", eks.update_access_entry, **node, kubernetesGroups=["x"])
-
-
-def test_access_entries_need_an_authentication_mode_that_has_them(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_eks("old", accessConfig={"authenticationMode": "CONFIG_MAP"})
-    text = refused("InvalidRequestException", cloud.eks.list_access_entries, clusterName="old")
-    assert "must be set to one of [API, API_AND_CONFIG_MAP]" in text
-
-
-def test_tags_of_unknown_resources_are_not_found(cloud: Any, refused: Callable[..., str]) -> None:
-    arn = "arn:aws:eks:us-west-2:123456789012:cluster/none"
-    assert arn in refused("NotFoundException", cloud.eks.list_tags_for_resource, resourceArn=arn)
-
-
-def test_a_client_token_makes_creation_idempotent(cloud: Any) -> None:
-    request = {"clusterName": "kube", "principalArn": PERSON, "clientRequestToken": "once"}
-    first = cloud.eks.create_access_entry(**request)["accessEntry"]
-    again = cloud.eks.create_access_entry(**request)["accessEntry"]
-    assert first == again

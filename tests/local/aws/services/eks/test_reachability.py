@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hpkit_local.aws.command import main
 from hpkit_local.aws.services.eks.reachability import admitted_address, why_unreachable
 from hpkit_local.aws.services.eks.view import why_cut_off
 from hpkit_local.aws.testing import running_endpoint
@@ -89,42 +88,8 @@ def test_a_private_endpoint_needs_a_group_that_admits_the_port(cloud: Any, place
     assert not why(cloud, place, **PRIVATE)
 
 
-def test_a_group_of_the_stacks_own_admits_as_well(cloud: Any) -> None:
-    admit(cloud, cloud.sg, "10.20.0.0/16")
-    assert "admits port 443" in why(cloud, CONNECTED, **PRIVATE), "it is no group of the control plane"
-    assert not why(cloud, CONNECTED, **PRIVATE, securityGroupIds=[cloud.sg])
-
-
-def test_outside_the_vpc_the_name_has_public_addresses_while_there_are_any(cloud: Any) -> None:
-    group = cloud.eks.describe_cluster(name="kube")["cluster"]["resourcesVpcConfig"]["clusterSecurityGroupId"]
-    admit(cloud, group, "10.0.0.0/8")
-    both = {"endpointPublicAccess": True, "endpointPrivateAccess": True, "publicAccessCidrs": ["203.0.113.0/24"]}
-    assert not why(cloud, INSIDE, **both)
-    assert "not in publicAccessCidrs" in why(cloud, CONNECTED, **both)
-
-
 def test_an_endpoint_that_is_not_private_is_not_reached_from_the_vpc_by_its_private_addresses(cloud: Any) -> None:
     assert "has no private endpoint" in why(cloud, INSIDE, endpointPublicAccess=True, endpointPrivateAccess=False)
-
-
-def test_more_than_forty_ranges_are_refused(cloud: Any, refused: Callable[..., str]) -> None:
-    def asked(number: int) -> dict[str, Any]:
-        ranges = [f"203.0.{index}.0/24" for index in range(number)]
-        return {"name": "kube", "resourcesVpcConfig": {"endpointPublicAccess": True, "publicAccessCidrs": ranges}}
-
-    text = refused("InvalidParameterException", cloud.eks.update_cluster_config, **asked(41))
-    assert text == "publicAccessCidrs has 41 entries; a cluster takes at most 40"
-    cloud.eks.update_cluster_config(**asked(40))
-
-
-@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "192.168.1.0/24", "127.0.0.1/32", "nonsense"])
-def test_ranges_that_are_not_of_the_internet_are_refused(cloud: Any, refused: Callable[..., str], cidr: str) -> None:
-    network = {"subnetIds": cloud.subnets, "publicAccessCidrs": ["203.0.113.0/24", cidr]}
-    update = {"name": "kube", "resourcesVpcConfig": {"publicAccessCidrs": [cidr]}}
-    create = {"name": "new", "roleArn": cloud.eks_role, "resourcesVpcConfig": network}
-    for operation, request in ((cloud.eks.update_cluster_config, update), (cloud.eks.create_cluster, create)):
-        text = refused("InvalidParameterException", operation, **request)
-        assert text == f"The following CIDRs are invalid in publicAccessCidrs: [{cidr}]"
 
 
 def test_an_api_server_that_nobody_reaches_is_refused(cloud: Any, refused: Callable[..., str]) -> None:
@@ -133,8 +98,3 @@ def test_an_api_server_that_nobody_reaches_is_refused(cloud: Any, refused: Calla
         "InvalidParameterException", cloud.eks.update_cluster_config, name="kube", resourcesVpcConfig=neither
     )
     assert text == "Private and public endpoint access cannot be false"
-
-
-def test_a_place_that_is_no_address_is_refused(capsys: Any) -> None:
-    assert main(["--from", "home"]) == 2
-    assert "--from home: not an IPv4 address" in capsys.readouterr().err

@@ -25,20 +25,6 @@ def test_a_continuous_cluster_is_in_service_before_its_nodes_run(slow_cloud: Any
     assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Running"}
 
 
-def test_without_continuous_provisioning_nodes_come_with_the_cluster(slow_cloud: Any) -> None:
-    slow_cloud.sm.create_cluster(**slow_cloud.request(NodeProvisioningMode=None))
-    slow_cloud.advance(1200)
-    cluster = slow_cloud.describe()
-    assert (cluster["ClusterStatus"], _group(cluster)["CurrentCount"]) == ("InService", 2)
-    assert "NodeProvisioningMode" not in cluster
-
-
-def test_the_arn_ends_in_an_id_and_not_in_the_name(cloud: Any) -> None:
-    arn = cloud.make_cluster()
-    assert len(arn.rpartition("/")[2]) == 12
-    assert cloud.describe(arn)["ClusterName"] == "train", "calls take the ARN in place of the name"
-
-
 def test_changes_are_refused_while_one_runs(slow_cloud: Any, refused: Callable[..., str]) -> None:
     slow_cloud.sm.create_cluster(**slow_cloud.request())
     message = "Cluster 'train' cannot be changed while its status is Creating"
@@ -90,25 +76,6 @@ def test_scaling_leaves_a_continuous_cluster_in_service(slow_cloud: Any) -> None
     assert "ActiveOperations" not in done
 
 
-def test_a_second_scaling_takes_the_place_of_the_first(slow_cloud: Any) -> None:
-    slow_cloud.make_cluster()
-    for count in (5, 3):
-        slow_cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[slow_cloud.group(count=count)])
-        slow_cloud.advance(1)
-    slow_cloud.advance(240)
-    assert _group(slow_cloud.describe())["CurrentCount"] == 3
-
-
-def test_a_cluster_without_continuous_provisioning_is_updating_while_it_scales(slow_cloud: Any) -> None:
-    slow_cloud.make_cluster(NodeProvisioningMode=None)
-    slow_cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[slow_cloud.group(count=3)])
-    assert slow_cloud.describe()["ClusterStatus"] == "Updating"
-    slow_cloud.advance(120 + 240)
-    slow_cloud.describe()
-    slow_cloud.advance(240)
-    assert _group(slow_cloud.describe())["CurrentCount"] == 3
-
-
 def test_deep_health_checks_come_before_running_and_block_updates(slow_cloud: Any, refused: Callable[..., str]) -> None:
     slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(OnStartDeepHealthChecks=["InstanceStress"])])
     assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"DeepHealthCheckInProgress"}
@@ -140,20 +107,6 @@ def test_autoscaling_has_statuses_of_its_own(slow_cloud: Any, refused: Callable[
     slow_cloud.sm.update_cluster(ClusterName="train", ClusterRole=other)
 
 
-def test_a_software_update_moves_release_and_statuses(slow_cloud: Any) -> None:
-    slow_cloud.make_cluster()
-    slow_cloud.sm.update_cluster_software(
-        ClusterName="train", InstanceGroups=[{"InstanceGroupName": "gpu", "ImageReleaseVersion": "1.2.0"}]
-    )
-    running = slow_cloud.describe()
-    assert (running["ClusterStatus"], _group(running)["Status"]) == ("SystemUpdating", "SystemUpdating")
-    assert _group(running)["SoftwareUpdateStatus"] == "InProgress"
-    slow_cloud.advance(900)
-    done = slow_cloud.describe()
-    assert (done["ClusterStatus"], _group(done)["CurrentImageReleaseVersion"]) == ("InService", "1.2.0")
-    assert {node["CurrentImageReleaseVersion"] for node in slow_cloud.nodes()} == {"1.2.0"}
-
-
 def test_hyperpod_makes_and_removes_the_access_entry_of_its_nodes(cloud: Any) -> None:
     cloud.make_cluster()
     entry = cloud.eks.describe_access_entry(clusterName="kube", principalArn=cloud.node_role)["accessEntry"]
@@ -167,24 +120,3 @@ def test_tags_come_with_the_cluster_and_change_by_their_own_calls(cloud: Any) ->
     cloud.sm.add_tags(ResourceArn=arn, Tags=[{"Key": "team", "Value": "ml"}])
     cloud.sm.delete_tags(ResourceArn=arn, TagKeys=["SageMaker"])
     assert cloud.sm.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "ml"}]
-
-
-def test_tags_of_an_unknown_arn_are_refused(cloud: Any, refused: Callable[..., str]) -> None:
-    arn = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
-    message = refused("ValidationException", cloud.sm.list_tags, ResourceArn=arn)
-    assert message == f"Could not find resource with ARN: {arn}"
-
-
-def test_a_role_is_looked_at_only_while_the_autoscaler_has_it(slow_cloud: Any, refused: Callable[..., str]) -> None:
-    gone = slow_cloud.role("gone", "hyperpod.sagemaker.amazonaws.com")
-    slow_cloud.make_cluster(ClusterRole=gone, AutoScaling={"Mode": "Enable"})
-    slow_cloud.iam.delete_role(RoleName="gone")
-    message = refused(
-        "ValidationException", slow_cloud.sm.update_cluster, ClusterName="train", NodeRecovery="Automatic"
-    )
-    assert message.startswith("Unable to assume the cluster role")
-    slow_cloud.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
-    slow_cloud.advance(600)
-    slow_cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
-    slow_cloud.advance(600)
-    assert slow_cloud.describe()["NodeRecovery"] == "None"

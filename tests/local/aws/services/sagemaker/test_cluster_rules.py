@@ -185,22 +185,10 @@ def test_create_cluster_refuses(cloud: Any, refused: Callable[..., str], rule: s
     assert cloud.sm.list_clusters()["ClusterSummaries"] == [], "a refused request must leave nothing behind"
 
 
-def test_a_name_can_be_used_once(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    message = refused("ResourceInUse", cloud.sm.create_cluster, **cloud.request())
-    assert message == "Cluster with name 'train' already exists"
-
-
 def test_an_eks_cluster_orchestrates_one_hyperpod_cluster(cloud: Any, refused: Callable[..., str]) -> None:
     cloud.make_cluster()
     message = refused("ValidationException", cloud.sm.create_cluster, **cloud.request(ClusterName="second"))
     assert message.endswith("already orchestrates HyperPod cluster 'train'")
-
-
-def test_the_eks_cluster_must_let_access_entries_in(cloud: Any, refused: Callable[..., str]) -> None:
-    arn = cloud.make_eks("old", accessConfig={"authenticationMode": "CONFIG_MAP"})
-    request = cloud.request(Orchestrator={"Eks": {"ClusterArn": arn}})
-    assert "authentication mode CONFIG_MAP" in refused("ValidationException", cloud.sm.create_cluster, **request)
 
 
 def test_the_eks_cluster_must_be_of_a_supported_version(
@@ -218,14 +206,6 @@ def test_subnets_must_be_in_the_vpc_of_the_eks_cluster(cloud: Any, refused: Call
     request = cloud.request(VpcConfig={"SecurityGroupIds": [cloud.sg], "Subnets": [subnet]})
     message = refused("ValidationException", cloud.sm.create_cluster, **request)
     assert f"The subnet '{subnet}' is in VPC {other}; the EKS cluster is in VPC {cloud.vpc}" == message
-
-
-def test_security_groups_must_be_in_the_vpc_of_the_subnets(cloud: Any, refused: Callable[..., str]) -> None:
-    other = cloud.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    group = cloud.ec2.create_security_group(GroupName="x", Description="x", VpcId=other)["GroupId"]
-    request = cloud.request(VpcConfig={"SecurityGroupIds": [group], "Subnets": cloud.subnets})
-    message = refused("ValidationException", cloud.sm.create_cluster, **request)
-    assert message == f"The security group '{group}' is in VPC {other}, the subnets are in VPC {cloud.vpc}"
 
 
 KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"

@@ -107,12 +107,6 @@ def test_governance_needs_cluster_and_add_on(cloud: Any, refused: Callable[..., 
     )
 
 
-@pytest.mark.parametrize("kind", ["quota", "policy"])
-def test_governance_waits_for_the_cluster(slow_cloud: Any, refused: Callable[..., str], kind: str) -> None:
-    arn = slow_cloud.sm.create_cluster(**slow_cloud.request())["ClusterArn"]
-    assert refused("ConflictException", getattr(slow_cloud, kind), arn=arn) == "Cluster 'train' is Creating"
-
-
 def test_a_type_that_the_cluster_lacks_is_accepted(cloud: Any) -> None:
     quota = cloud.quota(cloud.govern(), rows=[{"InstanceType": "ml.p5.48xlarge", "Count": 900}])
     assert _describe(cloud, quota)["Status"] == "Created", "the service leaves this check to its users"
@@ -156,13 +150,6 @@ def test_fractions_are_filled_in_pro_rata(given: dict[str, Any], filled: dict[st
     assert row == {"InstanceType": G5, **filled}
 
 
-def test_a_mig_partition_brings_vcpu_and_memory() -> None:
-    partition = {"Type": "mig-3g.20gb", "Count": 8}
-    (row,) = fill_pro_rata([{"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": partition}], "x")
-    assert (row["VCpu"], row["MemoryInGiB"]) == (48.0, 576.0), "8 of the 16 that fit are half of 96 vCPU and 1152 GiB"
-    assert "Accelerators" not in row
-
-
 def test_absolute_borrow_limits_take_the_place_of_the_percentage(cloud: Any) -> None:
     sharing = {"Strategy": "LendAndBorrow", "AbsoluteBorrowLimits": [{"InstanceType": G5, "Accelerators": 2}]}
     config = {"ComputeQuotaResources": [{"InstanceType": G5, "Count": 1}], "ResourceSharingConfig": sharing}
@@ -203,18 +190,6 @@ def test_a_cluster_has_one_policy(cloud: Any, refused: Callable[..., str]) -> No
     policy = cloud.policy(arn)
     text = refused("ConflictException", cloud.policy, arn=arn, Name="second")
     assert text == f"Cluster 'train' already has ClusterSchedulerConfig '{policy}'"
-
-
-def test_priority_classes_have_names_of_their_own(cloud: Any, refused: Callable[..., str]) -> None:
-    config = {"PriorityClasses": [{"Name": "a", "Weight": 1}, {"Name": "a", "Weight": 2}]}
-    text = refused("ValidationException", cloud.policy, arn=cloud.govern(), SchedulerConfig=config)
-    assert text == "Priority class names must be unique: 'a' is given 2 times"
-
-
-def test_eleven_priority_classes_are_too_many(cloud: Any, refused: Callable[..., str]) -> None:
-    config = {"PriorityClasses": [{"Name": f"c{i}", "Weight": i} for i in range(11)]}
-    text = refused("ValidationException", cloud.policy, arn=cloud.govern(), SchedulerConfig=config)
-    assert "at 'schedulerConfig.priorityClasses' failed to satisfy constraint: Member must have length less" in text
 
 
 def test_a_cluster_stays_while_quotas_or_a_policy_are_attached(cloud: Any, refused: Callable[..., str]) -> None:

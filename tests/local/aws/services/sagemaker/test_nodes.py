@@ -39,39 +39,9 @@ def test_adding_with_a_token_twice_adds_once(cloud: Any, refused: Callable[..., 
     assert text == "Client token t1 was used by a BatchAddClusterNodes request with other parameters"
 
 
-def test_entries_that_cannot_be_added_fail_one_by_one(cloud: Any) -> None:
-    cloud.make_cluster()
-    cases = {
-        "InstanceGroupNotFound": {"InstanceGroupName": "none"},
-        "IncompatibleInstanceTypes": {"InstanceTypes": ["ml.g5.xlarge"]},
-        "IncompatibleAvailabilityZones": {"AvailabilityZones": ["us-west-2d"]},
-    }
-    for code, entry in cases.items():
-        answer = _add(cloud, **entry)
-        assert answer["Successful"] == []
-        assert [(failed["ErrorCode"], failed["FailedCount"]) for failed in answer["Failed"]] == [(code, 1)]
-
-
 def test_adding_needs_a_cluster_in_service(slow_cloud: Any) -> None:
     slow_cloud.sm.create_cluster(**slow_cloud.request())
     assert _add(slow_cloud)["Failed"][0]["ErrorCode"] == "InvalidInstanceGroupStatus"
-
-
-def test_batch_calls_need_continuous_provisioning(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster(NodeProvisioningMode=None)
-    entry = [{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 1}]
-    text = refused("ValidationException", cloud.sm.batch_add_cluster_nodes, ClusterName="train", NodesToAdd=entry)
-    assert text == "BatchAddClusterNodes needs a cluster with NodeProvisioningMode Continuous"
-    node = cloud.nodes()[0]["InstanceId"]
-    text = refused("ValidationException", cloud.sm.batch_delete_cluster_nodes, ClusterName="train", NodeIds=[node])
-    assert text == "BatchDeleteClusterNodes needs a cluster with NodeProvisioningMode Continuous"
-
-
-def test_at_most_fifty_nodes_are_added_at_once(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    entries = [{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 30}] * 2
-    text = refused("ValidationException", cloud.sm.batch_add_cluster_nodes, ClusterName="train", NodesToAdd=entries)
-    assert text == "A request can add up to 50 nodes in all, not 60"
 
 
 def test_deleting_nodes_lowers_the_target(slow_cloud: Any) -> None:
@@ -87,15 +57,6 @@ def test_deleting_nodes_lowers_the_target(slow_cloud: Any) -> None:
     assert node not in {entry["InstanceId"] for entry in slow_cloud.nodes()}
     again = slow_cloud.sm.batch_delete_cluster_nodes(ClusterName="train", NodeIds=[node])
     assert again["Failed"][0]["Code"] == "NodeIdNotFound"
-
-
-def test_nodes_can_be_named_by_logical_id(cloud: Any) -> None:
-    cloud.make_cluster()
-    logical = cloud.sm.list_cluster_nodes(ClusterName="train", IncludeNodeLogicalIds=True)
-    name = logical["ClusterNodeSummaries"][0]["NodeLogicalId"]
-    answer = cloud.sm.batch_delete_cluster_nodes(ClusterName="train", NodeLogicalIds=[name, "none"])
-    assert answer["SuccessfulNodeLogicalIds"] == [name]
-    assert answer["FailedNodeLogicalIds"][0]["Code"] == "NodeIdNotFound"
 
 
 def test_replaced_nodes_keep_the_count(slow_cloud: Any) -> None:
@@ -118,36 +79,6 @@ def test_rebooted_nodes_keep_their_id(slow_cloud: Any) -> None:
     assert statuses[node] == "Running"
 
 
-def test_a_batch_call_without_nodes_is_refused(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    text = refused("ValidationException", cloud.sm.batch_reboot_cluster_nodes, ClusterName="train")
-    assert text == "Give NodeIds or NodeLogicalIds"
-
-
-def test_a_node_shows_where_it_is(cloud: Any) -> None:
-    network = {"SecurityGroupIds": [cloud.sg], "Subnets": [cloud.subnets[1]]}
-    cloud.make_cluster(InstanceGroups=[cloud.group(OverrideVpcConfig=network)])
-    node = cloud.sm.describe_cluster_node(ClusterName="train", NodeId=cloud.nodes()[0]["InstanceId"])["NodeDetails"]
-    assert node["Placement"]["AvailabilityZone"] == "us-west-2b"
-    assert node["PrivatePrimaryIp"].startswith("10.0.1.")
-    assert node["PrivateDnsHostname"] == f"ip-{node['PrivatePrimaryIp'].replace('.', '-')}.us-west-2.compute.internal"
-    addresses = {
-        cloud.sm.describe_cluster_node(ClusterName="train", NodeId=entry["InstanceId"])["NodeDetails"][
-            "PrivatePrimaryIp"
-        ]
-        for entry in cloud.nodes()
-    }
-    assert len(addresses) == 2, "two nodes cannot share an address"
-
-
-def test_unknown_nodes_are_not_found(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    sm = cloud.sm
-    text = refused("ResourceNotFound", sm.describe_cluster_node, ClusterName="train", NodeId="i-0123456789abcdef0")
-    assert text == "Node 'i-0123456789abcdef0' of cluster 'train' not found"
-    refused("ValidationException", sm.describe_cluster_node, ClusterName="train")
-
-
 def test_capacity_leaves_a_group_below_its_target_until_there_is_more(slow_cloud: Any) -> None:
     slow_cloud.endpoint.set_faults(capacity="1@gpu")
     slow_cloud.make_cluster()
@@ -161,15 +92,6 @@ def test_capacity_leaves_a_group_below_its_target_until_there_is_more(slow_cloud
         slow_cloud.advance(seconds)
         slow_cloud.describe()
     assert _group(slow_cloud)["CurrentCount"] == 2, "continuous provisioning asks again"
-
-
-def test_without_continuous_provisioning_missing_capacity_fails_the_cluster(cloud: Any) -> None:
-    cloud.endpoint.set_faults(capacity=1)
-    cloud.sm.create_cluster(**cloud.request(NodeProvisioningMode=None))
-    cluster = cloud.describe()
-    assert cluster["ClusterStatus"] == "Failed"
-    text = "Insufficient capacity for instance group 'gpu': 2 asked, 1 available"
-    assert cluster["FailureMessage"] == text
 
 
 def test_failed_nodes_are_replaced_when_recovery_is_automatic(slow_cloud: Any) -> None:
@@ -201,19 +123,6 @@ def test_a_group_waits_for_its_minimum_and_rolls_back_after_three_hours(slow_clo
     assert (group["Status"], group["TargetCount"], group["MinCount"]) == ("InService", 0, 0)
 
 
-def test_a_group_that_waits_for_its_minimum_keeps_nodes_and_software(
-    slow_cloud: Any, refused: Callable[..., str]
-) -> None:
-    slow_cloud.endpoint.set_faults(capacity="1@gpu")
-    slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(MinInstanceCount=2)])
-    node = slow_cloud.nodes()[0]["InstanceId"]
-    answer = slow_cloud.sm.batch_delete_cluster_nodes(ClusterName="train", NodeIds=[node])
-    assert [failed["Code"] for failed in answer["Failed"]] == ["InvalidNodeStatus"]
-    text = refused("ValidationException", slow_cloud.sm.update_cluster_software, ClusterName="train")
-    assert text == "Instance group 'gpu' is waiting for its MinInstanceCount; try again later"
-    assert slow_cloud.sm.batch_reboot_cluster_nodes(ClusterName="train", NodeIds=[node])["Successful"] == [node]
-
-
 def test_a_group_is_in_service_once_its_minimum_runs(slow_cloud: Any) -> None:
     slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(count=3, MinInstanceCount=2)])
     assert (_group(slow_cloud)["Status"], _group(slow_cloud)["CurrentCount"]) == ("InService", 3)
@@ -229,33 +138,3 @@ def test_events_tell_what_happened_to_whom(cloud: Any) -> None:
     assert event["InstanceGroupName"] == "gpu"
     scaling = cloud.sm.list_cluster_events(ClusterName="train", InstanceGroupName="gpu", SortOrder="Ascending")
     assert scaling["Events"][0]["Description"] == "Scaling instance group gpu from 0 to 2"
-
-
-def test_an_instance_on_its_way_somewhere_is_neither_rebooted_nor_replaced(slow_cloud: Any) -> None:
-    slow_cloud.make_cluster()
-    first, second = (node["InstanceId"] for node in slow_cloud.nodes())
-    slow_cloud.sm.batch_reboot_cluster_nodes(ClusterName="train", NodeIds=[first])
-    for call in (slow_cloud.sm.batch_reboot_cluster_nodes, slow_cloud.sm.batch_replace_cluster_nodes):
-        answer = call(ClusterName="train", NodeIds=[first])
-        assert "Successful" not in answer
-        assert [(each["NodeId"], each["ErrorCode"]) for each in answer["Failed"]] == [(first, "InvalidInstanceStatus")]
-    slow_cloud.advance(180)
-    answer = slow_cloud.sm.batch_replace_cluster_nodes(ClusterName="train", NodeIds=[first, second])
-    assert answer["Successful"] == [first, second]
-
-
-def test_logical_ids_need_continuous_provisioning(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster(NodeProvisioningMode=None)
-    calls = {"Reboot": cloud.sm.batch_reboot_cluster_nodes, "Replace": cloud.sm.batch_replace_cluster_nodes}
-    for verb, call in calls.items():
-        text = refused("ValidationException", call, ClusterName="train", NodeLogicalIds=["gpu-abc"])
-        named = f"Batch{verb}ClusterNodes"
-        assert text == f"NodeLogicalIds of {named} need a cluster with NodeProvisioningMode Continuous"
-
-
-def test_at_most_fifty_nodes_are_deleted_at_once_by_logical_id(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    ids = {"NodeLogicalIds": [f"gpu-{number}" for number in range(50)], "NodeIds": [cloud.nodes()[0]["InstanceId"]]}
-    text = refused("ValidationException", cloud.sm.batch_delete_cluster_nodes, ClusterName="train", **ids)
-    assert text == "A request with NodeLogicalIds can delete up to 50 nodes, not 51"
-    assert cloud.describe()["InstanceGroups"][0]["TargetCount"] == 2

@@ -57,33 +57,6 @@ def test_a_group_keeps(cloud: Any, refused: Callable[..., str], member: str) -> 
     assert message in text
 
 
-def test_a_group_cannot_switch_to_flexible_types(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    group = cloud.group(InstanceRequirements={"InstanceTypes": ["ml.g5.12xlarge"]})
-    del group["InstanceType"]
-    text = refused("ValidationException", cloud.sm.update_cluster, ClusterName="train", InstanceGroups=[group])
-    assert "cannot switch from InstanceType to InstanceRequirements" in text
-
-
-def test_a_flexible_group_keeps_the_types_that_run(cloud: Any, refused: Callable[..., str]) -> None:
-    def flexible(*types: str) -> dict[str, Any]:
-        group = cloud.group(InstanceRequirements={"InstanceTypes": list(types)})
-        del group["InstanceType"]
-        return dict(group)
-
-    cloud.make_cluster(InstanceGroups=[flexible("ml.g5.12xlarge", "ml.g5.24xlarge")])
-    cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[flexible("ml.g5.12xlarge")])
-    (group,) = cloud.describe()["InstanceGroups"]
-    assert group["InstanceTypeDetails"] == [{"InstanceType": "ml.g5.12xlarge", "CurrentCount": 2}]
-    text = refused(
-        "ValidationException",
-        cloud.sm.update_cluster,
-        ClusterName="train",
-        InstanceGroups=[flexible("ml.g5.48xlarge")],
-    )
-    assert "types ['ml.g5.12xlarge'] have running nodes and cannot be removed" in text
-
-
 @pytest.mark.parametrize(
     ("member", "value"),
     [
@@ -94,14 +67,6 @@ def test_the_cluster_keeps(cloud: Any, refused: Callable[..., str], member: str,
     cloud.make_cluster()
     text = refused("ValidationException", cloud.sm.update_cluster, ClusterName="train", **{member: value})
     assert text.startswith(f"{member} of cluster 'train' cannot be changed")
-
-
-def test_continuous_provisioning_cannot_be_switched_on_later(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster(NodeProvisioningMode=None)
-    text = refused(
-        "ValidationException", cloud.sm.update_cluster, ClusterName="train", NodeProvisioningMode="Continuous"
-    )
-    assert text == "NodeProvisioningMode of cluster 'train' cannot be changed from None to Continuous"
 
 
 def test_groups_left_out_of_an_update_stay(cloud: Any) -> None:
@@ -121,54 +86,3 @@ def test_groups_leave_only_by_name_and_with_their_nodes(slow_cloud: Any) -> None
     slow_cloud.advance(120)
     assert [group["InstanceGroupName"] for group in slow_cloud.describe()["InstanceGroups"]] == ["a"]
     assert {node["InstanceGroupName"] for node in slow_cloud.nodes()} == {"a"}
-
-
-@pytest.mark.parametrize(
-    ("groups", "doomed", "message"),
-    [
-        ([], ["gpu"], "At least one instance group must remain in cluster 'train'"),
-        ([], ["none"], "Instance group 'none' in InstanceGroupsToDelete does not exist"),
-        (["gpu"], ["gpu"], "Instance group 'gpu' is in both InstanceGroups and InstanceGroupsToDelete"),
-    ],
-)
-def test_deleting_groups_is_refused(
-    cloud: Any, refused: Callable[..., str], groups: list[str], doomed: list[str], message: str
-) -> None:
-    cloud.make_cluster()
-    request: dict[str, Any] = {"ClusterName": "train", "InstanceGroupsToDelete": doomed}
-    if groups:
-        request["InstanceGroups"] = [cloud.group(name) for name in groups]
-    assert refused("ValidationException", cloud.sm.update_cluster, **request) == message
-
-
-def test_labels_and_taints_are_replaced_as_a_whole(cloud: Any) -> None:
-    cloud.make_cluster(InstanceGroups=[cloud.group(KubernetesConfig={"Labels": {"a": "1", "b": "2"}})])
-    cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[cloud.group(KubernetesConfig={"Labels": {"a": "3"}})])
-    (group,) = cloud.describe()["InstanceGroups"]
-    assert group["KubernetesConfig"]["DesiredLabels"] == {"a": "3"}
-
-
-def test_settings_change_in_place(cloud: Any) -> None:
-    cloud.make_cluster()
-    tiered = {"Mode": "Enable", "InstanceMemoryAllocationPercentage": 30}
-    cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None", TieredStorageConfig=tiered)
-    cluster = cloud.describe()
-    assert (cluster["NodeRecovery"], cluster["TieredStorageConfig"]) == ("None", tiered)
-
-
-def test_software_of_an_unknown_group_is_refused(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    text = refused(
-        "ValidationException",
-        cloud.sm.update_cluster_software,
-        ClusterName="train",
-        InstanceGroups=[{"InstanceGroupName": "none"}],
-    )
-    assert text == "Instance group 'none' does not exist in cluster 'train'"
-
-
-def test_a_cluster_whose_eks_cluster_is_gone_says_so(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    cloud.eks.delete_cluster(name="kube")
-    text = refused("ValidationException", cloud.sm.update_cluster, ClusterName="train", NodeRecovery="None")
-    assert text == f"The EKS cluster {cloud.eks_arn} of cluster 'train' no longer exists"
