@@ -9,7 +9,7 @@ state, they also name what IAM can identify only by its ARN.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -34,6 +34,7 @@ from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import Plan
 from hpkit.plan.names import (
     EVENT_RULES,
+    GROUP_PREFIX,
     bucket_name,
     certificate_bucket_name,
     event_rule_name,
@@ -152,13 +153,53 @@ def governance_policies(
 
     AWS rejects everything else that an `up` would change: the engine calls AWS only for changes.
     """
-    writing = []
+    writing, of_eks = [], set()
     for statement in _statements(plan, account, types & _GOVERNING, live):
         allowed = statement["Effect"] == "Allow"
         kept = [action for action in statement["Action"] if not (allowed and _READING.search(action))]
-        if kept:
-            writing.append({**statement, "Sid": f"{statement['Sid']}Govern", "Action": kept})
-    return _named(plan, "governance", [*_reading(_statements(plan, account, types)), *writing])
+        of_eks |= {action for action in kept if action.startswith("eks:")}
+        others = [action for action in kept if not action.startswith("eks:")]
+        if others:
+            writing.append({**statement, "Sid": f"{statement['Sid']}Govern", "Action": others})
+    reading = _reading(_statements(plan, account, types))
+    return _named(plan, "governance", [*reading, *writing, *_entries_of_members(plan, account, of_eks)])
+
+
+def _entries_of_members(plan: Plan, account: AwsAccount, actions: Set[str]) -> list[dict[str, Any]]:
+    """Return statements for the access entries of teams' members, except administrators and viewers.
+
+    In UpdateAccessEntry, `eks:kubernetesGroups` has the groups of the entry or of the request: the Service
+    Authorization Reference doesn't say which. Both exist, because the program's requests and members' entries have
+    groups. HyperPod associates its access policies with its service-linked role, which nobody can assume.
+    """
+    cluster, entries = (account.arn("eks", f"{kind}/{plan.eks_name}") for kind in ("cluster", "access-entry"))
+    groups, principal = "eks:kubernetesGroups", "eks:principalArn"
+    others = [*plan.spec.eks.administrators, *plan.spec.eks.viewers]
+    members: list[dict[str, Any]] = [
+        {"StringEquals": {"eks:accessEntryType": "STANDARD"}},
+        {"Null": {groups: "false"}, "ForAllValues:StringLike": {groups: [f"{GROUP_PREFIX}*"]}},
+        {"ArnNotEquals": {principal: others}} if others else {},
+    ]
+    service = {
+        "eks:policyArn": [f"arn:{account.partition}:eks::aws:cluster-access-policy/AmazonSagemakerHyperpod*"],
+        principal: [account.role_arn("aws-service-role/*")],
+    }
+    statements: tuple[tuple[str, tuple[str, ...], str, list[dict[str, Any]]], ...] = (
+        ("GovernNewMembers", ("CreateAccessEntry",), cluster, members),
+        ("GovernMembers", ("DeleteAccessEntry", "UpdateAccessEntry"), f"{entries}/*", members),
+        ("GovernMemberTags", ("TagResource", "UntagResource"), f"{entries}/*", []),
+        (
+            "GovernByHyperPod",
+            ("AssociateAccessPolicy", "DisassociateAccessPolicy"),
+            f"{entries}/*",
+            [{"ArnLike": service}],
+        ),
+    )
+    return [
+        _statement(sid, needed, [resource], conditions)
+        for sid, names, resource, conditions in statements
+        if (needed := [f"eks:{name}" for name in names if f"eks:{name}" in actions])
+    ]
 
 
 def _reading(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
