@@ -1,6 +1,7 @@
 """Data flows in one direction: the tables of docs/explanation/architecture.md list all allowed imports."""
 
 import ast
+import importlib
 import re
 import sys
 import tomllib
@@ -187,3 +188,9 @@ def test_policies_check_what_is_registered_not_what_was_meant():
     for file in sorted(FOLDERS["hpkit_policies"].rglob("*.py")):
         for name in imports_of(file):
             assert not belongs(name, {"hpkit.config"}), f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_rules_are_in_order_of_their_number():
+    modules = [importlib.import_module(f"hpkit.checks.{file.stem}") for file in (PACKAGE / "checks").glob("*.py")]
+    numbers = [[rule.id for rule in module.RULES] for module in modules if hasattr(module, "RULES")]
+    assert all(ids == sorted(set(ids)) for ids in numbers)

@@ -547,7 +547,7 @@ def _not_read(file: str, name: str, document: Document) -> Iterator[Finding]:
     if name.startswith("Pulumi.") or (isinstance(document.data, dict) and "organization" in document.data):
         meant = f"{name.removesuffix('.yml')}.yaml"
         message = f"stacks/{name} is ignored: names of files in stacks/ must end in .yaml"
-        yield Finding("CFG012", "error", "", file, 1, 1, message, f"Rename it to {meant}.")
+        yield Finding("CFG007", "error", "", file, 1, 1, message, f"Rename it to {meant}.")
 
 
 def _second_stack(file: str, document: Document, first: str, stack_parts: tuple[str, str]) -> Iterator[Finding]:
@@ -559,7 +559,7 @@ def _second_stack(file: str, document: Document, first: str, stack_parts: tuple[
             "resources"
         )
         fix = f"Remove one of them, or set another environment under config: `{_KEYS[1]}: …`."
-        yield Finding("CFG010", "warning", "", file, mark.line, mark.column, message, fix)
+        yield Finding("CFG008", "warning", "", file, mark.line, mark.column, message, fix)
 
 
 def _unknown_keys(file: str, document: Document) -> Iterator[Finding]:

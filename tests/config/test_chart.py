@@ -124,7 +124,7 @@ def test_the_chart_that_the_file_names_has_no_problem(tmp_path):
 def test_a_chart_that_differs_is_said_with_both_hashes(tmp_path):
     folder = chart(tmp_path)
     ((rule, message),) = said(tmp_path, chart="chart", sha256="0" * 64)
-    assert rule == "CLU012"
+    assert rule == "CLU011"
     assert "0" * 64 in message
     assert chart_hash(folder) in message
 

@@ -283,18 +283,18 @@ def _own_region(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("ADD016", "error", "EKS offers the add-on.", _EKS_ADDONS, _known),
     Rule("ADD001", "error", "Add-ons are recent enough for HyperPod.", _GUIDE, _old_versions),
-    Rule("ADD009", "error", "Add-on versions have the format that EKS uses.", _UPDATING, _spelled),
     Rule("ADD002", "error", "The add-ons that an add-on requires are installed.", _GUIDE, _requirements),
-    Rule("ADD017", "warning", "`installed` applies only to existing clusters.", _GUIDE, _not_there_yet),
     Rule("ADD003", "error", "Configuration values require an add-on that supports them.", _GOVERNANCE, _values),
     Rule("ADD004", "error", "An add-on's pods get their role in one way.", _EKS, _one_way),
     Rule("ADD005", "error", "A role requires an add-on whose service account is known.", _CONTRACT, _known_account),
     Rule("ADD006", "warning", "Add-ons that call AWS have a role.", _EKS, _has_rights),
     Rule("ADD007", "error", "The chart installs nothing that an add-on installs.", _CHART, _once),
     Rule("ADD008", "error", "The inference operator has a role and a bucket.", _CLUSTERS, _inference_told),
+    Rule("ADD009", "error", "Add-on versions have the format that EKS uses.", _UPDATING, _spelled),
+    Rule("ADD016", "error", "EKS offers the add-on.", _EKS_ADDONS, _known),
+    Rule("ADD017", "warning", "`installed` applies only to existing clusters.", _GUIDE, _not_there_yet),
     Rule("ADD018", "warning", "With `spaces`, some team can create spaces.", _CONTRACT, _has_creators),
     Rule("ADD019", "warning", "The web UI of spaces has a load balancer and DNS.", _SPACES, _reachable_web_ui),
     Rule("ADD020", "error", "Certificate and key of the web UI are in the environment's region.", _SPACES, _own_region),
-)  # fmt: skip
+)

@@ -42,6 +42,11 @@ def _staying(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("ALW001", "warning", "allowDelete lists only what the file no longer contains.",
-         "hpkit configuration reference", _staying),
-)  # fmt: skip
+    Rule(
+        "ALW001",
+        "warning",
+        "allowDelete lists only what the file no longer contains.",
+        "hpkit configuration reference",
+        _staying,
+    ),
+)

@@ -761,23 +761,54 @@ def amounts(resource: QuotaResource) -> list[object]:
 
 
 RULES = (
-    Rule("CAP007", "error", "Shares of an instance type add up to at most 100 percent.", _GUIDE, _shares_fit),
-    Rule("CAP009", "warning", "Reserved quota doesn't rely on Spot instances.", _SPOT, _spot_is_not_certain),
-    Rule("CAP001", "error", "The reserved quota of an instance type fits its guaranteed capacity.", _GUIDE,
-         _reserved_fits_guaranteed, waivable=False),
-    Rule("CAP002", "error", "Elastic and reserved quota together fit the maximum capacity.", _GUIDE,
-         _elastic, waivable=False),
-    Rule("CAP003", "error", "Quota uses instance types that an instance group provides.", _GUIDE,
-         _type_is_provided, waivable=False),
-    Rule("CAP004", "error", "Fractions and MIG profiles are supported by the instance type.", _GUIDE,
-         _fraction_exists, waivable=False),
-    Rule("CAP011", "warning", "Elastic quota uses instance types that Karpenter adds.", _GUIDE, _elastic_by_something),
+    Rule(
+        "CAP001",
+        "error",
+        "The reserved quota of an instance type fits its guaranteed capacity.",
+        _GUIDE,
+        _reserved_fits_guaranteed,
+        waivable=False,
+    ),
+    Rule(
+        "CAP002",
+        "error",
+        "Elastic and reserved quota together fit the maximum capacity.",
+        _GUIDE,
+        _elastic,
+        waivable=False,
+    ),
+    Rule(
+        "CAP003",
+        "error",
+        "Quota uses instance types that an instance group provides.",
+        _GUIDE,
+        _type_is_provided,
+        waivable=False,
+    ),
+    Rule(
+        "CAP004",
+        "error",
+        "Fractions and MIG profiles are supported by the instance type.",
+        _GUIDE,
+        _fraction_exists,
+        waivable=False,
+    ),
     Rule("CAP005", "warning", "Unreserved capacity can be borrowed.", _GUIDE, _unlent_capacity),
-    Rule("CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE,
-         _borrow_limit_is_reachable),
+    Rule(
+        "CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE, _borrow_limit_is_reachable
+    ),
+    Rule("CAP007", "error", "Shares of an instance type add up to at most 100 percent.", _GUIDE, _shares_fit),
     Rule("CAP008", "warning", "Allocations reserve something.", _GUIDE, _reserves_something),
-    Rule("CAP012", "error", "MIG partitions are configured on groups with a single type that supports MIG.", _MIG,
-         _is_partitioned),
-    Rule("CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE,
-         _fractions_go_together),
-)  # fmt: skip
+    Rule("CAP009", "warning", "Reserved quota doesn't rely on Spot instances.", _SPOT, _spot_is_not_certain),
+    Rule(
+        "CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE, _fractions_go_together
+    ),
+    Rule("CAP011", "warning", "Elastic quota uses instance types that Karpenter adds.", _GUIDE, _elastic_by_something),
+    Rule(
+        "CAP012",
+        "error",
+        "MIG partitions are configured on groups with a single type that supports MIG.",
+        _MIG,
+        _is_partitioned,
+    ),
+)

@@ -11,6 +11,13 @@ from hpkit.plan.derive import OWN_TAGS
 __all__ = ["RULES"]
 
 _CONTRACT = "hpkit configuration reference"
+_UNIQUE = f"{_CONTRACT}; Amazon EKS API: CreateAccessEntry; Kubernetes API, Node: validation of taints"
+
+
+def _unique(context: Context) -> Iterator[Issue]:
+    yield from _unique_names(context)
+    yield from _entries(context)
+    yield from _taints(context)
 
 
 def _unique_names(context: Context) -> Iterator[Issue]:
@@ -108,6 +115,15 @@ def _limits_once(context: Context) -> Iterator[Issue]:
                 yield Issue(where, f"`absoluteBorrowLimits` lists {name} twice", "List it once.")
 
 
+def _taints(context: Context) -> Iterator[Issue]:
+    for owner, path in context.node_settings:
+        taints = [(taint.key, taint.effect) for taint in owner.taints]
+        for index, (key, effect) in enumerate(taints):
+            if (key, effect) in taints[:index]:
+                message = f"{owner.name} has the taint {key} with {effect} twice"
+                yield Issue((*path, "taints", index), message, "Remove one, or change its effect.")
+
+
 def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Path]]:
     """Yield key, entries and path of every list of texts in a part of the file."""
     for name, value in model:
@@ -123,25 +139,51 @@ def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Pat
 
 
 RULES = (
-    Rule("CFG009", "error", "Lists contain each entry once.", "Amazon EKS API: CreateAccessEntry; Pulumi, URNs",
-         _entries, waivable=False),
-    Rule("CFG006", "error", "Tag keys aren't reserved, and differ by more than case.",
-         "AWS tagging guide, tag naming limits; IAM user guide, tags: case sensitivity", _tags),
-    Rule("CFG007", "error", "The name of an organization file in stacks/ matches its organization.", _CONTRACT,
-         waivable=False),
-    Rule("CFG008", "error", "Stack files are readable, and name an existing organization and environment.",
-         _CONTRACT, waivable=False),
-    Rule("CFG010", "warning", "Each environment has one stack.", _CONTRACT, waivable=False),
-    Rule("CFG011", "warning", "Cluster names are unique across organization files.", "SageMaker API: CreateCluster",
-         waivable=False),
-    Rule("CFG013", "warning", "Keys have a value.", _CONTRACT, waivable=False),
-    Rule("CFG014", "error", "The paths in `include` and `defaults` lead to files in the organization file's folder.",
-         _CONTRACT, waivable=False),
-    Rule("CFG012", "error", "Files in stacks/ end in .yaml.", "Pulumi, stack configuration", waivable=False),
     Rule("CFG001", "error", "All keys are known.", _CONTRACT, waivable=False),
-    Rule("CFG002", "error", "Values have the type, format and range that the API accepts.", "SageMaker API model",
-         waivable=False),
+    Rule(
+        "CFG002",
+        "error",
+        "Values have the type, format and range that the API accepts.",
+        "SageMaker API model",
+        waivable=False,
+    ),
     Rule("CFG003", "error", "Required keys are present.", _CONTRACT, waivable=False),
-    Rule("CFG004", "error", "Names and keys are unique.", _CONTRACT, _unique_names, waivable=False),
+    Rule("CFG004", "error", "Names, keys, and entries of lists are unique.", _UNIQUE, _unique, waivable=False),
     Rule("CFG005", "error", "The file is valid YAML, and its top level is a map.", "YAML 1.2", waivable=False),
-)  # fmt: skip
+    Rule(
+        "CFG006",
+        "error",
+        "Tag keys aren't reserved, and differ by more than case.",
+        "AWS tagging guide, tag naming limits; IAM user guide, tags: case sensitivity",
+        _tags,
+    ),
+    Rule(
+        "CFG007",
+        "error",
+        "An organization file in stacks/ is named after its organization, and ends in .yaml.",
+        _CONTRACT,
+        waivable=False,
+    ),
+    Rule(
+        "CFG008",
+        "error",
+        "Stack files are readable, and each names another existing organization and environment.",
+        _CONTRACT,
+        waivable=False,
+    ),
+    Rule(
+        "CFG011",
+        "warning",
+        "Cluster names are unique across organization files.",
+        "SageMaker API: CreateCluster",
+        waivable=False,
+    ),
+    Rule("CFG013", "warning", "Keys have a value.", _CONTRACT, waivable=False),
+    Rule(
+        "CFG014",
+        "error",
+        "The paths in `include` and `defaults` lead to files in the organization file's folder.",
+        _CONTRACT,
+        waivable=False,
+    ),
+)

@@ -294,26 +294,42 @@ def _service_linked(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("EKS019", "error", "At most 40 ranges can reach the Kubernetes API.", "Amazon EKS endpoints and quotas",
-         _number_of_ranges),
-    Rule("EKS020", "error", "Service-linked roles have no access to the cluster.",
-         "Amazon EKS user guide, access entries: considerations", _service_linked),
     Rule("EKS001", "error", "The public endpoint isn't open to the whole internet.", _EKS, _open_endpoint),
     Rule("EKS002", "error", "HyperPod on EKS offers the Kubernetes version.", _GUIDE, _kubernetes),
     Rule(
-        "EKS003", "error", "The Kubernetes version is in standard support, or extended support is enabled.", _POLICY,
+        "EKS003",
+        "error",
+        "The Kubernetes version is in standard support, or extended support is enabled.",
+        _POLICY,
         _left_standard_support,
     ),
     Rule("EKS004", "error", "EKS supports the Kubernetes version.", _CALENDAR, _left_extended_support),
     Rule("EKS005", "warning", "Support of the Kubernetes version doesn't end soon.", _CALENDAR, _leaves_support),
     Rule(
-        "EKS006", "warning", "The Kubernetes version of an existing cluster is in standard support.", _POLICY,
+        "EKS006",
+        "warning",
+        "The Kubernetes version of an existing cluster is in standard support.",
+        _POLICY,
         _existing_left_standard_support,
     ),
     Rule("EKS008", "error", "The Kubernetes API of a new VPC is reachable.", _EKS, _reachable),
     Rule("EKS009", "warning", "The VPC of a private Kubernetes API is connected.", _EKS, _connected_later),
     Rule("EKS010", "error", "publicCidrs are public ranges.", _EKS, _of_the_internet),
-    Rule("EKS018", "error", "An existing EKS cluster requires an existing network.", _EKS_NETWORK, _network_of_its_own),
     Rule("EKS011", "warning", "publicCidrs aren't documentation ranges.", "RFC 5737", _of_somebody),
     Rule("EKS012", "error", "privateFrom requires an EKS cluster that hpkit creates.", _EKS, _without_effect),
-)  # fmt: skip
+    Rule("EKS018", "error", "An existing EKS cluster requires an existing network.", _EKS_NETWORK, _network_of_its_own),
+    Rule(
+        "EKS019",
+        "error",
+        "At most 40 ranges can reach the Kubernetes API.",
+        "Amazon EKS endpoints and quotas",
+        _number_of_ranges,
+    ),
+    Rule(
+        "EKS020",
+        "error",
+        "Service-linked roles have no access to the cluster.",
+        "Amazon EKS user guide, access entries: considerations",
+        _service_linked,
+    ),
+)

@@ -13,8 +13,10 @@ from hpkit.checks import (
     capacity,
     cluster,
     config_file,
+    dependencies,
     eks,
     governance,
+    instance_groups,
     karpenter,
     network,
     observability,
@@ -33,15 +35,15 @@ from hpkit.plan.model import Plan
 
 __all__ = ["RULES", "check", "rule_by_id"]
 
-_BY_PREFIX = (
-    access, addons, allowances, capacity, cluster, config_file, eks, governance, karpenter, network, observability,
-    storage, teams, waivers,
+_BY_SUBJECT = (
+    access, addons, allowances, capacity, cluster, config_file, dependencies, eks, governance, instance_groups,
+    karpenter, network, observability, storage, teams, waivers,
 )  # fmt: skip
-RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
+RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_SUBJECT for rule in each.RULES), key=lambda rule: rule.id))
 # Judge how a network, a cluster and what runs on it are created: another stack or tool does that for an existing one.
 _OF_CREATION = frozenset(
     rule.id
-    for module in (cluster, eks, karpenter, network, observability, storage)
+    for module in (cluster, dependencies, eks, instance_groups, karpenter, network, observability, storage)
     for rule in module.RULES
     if rule.id
     not in (

@@ -496,34 +496,52 @@ def _quota_names(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("GOV001", "error", "Borrow limits require the strategy LendAndBorrow.", _GUIDE,
-         _limits_need_borrowing),
+    Rule("GOV001", "error", "Borrow limits require the strategy LendAndBorrow.", _GUIDE, _limits_need_borrowing),
     Rule("GOV002", "error", "borrowLimit is 1–10,000 percent, and documented up to 500.", _API, _borrow_limit_range),
     Rule("GOV003", "error", "A quota has at most 15 resources, each with one kind of amount.", _API, _quota_resources),
     Rule("GOV004", "error", "Team names are DNS labels of at most 40 characters.", _API, _team_names),
-    Rule("GOV005", "error", "A policy has at most 10 priority classes, with different weights.", _API,
-         _priority_classes),
-    Rule("GOV017", "error", "Names of priority classes form a valid label value.", _LABELS, _names_of_classes),
-    Rule("GOV006", "error", "Priority classes require Rank, and Rank requires priority classes.", _GUIDE,
-         _prioritization),
-    Rule("GOV007", "warning", "Weights have an effect: fair share is on, and at least one weight isn't 0.", _GUIDE,
-         _weights),
+    Rule(
+        "GOV005", "error", "A policy has at most 10 priority classes, with different weights.", _API, _priority_classes
+    ),
+    Rule(
+        "GOV006", "error", "Priority classes require Rank, and Rank requires priority classes.", _GUIDE, _prioritization
+    ),
+    Rule(
+        "GOV007",
+        "warning",
+        "Weights have an effect: fair share is on, and at least one weight isn't 0.",
+        _GUIDE,
+        _weights,
+    ),
     Rule("GOV008", "error", "Task governance is available in the region.", _API, _region),
     Rule("GOV009", "error", "Task governance requires Kubernetes 1.30.", _GUIDE, _kubernetes),
     Rule("GOV010", "error", "Allocations are for teams in `teams`.", "hpkit configuration reference", _known_teams),
     Rule("GOV011", "error", "Topology-aware scheduling isn't combined with autoscaling.", _GUIDE, _topology),
-    Rule("GOV012", "error", "The shared pool doesn't have the name of a team.", _API, _shared_pool_name,
-         waivable=False),
+    Rule(
+        "GOV012", "error", "The shared pool doesn't have the name of a team.", _API, _shared_pool_name, waivable=False
+    ),
     Rule("GOV013", "error", "quotaNames are unique, and belong to teams with quota.", _QUOTA, _quota_names),
-    Rule("GOV014", "error", "Overrides are for teams with quota in the environment, and aren't empty.",
-         "hpkit configuration reference",
-         _overrides),
-    Rule("GOV016", "warning", "Topology-aware scheduling requires nodes with network layers.", _TOPOLOGY,
-         _network_layers),
-    Rule("GOV018", "error", "Timeouts and retries of gang scheduling are valid.", _GANG, _gang_scheduling),
-    Rule("GOV019", "warning", "With autoscaling, gang scheduling allows time for new nodes.", _GANG,
-         _pods_ready_in_time),
-    Rule("GOV020", "error", "With `installed`, the environment doesn't configure the task governance add-on.",
-         "hpkit configuration reference", _installed),
+    Rule(
+        "GOV014",
+        "error",
+        "Overrides are for teams with quota in the environment, and aren't empty.",
+        "hpkit configuration reference",
+        _overrides,
+    ),
     Rule("GOV015", "warning", "At least one team can borrow from a shared pool.", _BEST_PRACTICES, _lent_to_nobody),
-)  # fmt: skip
+    Rule(
+        "GOV016", "warning", "Topology-aware scheduling requires nodes with network layers.", _TOPOLOGY, _network_layers
+    ),
+    Rule("GOV017", "error", "Names of priority classes form a valid label value.", _LABELS, _names_of_classes),
+    Rule("GOV018", "error", "Timeouts and retries of gang scheduling are valid.", _GANG, _gang_scheduling),
+    Rule(
+        "GOV019", "warning", "With autoscaling, gang scheduling allows time for new nodes.", _GANG, _pods_ready_in_time
+    ),
+    Rule(
+        "GOV020",
+        "error",
+        "With `installed`, the environment doesn't configure the task governance add-on.",
+        "hpkit configuration reference",
+        _installed,
+    ),
+)

@@ -1,7 +1,6 @@
 """KAR: managed Karpenter."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -25,8 +24,8 @@ from hpkit.plan.capacity import (
     unit_problem,
 )
 from hpkit.plan.derive import ZONE_KEY
+from hpkit.plan.hosts import taints_against_addons
 from hpkit.plan.model import GroupPlan, NodePoolPlan
-from hpkit.plan.registry import is_out_of_reach
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
@@ -36,6 +35,7 @@ __all__ = ["RULES"]
 _GUIDE = "SageMaker HyperPod developer guide, autoscaling on EKS"
 _NODE_POOLS = "Karpenter documentation, NodePools"
 _CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"
+_COREDNS = "Amazon EKS user guide, CoreDNS; Kubernetes documentation, taints and tolerations"
 _MOST_GROUPS = 10
 _KEYS = (INSTANCE_TYPE_KEY, ZONE_KEY, ARCHITECTURE_KEY)
 _OPERATORS = ("In", "Exists")
@@ -43,17 +43,8 @@ _OPERATORS = ("In", "Exists")
 _SOME_NODES, _SOME_CPU = 2, 256
 _POLICY_OF_GROUPS: Final = "karpenter-groups-fit"
 _OS_KEY: Final = "kubernetes.io/os"
-_ECR: Final = "Amazon ECR user guide, interface VPC endpoints"
 # Until a new node is ready, so many seconds go by, or more: what lives no longer does no work.
 _TO_COME: Final = 600
-_REFERENCE: Final = "Distribution, reference: grammar of an image's name"
-_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_IMAGE: Final = re.compile(
-    rf"(?:(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|localhost(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+)/)?"
-    rf"{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@[A-Za-z0-9+.-]+:[0-9a-fA-F]{{32,}})?",
-    re.ASCII,
-)
-_VALIDATION: Final = "Karpenter's source, NodePool.RuntimeValidate"
 _CRON: Final = "Karpenter documentation, disruption budgets; robfig/cron, ParseStandard"
 # Each field of a schedule.
 _FIELDS: Final[tuple[Field, ...]] = (
@@ -200,6 +191,21 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 )
 
 
+def _requirements_and_labels(context: Context) -> Iterator[Issue]:
+    yield from _requirements(context)
+    for pool, path in _pools(context):
+        for key in pool.labels:
+            # As Karpenter's CRD has it: mykarpenter.sh is also rejected, and a key without a prefix that ends this way.
+            own = key.partition("/")[0].endswith("karpenter.sh")
+            if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
+                yield Issue(
+                    (*path, "labels", key),
+                    f"{pool.name}: the label `{key}` is reserved for Karpenter or the kubelet, and Karpenter's API "
+                    "rejects it",
+                    "Remove it, or use your own prefix.",
+                )
+
+
 def _key_meant(key: str) -> str | None:
     # Before the slash many keys are alike.
     ends = {each.rpartition("/")[2]: each for each in _KEYS}
@@ -208,6 +214,27 @@ def _key_meant(key: str) -> str | None:
 
 
 def _pools_match(context: Context) -> Iterator[Issue]:
+    yield from _groups_match(context)
+    yield from _labels_match(context)
+
+
+def _labels_match(context: Context) -> Iterator[Issue]:
+    planned = {pool.spec.name: pool for pool in context.plan.node_pools}
+    for pool, path in _pools(context):
+        types, zones = planned[pool.name].instance_types, planned[pool.name].zones
+        had = {INSTANCE_TYPE_KEY: types, ZONE_KEY: zones, ARCHITECTURE_KEY: ("amd64",), _OS_KEY: ("linux",)}
+        for key, value in pool.labels.items():
+            # Without any type or zone, the requirements match no group.
+            if key in had and had[key] and value not in had[key]:
+                yield Issue(
+                    (*path, "labels", key),
+                    f"{pool.name}: Karpenter treats labels as requirements, and none of its nodes has `{key}: "
+                    f"{value}` ({listing(sorted(had[key]))}), so it would never add a node",
+                    "Remove it: nodes get this label automatically. To narrow types and zones, use requirements.",
+                )
+
+
+def _groups_match(context: Context) -> Iterator[Issue]:
     autoscaling = context.spec.autoscaling
     if autoscaling is None:
         return
@@ -262,6 +289,7 @@ def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | Non
 
 
 def _system_capacity(context: Context) -> Iterator[Issue]:
+    yield from _home_of_system_pods(context)
     groups = context.plan.groups
     # An existing EKS cluster can have its own nodes, which preflight looks for.
     if context.spec.eks.existing is None and not context.plan.has_static_nodes:
@@ -274,6 +302,19 @@ def _system_capacity(context: Context) -> Iterator[Issue]:
             "Add a small group with an instanceCount of at least 1 that isn't in a NodeClass."
             if owned
             else "Set instanceCount of a group to at least 1.",
+        )
+
+
+def _home_of_system_pods(context: Context) -> Iterator[Issue]:
+    static = [group.spec for group in context.plan.groups if not group.autoscaled and group.spec.instance_count]
+    closed = {group.name: taints_against_addons(group) for group in static}
+    if static and all(closed.values()):
+        taints_text = listing([f"{name}: {listing(keys)}" for name, keys in closed.items()])
+        yield Issue(
+            (*context.path, "cluster", "instanceGroups"),
+            f"every group with nodes has a taint ({taints_text}) that CoreDNS and the add-ons don't tolerate, so they "
+            "can't run",
+            "Remove the taints of one group, or add a small group without taints.",
         )
 
 
@@ -455,29 +496,6 @@ def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
         )
 
 
-def _budgets(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(_node_pools(context)):
-        for position, budget in enumerate(pool.disruption.budgets):
-            path: Path = (
-                *context.path, "autoscaling", "nodePools", index, "disruption", "budgets", position,
-            )  # fmt: skip
-            if budget.schedule is not None and budget.duration is None:
-                yield Issue(
-                    (*path, "schedule"),
-                    f"a budget of {pool.name} has the schedule `{budget.schedule}` but no duration; Karpenter's API "
-                    "requires both or neither",
-                    "Set `duration: 8h` or another duration. Or remove schedule, and the budget always applies.",
-                )
-            elif budget.duration is not None and budget.schedule is None:
-                yield Issue(
-                    (*path, "duration"),
-                    f"a budget of {pool.name} has the duration {budget.duration} but no schedule; Karpenter's API "
-                    "requires both or neither",
-                    "Set `schedule: 0 9 * * mon-fri` or another start. Or remove duration, and the budget always "
-                    "applies.",
-                )
-
-
 def _nodes_limit(context: Context) -> Iterator[Issue]:
     for index, pool in enumerate(_node_pools(context)):
         if set(pool.limits) == {"nodes"}:
@@ -530,48 +548,19 @@ def _pools(context: Context) -> Iterator[tuple[NodePool, Path]]:
         yield pool, (*context.path, "autoscaling", "nodePools", index)
 
 
-def _labels(context: Context) -> Iterator[Issue]:
-    planned = {pool.spec.name: pool for pool in context.plan.node_pools}
-    for pool, path in _pools(context):
-        for key, value in pool.labels.items():
-            # As the CRD has it: mykarpenter.sh is refused as well, and a key without a prefix that ends so.
-            own = key.partition("/")[0].endswith("karpenter.sh")
-            if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
-                yield Issue(
-                    (*path, "labels", key),
-                    f"{pool.name}: the label `{key}` is reserved for Karpenter or the kubelet, and Karpenter's API "
-                    "rejects it",
-                    "Remove it, or use your own prefix.",
-                )
-            types, zones = planned[pool.name].instance_types, planned[pool.name].zones
-            had = {INSTANCE_TYPE_KEY: types, ZONE_KEY: zones, ARCHITECTURE_KEY: ("amd64",), _OS_KEY: ("linux",)}
-            # What none of its groups has at all is KAR005's.
-            if key in had and had[key] and value not in had[key]:
-                yield Issue(
-                    (*path, "labels", key),
-                    f"{pool.name}: Karpenter treats labels as requirements, and none of its nodes has `{key}: "
-                    f"{value}` ({listing(sorted(had[key]))}), so it would never add a node",
-                    "Remove it: nodes get this label automatically. To narrow types and zones, use requirements.",
-                )
-
-
-def _taints_differ(context: Context) -> Iterator[Issue]:
-    for pool, path in _pools(context):
-        taints = [(taint.key, taint.effect) for taint in pool.taints]
-        for index, (key, effect) in enumerate(taints):
-            if (key, effect) in taints[:index]:
-                yield Issue(
-                    (*path, "taints", index),
-                    f"{pool.name} has the taint {key} with {effect} twice, so Karpenter never marks this NodePool "
-                    "Ready",
-                    "Remove one, or change its effect.",
-                )
-
-
 def _schedules(context: Context) -> Iterator[Issue]:
     for pool, path in _pools(context):
         for index, budget in enumerate(pool.disruption.budgets):
             place: Path = (*path, "disruption", "budgets", index)
+            if (budget.schedule is None) != (budget.duration is None):
+                key, other = ("schedule", "duration") if budget.duration is None else ("duration", "schedule")
+                example = "duration: 8h" if budget.duration is None else "schedule: 0 9 * * mon-fri"
+                yield Issue(
+                    (*place, key),
+                    f"a budget of {pool.name} has the {key} `{budget.schedule or budget.duration}` but no {other}; "
+                    "Karpenter's API requires both or neither",
+                    f"Set `{example}`, or another {other}. Or remove {key}, and the budget always applies.",
+                )
             texts = (budget.schedule or "").split()
             wrong = wrong_field(texts, _FIELDS)
             if wrong is not None:
@@ -631,68 +620,92 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
             )
 
 
-def _warm_pool_image(context: Context) -> Iterator[Issue]:
-    for pool, path in _pools(context):
-        warm = pool.warm_pool
-        if warm is not None and context.spec.network.closed and is_out_of_reach(warm.image, context.spec.region):
-            yield Issue(
-                (*path, "warmPool", "image"),
-                f"the network is closed, but the placeholder pods of {pool.name} pull {warm.image}",
-                "Copy the image to an ECR repository of this account, and set `image` to the copy.",
-            )
-
-
-def _images(context: Context) -> Iterator[Issue]:
-    for pool, path in _pools(context):
-        image = pool.warm_pool.image if pool.warm_pool else ""
-        if not image or _IMAGE.fullmatch(image):
-            continue
-        # A registry's host can contain capitals, but names of its images can't.
-        host, slash, name = image.rpartition("/")
-        likely = f"{host}{slash}{name.lower()}".replace(" ", ":")
-        yield Issue(
-            (*path, "warmPool", "image"),
-            f"`{image}` isn't a valid image name: use lowercase letters and no spaces",
-            f"Did you mean `{likely}`?" if _IMAGE.fullmatch(likely) else "Write it as you would for `docker pull`.",
-        )
-
-
 RULES = (
-    Rule("KAR023", "error", "KEDA has at least one source, and its sources apply to hpkit's role.",
-         "hpkit configuration reference",
-         _sources_of_keda),
-    Rule("KAR013", "error", "Limits and requests are for resources that nodes have.", _NODE_POOLS, _known_resources),
-    Rule("KAR014", "warning", "A NodePool's limits are large enough for a node.", _NODE_POOLS, _limits_hold_a_node),
-    Rule("KAR015", "error", "Disruption budgets have both schedule and duration, or neither.", _CRD, _budgets),
-    Rule("KAR017", "warning", "NodePools are limited by more than their number of nodes.",
-         "Karpenter issues 2657 and 2915", _nodes_limit),
-    Rule("KAR001", "error", "A NodeClass has 1–10 existing groups, and each group is in one NodeClass.", _GUIDE,
-         _node_class_groups, waivable=False),
-    Rule("KAR002", "error", "Groups of a NodeClass start at 0, and have no deep health checks or training plan.",
-         _GUIDE,
-         _fit_for_karpenter),
+    Rule(
+        "KAR001",
+        "error",
+        "A NodeClass has 1–10 existing groups, and each group is in one NodeClass.",
+        _GUIDE,
+        _node_class_groups,
+        waivable=False,
+    ),
+    Rule(
+        "KAR002",
+        "error",
+        "Groups of a NodeClass start at 0, and have no deep health checks or training plan.",
+        _GUIDE,
+        _fit_for_karpenter,
+    ),
     Rule("KAR003", "error", "Groups of a NodeClass are in one zone.", _GUIDE, _one_zone),
-    Rule("KAR004", "error", "NodePool requirements use keys and operators that HyperPod supports.", _GUIDE,
-         _requirements),
-    Rule("KAR005", "error", "NodePools use an existing NodeClass, and match one of its groups.", _GUIDE, _pools_match,
-         waivable=False),
-    Rule("KAR006", "error", "A static group has nodes for CoreDNS and the add-ons.", _GUIDE, _system_capacity),
+    Rule(
+        "KAR004",
+        "error",
+        "Requirements and labels of NodePools use keys and operators that HyperPod supports.",
+        f"{_GUIDE}; {_CRD}",
+        _requirements_and_labels,
+    ),
+    Rule(
+        "KAR005",
+        "error",
+        "NodePools use an existing NodeClass, and match one of its groups.",
+        f"{_GUIDE}; Karpenter's source, NewNodeClaimTemplate",
+        _pools_match,
+        waivable=False,
+    ),
+    Rule(
+        "KAR006",
+        "error",
+        "A static group has nodes, and no taints, for CoreDNS and the add-ons.",
+        f"{_GUIDE}; {_COREDNS}",
+        _system_capacity,
+    ),
     Rule("KAR007", "warning", "NodePools have limits.", "Karpenter documentation, NodePools", _pool_limits),
     Rule("KAR008", "warning", "Groups of a NodeClass are on-demand.", _GUIDE, _spot),
     Rule("KAR009", "error", "Autoscaling requires `nodeRecovery: Automatic`.", _GUIDE, _node_recovery),
     Rule("KAR010", "error", "Groups of a NodeClass don't use Arm types.", _GUIDE, _no_arm),
-    Rule("KAR011", "error", "The placeholder pods of a warm pool fit its NodePool.",
-         "Kubernetes documentation, node overprovisioning", _warm_pool_fits),
-    Rule("KAR016", "error", "Labels of a NodePool aren't reserved, and match its nodes.",
-         f"{_CRD}; Karpenter's source, NewNodeClaimTemplate", _labels),
-    Rule("KAR021", "error", "Quantities of a NodePool have units that fit the resource.",
-         "Kubernetes documentation, extended resources; resource units in Kubernetes", _units, waivable=False),
-    Rule("KAR022", "error", "Nodes of a NodePool live long enough to do work.", "Karpenter documentation, expireAfter",
-         _lifetimes),
-    Rule("KAR012", "error", "In a closed network, nodes can pull a warm pool's image.", _ECR,
-         _warm_pool_image),
-    Rule("KAR024", "error", "A warm pool's image has a valid name.", _REFERENCE, _images),
-    Rule("KAR019", "error", "Taints of a NodePool differ in key or effect.", _VALIDATION, _taints_differ),
-    Rule("KAR020", "error", "A budget's schedule matches at least one real time, and its duration is positive.", _CRON,
-         _schedules),
-)  # fmt: skip
+    Rule(
+        "KAR011",
+        "error",
+        "The placeholder pods of a warm pool fit its NodePool.",
+        "Kubernetes documentation, node overprovisioning",
+        _warm_pool_fits,
+    ),
+    Rule("KAR013", "error", "Limits and requests are for resources that nodes have.", _NODE_POOLS, _known_resources),
+    Rule("KAR014", "warning", "A NodePool's limits are large enough for a node.", _NODE_POOLS, _limits_hold_a_node),
+    Rule(
+        "KAR017",
+        "warning",
+        "NodePools are limited by more than their number of nodes.",
+        "Karpenter issues 2657 and 2915",
+        _nodes_limit,
+    ),
+    Rule(
+        "KAR020",
+        "error",
+        "A budget's schedule matches at least one real time, and has a positive duration.",
+        f"{_CRD}; {_CRON}",
+        _schedules,
+    ),
+    Rule(
+        "KAR021",
+        "error",
+        "Quantities of a NodePool have units that fit the resource.",
+        "Kubernetes documentation, extended resources; resource units in Kubernetes",
+        _units,
+        waivable=False,
+    ),
+    Rule(
+        "KAR022",
+        "error",
+        "Nodes of a NodePool live long enough to do work.",
+        "Karpenter documentation, expireAfter",
+        _lifetimes,
+    ),
+    Rule(
+        "KAR023",
+        "error",
+        "KEDA has at least one source, and its sources apply to hpkit's role.",
+        "hpkit configuration reference",
+        _sources_of_keda,
+    ),
+)

@@ -588,19 +588,25 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("NET015", "warning", "VPCs of different environments don't overlap.", _PEERING, _environments_apart),
-    Rule("NET011", "error", "A VPC can use the ranges.", _VPC, _addresses_of_nodes),
-    Rule("NET014", "warning", "Ranges are private.", _VPC, _addresses_of_the_internet),
-    Rule("NET012", "warning", "Ranges don't overlap the one that SageMaker AI uses.", _VPC, _docker),
     Rule("NET001", "error", "CIDRs are valid, have no host bits, and don't overlap.", _VPC, _cidrs, waivable=False),
     Rule("NET002", "error", "A network without a NAT gateway sets `closed: true`.", _GUIDE, _egress),
     Rule("NET003", "error", "The network is either created or existing.", _CONTRACT, _one_network, waivable=False),
     Rule("NET004", "error", "Zones are in the region, and listed once.", _VPC, _zones, waivable=False),
-    Rule("NET005", "error", "vpcCidr is large enough for the subnets of gateways and control plane.", _EKS, _room,
-         waivable=False),
+    Rule(
+        "NET005",
+        "error",
+        "vpcCidr is large enough for the subnets of gateways and control plane.",
+        _EKS,
+        _room,
+        waivable=False,
+    ),
+    Rule("NET006", "error", "EKS clusters that hpkit creates have subnets in two zones.", _EKS, _zones_of_eks),
     Rule("NET007", "error", "Node ranges can be added to the VPC.", _RESTRICTIONS, _secondary_ranges),
     Rule("NET009", "error", "VPC endpoints are for services that support them.", _PRIVATELINK, _endpoints),
     Rule("NET010", "error", "Each zone of an existing network has its own subnet.", _VPC, _subnets_once),
+    Rule("NET011", "error", "A VPC can use the ranges.", _VPC, _addresses_of_nodes),
+    Rule("NET012", "warning", "Ranges don't overlap the one that SageMaker AI uses.", _VPC, _docker),
     Rule("NET013", "warning", "Settings of NAT gateways and endpoints have an effect.", _CONTRACT, _without_effect),
-    Rule("NET006", "error", "EKS clusters that hpkit creates have subnets in two zones.", _EKS, _zones_of_eks),
-)  # fmt: skip
+    Rule("NET014", "warning", "Ranges are private.", _VPC, _addresses_of_the_internet),
+    Rule("NET015", "warning", "VPCs of different environments don't overlap.", _PEERING, _environments_apart),
+)

@@ -9,7 +9,8 @@ from typing import Final
 
 from hpkit.catalog import InstanceType, find_instance_type, find_nearest, find_region
 from hpkit.checks.finding import Severity
-from hpkit.config.cluster import InstanceGroupBase
+from hpkit.config.autoscaling import NodePool
+from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Mark, Path, Problem
 from hpkit.config.governance import TeamOverride
 from hpkit.config.organization import Environment, Organization
@@ -140,6 +141,20 @@ class Context:
     def groups(self) -> tuple[tuple[Path, InstanceGroupBase], ...]:
         """Return path and group, as `groups_of` does."""
         return groups_of(self.spec, self.path)
+
+    @cached_property
+    def node_settings(self) -> tuple[tuple[InstanceGroup | NodePool, Path], ...]:
+        """Return each instance group and NodePool, whose labels and taints nodes get, with its path."""
+        pools = self.spec.autoscaling.node_pools if self.spec.autoscaling else ()
+        places: list[tuple[str, str, tuple[InstanceGroup, ...] | tuple[NodePool, ...]]] = [
+            ("cluster", "instanceGroups", self.spec.cluster.instance_groups),
+            ("autoscaling", "nodePools", pools),
+        ]
+        return tuple(
+            (owner, (*self.path, section, key, index))
+            for section, key, owners in places
+            for index, owner in enumerate(owners)
+        )
 
     @cached_property
     def group_paths(self) -> Mapping[str, Path]:

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.governance import MOST_ID
-from hpkit.plan.dependencies import mirror_name, with_registry
-from hpkit.plan.lustre import folder_image, has_team_volumes
-from hpkit.plan.registry import is_out_of_reach
+from hpkit.plan.lustre import has_team_volumes
 from hpkit.text.formatting import listing
 
 __all__ = ["RULES", "not_of_lustre"]
@@ -18,7 +16,6 @@ _CREATE = "Amazon FSx API reference, CreateFileSystem: StorageCapacity; UpdateFi
 # Of SSD file systems that persist; capacities grow by the larger step.
 _THROUGHPUTS = (125, 250, 500, 1000)
 _VOLUMES = "Kubernetes, Persistent Volumes: node affinity"
-_ECR = "Amazon ECR user guide, interface VPC endpoints"
 _SQUASH = 'Lustre manual, "Root Squash": servers trust the user id that a client names'
 _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser"
 # What clients and namespaces show for an unknown user, of 16 and of 32 bits less one.
@@ -176,36 +173,12 @@ def _ids_of_the_system(context: Context) -> Iterator[Issue]:
             )
 
 
-def _folder_image(context: Context) -> Iterator[Issue]:
-    lustre = context.spec.storage.lustre if context.spec.storage else None
-    image, region = folder_image(context.spec), context.spec.region
-    if lustre is None or image is None or not context.spec.network.closed or not is_out_of_reach(image, region):
-        return
-    # If the chart's images have no mirror yet, CLU016 requires one, and this image uses it too.
-    if lustre.image is None and not context.spec.cluster.dependencies.installed:
-        return
-    copy = mirror_name(with_registry(image), f"ACCOUNT.dkr.ecr.{region}.amazonaws.com")
-    yield Issue(
-        (*context.path, "storage", "lustre", *(("image",) if lustre.image else ())),
-        "the network is closed, but the Jobs that create the teams' folders pull their image from "
-        f"{image.partition('@')[0]}",
-        f"Run `hpkit aws images --stack {context.plan.stack} --mirror --account ACCOUNT`, then set `image: {copy}`.",
-    )
-
-
 RULES = (
+    Rule("STO001", "error", "The file system is in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
+    Rule("STO002", "error", "Claims are only created for teams of the environment.", _GOVERNANCE, _without_teams),
     Rule("STO003", "error", "The file system has a valid size and throughput.", _CREATE, _sizes),
     Rule("STO004", "warning", "The file system is in the zone of an instance group.", _FSX, _beside_groups),
     Rule("STO005", "error", "User IDs of teams don't overlap.", _SQUASH, _own_ids),
     Rule("STO006", "error", "User IDs of teams don't include system users.", _IDS_SOURCE, _ids_of_the_system),
-    Rule(
-        "STO007",
-        "error",
-        "In a closed network, nodes can pull the image that creates the teams' folders.",
-        _ECR,
-        _folder_image,
-    ),
     Rule("STO008", "error", "Local disks belong to instance types of the environment.", _VOLUMES, _types_with_disks),
-    Rule("STO001", "error", "The file system is in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
-    Rule("STO002", "error", "Claims are only created for teams of the environment.", _GOVERNANCE, _without_teams),
-)  # fmt: skip
+)

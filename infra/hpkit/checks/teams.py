@@ -167,13 +167,24 @@ def _stated(context: Context) -> tuple[TeamLimits, Path]:
 
 RULES = (
     Rule("TEA001", "warning", "Teams with quota have members.", _BEST_PRACTICES, _nobody_works),
-    Rule("TEA004", "error", "Repositories that nodes pull from have valid ECR names.", _ECR, _own_repositories),
+    Rule(
+        "TEA002",
+        "error",
+        "A team's priority classes exist in the policy.",
+        "hpkit configuration reference",
+        _ranks_of_teams,
+    ),
     Rule("TEA003", "warning", "Nodes can reach the teams' repositories.", _ECR, _reach_of_repositories),
-    Rule("TEA002", "error", "A team's priority classes exist in the policy.", "hpkit configuration reference",
-         _ranks_of_teams),
+    Rule("TEA004", "error", "Repositories that nodes pull from have valid ECR names.", _ECR, _own_repositories),
     Rule("TEA005", "error", "Team members' pods stop within a day.", _GRACE, _grace, waivable=False),
-    Rule("TEA006", "error", "Team members' pods don't tolerate taints of faulty or departing nodes.", _TAINTS,
-         _tolerations, waivable=False),
+    Rule(
+        "TEA006",
+        "error",
+        "Team members' pods don't tolerate taints of faulty or departing nodes.",
+        _TAINTS,
+        _tolerations,
+        waivable=False,
+    ),
     Rule("TEA007", "error", "Team members' pods can't mount files of the node.", _VOLUMES, _volumes, waivable=False),
     Rule("TEA008", "error", "Containers without requests count toward quota.", _REQUESTS, _requests, waivable=False),
-)  # fmt: skip
+)

@@ -16,12 +16,22 @@ __all__ = ["RULES", "apply", "covers"]
 RULES = (
     Rule("WAI001", "error", "Waivers haven't expired.", "hpkit configuration reference", waivable=False),
     Rule("WAI002", "warning", "Waivers have an effect.", "hpkit configuration reference", waivable=False),
-    Rule("WAI003", "error", "Waivers name an existing rule that can be waived.", "hpkit configuration reference",
-         waivable=False),
+    Rule(
+        "WAI003",
+        "error",
+        "Waivers name an existing rule that can be waived.",
+        "hpkit configuration reference",
+        waivable=False,
+    ),
     Rule("WAI004", "error", "Waivers end within a year.", "hpkit configuration reference", waivable=False),
-    Rule("WAI005", "warning", "If a rule is waived, policies that check the same are waived too.",
-         "hpkit, policies: waivers", waivable=False),
-)  # fmt: skip
+    Rule(
+        "WAI005",
+        "warning",
+        "If a rule is waived, policies that check the same are waived too.",
+        "hpkit, policies: waivers",
+        waivable=False,
+    ),
+)
 
 # Levels at which a policy ends no preview.
 _LENIENT: Final = ("advisory", "disabled")

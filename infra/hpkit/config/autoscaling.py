@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Api, Model, Name, Quantity
+from hpkit.config.base import IMAGE_PATTERN, Api, Model, Name, Quantity
 from hpkit.config.cluster import Taint
 
 __all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement", "WarmPool"]
@@ -81,7 +81,7 @@ class WarmPool(Model):
     )
     image: str = Field(
         default="public.ecr.aws/eks-distro/kubernetes/pause:3.10",
-        min_length=1,
+        pattern=IMAGE_PATTERN,
         description="Image that only waits. In a closed network, use a registry that nodes can reach.",
     )
 

@@ -19,7 +19,18 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hpkit.catalog import limit
 
-__all__ = ["BUCKET_PATTERN", "DNS_LABEL", "Api", "BucketName", "Model", "Name", "Quantity", "Version", "is_name"]
+__all__ = [
+    "BUCKET_PATTERN",
+    "DNS_LABEL",
+    "IMAGE_PATTERN",
+    "Api",
+    "BucketName",
+    "Model",
+    "Name",
+    "Quantity",
+    "Version",
+    "is_name",
+]
 
 
 class Model(BaseModel):
@@ -118,6 +129,13 @@ _MOST_OF_A_NAME = 40
 # As S3 documents the names of general purpose buckets.
 BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 BucketName = Annotated[str, Field(pattern=BUCKET_PATTERN)]
+
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+# The name of an image; source: Distribution, reference.
+IMAGE_PATTERN = (
+    r"^(?:(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|localhost(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+)/)?"
+    rf"{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@[A-Za-z0-9+.-]+:[0-9a-fA-F]{{32,}})?$"
+)
 
 # The name of a thing that hpkit or Kubernetes uses as a DNS label.
 Name = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=_MOST_OF_A_NAME)]

@@ -48,7 +48,7 @@ def contents_hash(files: Mapping[str, bytes]) -> str:
 
 
 def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...]:
-    """Return the problems of an organization's charts in the repository at root (CLU011, CLU012)."""
+    """Return the problems of an organization's charts in the repository at root (CLU011)."""
     return tuple(
         problem
         for name, environment in sorted(organization.environments.items())
@@ -95,7 +95,7 @@ def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Ite
         return
     if dependencies.sha256 is not None and actual_sha256 != dependencies.sha256:
         yield Problem(
-            "CLU012",
+            "CLU011",
             (*path, "sha256"),
             f"the chart {dependencies.chart} has the sha256 {actual_sha256}, but the file sets {dependencies.sha256}",
             "Review the changes to the chart, then set `sha256` to the output of "

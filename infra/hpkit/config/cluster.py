@@ -367,8 +367,9 @@ class TieredStorage(Model):
     """Managed tiered checkpointing."""
 
     mode: Annotated[Literal["Enable", "Disable"], Api("ClusterConfigMode")] = Field(description="Turns it on or off.")
-    instance_memory_allocation_percentage: Annotated[int, Api("ClusterInstanceMemoryAllocationPercentage")] | None = (
-        Field(default=None, description="Percent of node memory, 20–100.")
+    # The API model accepts 0; the service doesn't (SageMaker developer guide, managed tiered checkpointing).
+    instance_memory_allocation_percentage: Annotated[int, Field(ge=20, le=100)] | None = Field(
+        default=None, description="Percent of node memory, 20–100."
     )
 
 

@@ -673,8 +673,8 @@ class _Reading:
         if path[2:3] == ("addons",) and detail["input"] in (None, True):
             yield {}
         raw, key, accounts = self.document.raw(path), key_of(path), self._accounts(path)
-        if key == "subjects":
-            # Any text can be a subject, so a similar text would be accepted, and admit other tokens.
+        if key in ("subjects", "image"):
+            # A similar text would be accepted, and admit other tokens, or be an image that doesn't exist.
             return
         if len(accounts) > 1:
             # None of several is likelier than the others.

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from hpkit.catalog import limit
-from hpkit.config.base import BUCKET_PATTERN, DNS_LABEL
+from hpkit.config.base import BUCKET_PATTERN, DNS_LABEL, IMAGE_PATTERN
 from hpkit.config.contract import (
     description,
     field_description,
@@ -114,7 +114,8 @@ _NAMES = {
 }
 
 _FORMS = {pattern: f"; it must consist of {name}" for pattern, name in _NAMES.items()} | {
-    REGION_PATTERN: ", which isn't the name of an AWS region"
+    IMAGE_PATTERN: ", which isn't a valid image name: it has lowercase letters and no spaces",
+    REGION_PATTERN: ", which isn't the name of an AWS region",
 }
 
 

@@ -1,0 +1,192 @@
+"""CLU, the dependencies chart and the images that nodes pull in a closed network."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hpkit.catalog import (
+    dependencies_chart,
+)
+from hpkit.checks.rule import Context, Issue, Rule
+from hpkit.config.document import Path
+from hpkit.plan.dependencies import chart_images, is_regional, mirror_name, unmirrored_images, with_registry
+from hpkit.plan.lustre import folder_image
+from hpkit.plan.registry import is_out_of_reach, region_of_registry
+from hpkit.text.formatting import listing
+from hpkit.text.spelling import near
+
+__all__ = ["RULES"]
+
+_CONTRACT = "hpkit configuration reference"
+_ECR = "Amazon ECR user guide, interface VPC endpoints"
+
+
+def _chart_is_pinned(context: Context) -> Iterator[Issue]:
+    dependencies = context.spec.cluster.dependencies
+    if dependencies.chart is None:
+        return
+    path: Path = (*context.path, "cluster", "dependencies", "chart")
+    if not dependencies.is_in_repository:
+        unverified = ", and the sha256 next to it isn't verified" if dependencies.sha256 else ""
+        yield Issue(
+            path,
+            f"{dependencies.chart} comes from a registry, where a version can be overwritten{unverified}",
+            f"Run `helm pull {dependencies.chart} --version {dependencies.version}`, commit the .tgz to the "
+            "repository, and set "
+            "`chart` and `sha256` for it.",
+            policy="helm-charts-pinned",
+        )
+    elif dependencies.sha256 is None:
+        yield Issue(
+            path,
+            f"the chart {dependencies.chart} has no sha256, so changes to it would be deployed unnoticed",
+            f"Set `sha256` to the output of `hpkit catalog hash-chart {dependencies.chart}`.",
+        )
+
+
+def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
+    dependencies = context.spec.cluster.dependencies
+    path: Path = (*context.path, "cluster", "dependencies")
+    of_own = {"chart": dependencies.chart, "version": dependencies.version, "sha256": dependencies.sha256}
+    others = [key for key, value in of_own.items() if value is not None]
+    if dependencies.installed:
+        others += ["imageRegistry"] if dependencies.image_registry is not None else []
+        others += ["values"] if dependencies.values else []
+        if others:
+            yield Issue(
+                (*path, "installed"),
+                f"`installed` means that the cluster already has the chart, but {listing(others)} applies to a chart "
+                "that hpkit installs",
+                "Remove `installed`, or remove the other keys.",
+            )
+    elif others and dependencies.chart is None:
+        yield Issue(
+            (*path, others[0]),
+            f"{listing(others)} applies to your own chart, but no chart is set; hpkit's chart is already pinned",
+            "Set `chart`, or remove the other keys.",
+        )
+    elif dependencies.chart is not None and dependencies.version is None:
+        yield Issue(
+            (*path, "chart"), f"the chart {dependencies.chart} has no version", "Set `version` to the chart's version."
+        )
+
+
+def _images_are_mirrored(context: Context) -> Iterator[Issue]:
+    if context.spec.network.closed:
+        for issue in (*_unreachable_images(context), *_warm_pool_images(context), *_folder_image(context)):
+            yield replace(issue, other=(*context.path, "network", "closed"), other_name="`closed`")
+
+
+def _warm_pool_images(context: Context) -> Iterator[Issue]:
+    for index, pool in enumerate(context.spec.autoscaling.node_pools if context.spec.autoscaling else ()):
+        if pool.warm_pool is not None and is_out_of_reach(pool.warm_pool.image, context.spec.region):
+            yield Issue(
+                (*context.path, "autoscaling", "nodePools", index, "warmPool", "image"),
+                f"the network is closed, but the placeholder pods of {pool.name} pull {pool.warm_pool.image}",
+                "Copy the image to an ECR repository of this account, and set `image` to the copy.",
+            )
+
+
+def _unreachable_images(context: Context) -> Iterator[Issue]:
+    dependencies, region = context.spec.cluster.dependencies, context.spec.region
+    if context.spec.autoscaling is not None and context.spec.autoscaling.keda is not None:
+        yield Issue(
+            (*context.path, "autoscaling", "keda"),
+            "the network is closed, but KEDA's images come from ghcr.io",
+            "Remove keda, and install its chart with images from your own registry.",
+        )
+    if dependencies.installed:
+        return
+    path: Path = (*context.path, "cluster", "dependencies")
+    if dependencies.image_registry is None:
+        sources = [each.source(region) for each in chart_images(context.spec)] if dependencies.is_kits else []
+        hosts = sorted({name.partition("/")[0] for name in sources if not is_regional(name, region)})
+        yield Issue(
+            path,
+            "the network is closed, but nodes would pull images of the dependencies chart from "
+            f"{listing(hosts) if hosts else 'registries that the chart sets'}",
+            f"Run `hpkit aws images --stack {context.plan.stack} --mirror`, then set the registry that they are in: "
+            f"`dependencies: {{imageRegistry: ACCOUNT.dkr.ecr.{region}.amazonaws.com}}`.",
+        )
+        return
+    elsewhere = region_of_registry(dependencies.image_registry)
+    if elsewhere not in (None, region):
+        yield Issue(
+            (*path, "imageRegistry"),
+            f"the network is closed, and its endpoint only reaches registries in {region}; "
+            f"{dependencies.image_registry} "
+            f"is in {elsewhere}",
+            f"Run `hpkit aws images --stack {context.plan.stack} --mirror` for a registry in {region}, and set "
+            "imageRegistry to it.",
+        )
+    if dependencies.is_kits:
+        for image in unmirrored_images(context.spec):
+            yield Issue(
+                (*path, "imageRegistry"),
+                f"nodes need {image.source(region)}, but the network doesn't reach it, and the chart has no value to "
+                "change its registry",
+                f"Keep a copy of the chart in the repository, use the mirrored image in its part {image.subchart}, "
+                "and set `chart` to the copy.",
+            )
+
+
+def _values_of_parts(context: Context) -> Iterator[Issue]:
+    wanted = context.spec.cluster.dependencies
+    chart_values = dependencies_chart().values
+    for key in wanted.values if wanted.is_kits else ():
+        if key in chart_values:
+            continue
+        likely = near(key, chart_values)
+        part_names = listing(sorted(chart_values), len(chart_values))
+        yield Issue(
+            (*context.path, "cluster", "dependencies", "values", key),
+            f"the chart {dependencies_chart().name} has no part and no value `{key}`, and ignores it",
+            f"Did you mean `{likely}`?" if likely else f"Remove it. The chart's parts are {part_names}.",
+            None if likely else "warning",
+        )
+
+
+def _folder_image(context: Context) -> Iterator[Issue]:
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    image, region = folder_image(context.spec), context.spec.region
+    if lustre is None or image is None or not is_out_of_reach(image, region):
+        return
+    # If the chart's images have no mirror yet, CLU016 requires one, and this image uses it too.
+    if lustre.image is None and not context.spec.cluster.dependencies.installed:
+        return
+    copy = mirror_name(with_registry(image), f"ACCOUNT.dkr.ecr.{region}.amazonaws.com")
+    yield Issue(
+        (*context.path, "storage", "lustre", *(("image",) if lustre.image else ())),
+        "the network is closed, but the Jobs that create the teams' folders pull their image from "
+        f"{image.partition('@')[0]}",
+        f"Run `hpkit aws images --stack {context.plan.stack} --mirror --account ACCOUNT`, then set `image: {copy}`.",
+    )
+
+
+RULES = (
+    Rule(
+        "CLU010", "error", "The dependencies chart is in the repository, and has a sha256.", _CONTRACT, _chart_is_pinned
+    ),
+    Rule(
+        "CLU011",
+        "error",
+        "The file of a dependencies chart in the repository exists, and matches its sha256.",
+        _CONTRACT,
+        waivable=False,
+    ),
+    Rule("CLU016", "error", "In a closed network, nodes can pull all images.", _ECR, _images_are_mirrored),
+    Rule(
+        "CLU017",
+        "error",
+        "A dependencies chart is hpkit's, is already installed, or has a name and a version.",
+        _CONTRACT,
+        _chart_is_stated_whole,
+        waivable=False,
+    ),
+    Rule(
+        "CLU043",
+        "error",
+        "Values of the dependencies chart belong to one of its parts.",
+        "SageMaker HyperPod CLI, Helm chart: Chart.yaml and values.yaml",
+        _values_of_parts,
+    ),
+)
