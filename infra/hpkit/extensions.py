@@ -24,7 +24,6 @@ _EXTRAS: Final = {
     "scenario-changes": "whatif",  # (stacks, file) → the effect of a change on a scenario's tasks
     "scenario-schema": "whatif",  # () → the JSON Schema of scenario files
     "stack-environment": "local",  # (repository, stack, environment) → the environment of the instance that runs it
-    "recorded": "local",  # (file, environment, region, names=) → a context with the variables of recorded processes
     "local-instances": "local",  # (repository) → the instances that a command can use, with their stacks
     "search-path": "local",  # (*tools) → a PATH that begins with their folders
     "tool-path": "local",  # (tool) → its executable; ToolError if it's missing

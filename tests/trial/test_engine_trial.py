@@ -13,7 +13,6 @@ import pytest
 
 from hpkit.trial.organization import NAME
 from hpkit.trial.steps import STEPS
-from hpkit_local.recording.replay import replay
 from hpkit_local.supervisor import control
 from tests.documents import document
 from tests.program.cloud import Live
@@ -103,27 +102,6 @@ def test_a_trial_with_throttled_calls_passes_and_differs_in_nothing_from_what_is
     assert [line for step in report["steps"] for line in step["differences"]] == []
     assert report["left"] == report["denied"] == []
     assert cloud.has_nothing()
-
-
-# Prints the local cloud's credentials, due for renewal in half a minute.
-LOGIN = """
-import datetime, json
-end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=930)
-keys = {"AccessKeyId": "local", "SecretAccessKey": "local"}
-print(json.dumps({"Version": 1, **keys, "Expiration": end.isoformat()}))
-"""
-
-
-def test_a_recorded_trial_whose_login_is_renewed_passes_and_its_calls_have_the_same_answers_again(cloud, tmp_path):
-    script, config, calls = tmp_path / "login.py", tmp_path / "config", tmp_path / "calls.jsonl"
-    script.write_text(LOGIN)
-    config.write_text(f"[profile me]\ncredential_process = {sys.executable} {script}\n")
-    keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"), "")
-    cloud.variables |= {**keys, "AWS_CONFIG_FILE": str(config), "AWS_PROFILE": "me"}
-    report, _ = cloud.ended(cloud.start(tmp_path / "t", "--record", str(calls)), code=0)
-    assert [line for step in report["steps"] for line in step["differences"]] == []
-    assert cloud.has_nothing()
-    assert replay(calls).differences == ()
 
 
 def test_a_missing_permission_ends_the_trial_with_its_name_and_leaves_nothing(cloud, tmp_path):

@@ -21,7 +21,6 @@ from hpkit.cli.live_common import profile_option
 from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
-from hpkit.extensions import extension
 from hpkit.project import is_local
 from hpkit.text.plural import plural
 from hpkit.trial.organization import STACK
@@ -52,12 +51,6 @@ _CALLER = re.compile(r"(:user/|:assumed-role/[^/\s\"]+/)[^\s\"\\,;]+")
 )
 @click.option("--keep", is_flag=True, help="Keep the platform at the end, also after a failure, whatever it costs.")
 @click.option(
-    "--record",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Keep all AWS requests and responses, without account numbers, names and secrets.",
-)
-@click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     default="hpkit-trial",
@@ -71,7 +64,6 @@ def command(
     region: str,
     budget: int,
     keep: bool,
-    record: Path | None,
     directory: Path,
     yes: bool,
     profile: str | None,
@@ -89,25 +81,15 @@ def command(
     from hpkit.trial.run import run_steps, tear_down
     from hpkit.trial.site import Site, now, region_left
 
-    directory, record = directory.resolve(), record and record.resolve()
+    directory = directory.resolve()
     region = region_left(directory) or region
     environment = pulumi_environment()
     if profile:
         # In child processes, keys in the environment would win over a profile in the environment.
         environment = {name: value for name, value in environment.items() if name not in _KEYS}
         environment["AWS_PROFILE"] = profile
-    chosen = profile
     interrupts, version = Interrupts(_say), importlib.metadata.version("hpkit")
     with ExitStack() as stack:
-        if record is not None:
-            recorded: dict[str, str | None] = stack.enter_context(extension("recorded")(record, environment, region))
-            for name, value in recorded.items():
-                for variables in (environment, os.environ):
-                    variables.pop(name, None)
-                    if value is not None:
-                        variables[name] = value
-            # The variables lead to its credentials.
-            profile = None
         site = Site(
             directory,
             session=aws_session(profile, region),
@@ -151,7 +133,7 @@ def command(
         denied=sorted(site.denied),
         left=left,
         ended="" if is_kept or not left else site.stop_reason() or "it failed; logs/teardown.log has the errors",
-        commands=_commands(site, chosen) if left else [],
+        commands=_commands(site, profile) if left else [],
     )
     texts = [_anonymous(text) for text in (markdown(report), json_document(TrialReport, **report))]
     for name, text in zip(("report.md", "report.json"), texts, strict=True):

@@ -56,8 +56,9 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
     except ValueError:
         stack = {}
     aws = {key.rpartition(":")[2]: value for key, value in stack.items() if key.startswith("aws:")}
-    stated = config.get("endpoint") or _first(aws, "endpoints", "sagemaker")
-    endpoint = stated or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
+    endpoint = (
+        config.get("endpoint") or _first(aws, "endpoints", "sagemaker") or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
+    )
     sts_endpoint = _first(aws, "endpoints", "sts")
     if is_loopback(environment.get("AWS_ENDPOINT_URL", "")):
         _require_loopback(endpoint, sts_endpoint)
@@ -65,8 +66,8 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
         region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
         endpoint=endpoint,
         account_id=config.get("accountId"),
-        # A local cloud serves every service; AWS's own endpoint of SageMaker, and a recording's, don't serve STS.
-        sts_endpoint=sts_endpoint or (stated if stated and is_loopback(stated) else None),
+        # A local cloud serves every service; AWS's own endpoint of SageMaker serves only that one.
+        sts_endpoint=sts_endpoint or (endpoint if endpoint and is_loopback(endpoint) else None),
         profile=config.get("profile") or aws.get("profile"),
         assume_role_arn=config.get("assumeRoleArn") or _first(aws, "assumeRoles", "roleArn"),
     )

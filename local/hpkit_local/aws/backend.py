@@ -157,23 +157,6 @@ class Backend:
         due = [timer for timer in self._data["timers"] if timer["at"] <= now]
         return min(due, key=lambda timer: (timer["at"], timer["serial"]), default=None)
 
-    def pending(self) -> dict[int, str]:
-        """Return all transitions that aren't due, in the order of time: their serial numbers and what they change."""
-        timers = sorted(self._data["timers"], key=lambda timer: (timer["at"], timer["serial"]))
-        return {timer["serial"]: json.dumps(list(timer["args"].values())) for timer in timers}
-
-    def complete(self, serial: int) -> None:
-        """Apply one transition now, whenever it's due."""
-        for timer in self._data["timers"]:
-            if timer["serial"] == serial:
-                timer["at"] = self.settings.clock.now()
-        self.settle()
-
-    def postpone(self, seconds: float) -> None:
-        """Apply each transition later than planned."""
-        for timer in self._data["timers"]:
-            timer["at"] += seconds
-
     def seconds_to_next(self) -> float | None:
         """Return the time until the next transition."""
         now = self.settings.clock.now()

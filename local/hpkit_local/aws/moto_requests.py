@@ -19,7 +19,7 @@ from hpkit_local.aws.protocol import Call, parameters, path_segments, service_mo
 from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import check_request
 
-__all__ = ["check_moto_request", "read_parameters"]
+__all__ = ["check_moto_request"]
 
 
 # Inferred from: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
@@ -33,18 +33,14 @@ def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
     if shape is None:
         return {}
     try:
-        params = read_parameters(call, environ)
+        params = _params(call, environ)
     except (RequestParserError, ValueError) as error:
         raise ServiceError(_unreadable(call), str(error)) from None
     check_request(shape, params, code=code)
     return params
 
 
-def read_parameters(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request of any protocol.
-
-    Raises RequestParserError, ValueError or ServiceError if it's malformed.
-    """
+def _params(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
     if call.protocol in ("json", "rest-json"):
         return parameters(call)
     request = Request({**environ, "wsgi.input": io.BytesIO(call.body)})

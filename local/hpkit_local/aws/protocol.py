@@ -20,7 +20,6 @@ from hpkit_local.aws.service import services
 __all__ = [
     "Call",
     "check_signed",
-    "endpoint_variable",
     "parameters",
     "path_segments",
     "read_call",
@@ -63,12 +62,6 @@ def _session() -> botocore.session.Session:
 def service_model(service: str) -> ServiceModel:
     """Botocore's model of a service."""
     return _session().get_service_model(service)
-
-
-# Source: https://docs.aws.amazon.com/sdkref/latest/guide/ss-endpoints-table.html
-def endpoint_variable(service: str) -> str:
-    """Return the variable from which the SDKs read a service's own endpoint."""
-    return f"AWS_ENDPOINT_URL_{service_model(service).service_id.replace(' ', '_').upper()}"
 
 
 @cache

@@ -1,7 +1,6 @@
 """Records calls to the endpoint as lines of JSON: service, operation, region, and names in the request.
 
-It keeps no documents, contents or secrets; only members that name something (IDs, names, ARNs, tags). What
-`hpkit_local.recording` keeps is for calls that are sent again: all parameters and answers.
+It keeps no documents, contents or secrets; only members that name something (IDs, names, ARNs, tags).
 """
 
 from __future__ import annotations

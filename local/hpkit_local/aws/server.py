@@ -24,7 +24,7 @@ from hpkit_local.aws.record import CallRecorder
 from hpkit_local.aws.service import services
 from hpkit_local.aws.view import BackendView
 
-__all__ = ["Endpoint", "QuietHandler"]
+__all__ = ["Endpoint"]
 
 _log = logging.getLogger(__name__)
 _STATUS_TEXT = {
@@ -44,9 +44,7 @@ _SOMEONE = "arn:aws:sts::123456789012:assumed-role/fault/injected"
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
-class QuietHandler(MotoRequestHandler):
-    """Handles requests without a line of log for each."""
-
+class _QuietHandler(MotoRequestHandler):
     # Send a response in one piece: a kill between its header and its body would leave half of it.
     wbufsize = 1 << 20
 
@@ -57,7 +55,6 @@ class QuietHandler(MotoRequestHandler):
         return expected
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Log a request for debugging only."""
         _log.debug("%s %s %s", self.requestline, code, size)
 
 
@@ -70,7 +67,7 @@ class Endpoint:
         self._calls: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._delayed = 0.0
-        self._server = make_server("127.0.0.1", port, self._application, threaded=True, request_handler=QuietHandler)
+        self._server = make_server("127.0.0.1", port, self._application, threaded=True, request_handler=_QuietHandler)
         self._wake = threading.Event()
         self._stopping = False
         self._threads = [

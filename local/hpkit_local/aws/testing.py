@@ -53,26 +53,6 @@ class RunningEndpoint:
         with self._endpoint.backend.locked():
             return self._endpoint.backend.state(["own", *moto_services()])
 
-    def pending(self) -> dict[int, str]:
-        """Return the serial numbers of transitions that aren't due, and what they change."""
-        with self._endpoint.backend.locked():
-            return self._endpoint.backend.pending()
-
-    def complete(self, serial: int) -> None:
-        """Apply one transition now."""
-        with self._endpoint.backend.locked():
-            self._endpoint.backend.complete(serial)
-
-    def seconds_to_next(self) -> float | None:
-        """Return the time until the next transition; None if no transition exists."""
-        with self._endpoint.backend.locked():
-            return self._endpoint.backend.seconds_to_next()
-
-    def postpone(self, seconds: float) -> None:
-        """Apply each transition later than planned."""
-        with self._endpoint.backend.locked():
-            self._endpoint.backend.postpone(seconds)
-
     def warm(self) -> None:
         """Load what is used first, as the process does at its start."""
         self._endpoint.warm()

@@ -45,8 +45,8 @@ def test_a_setting_that_cannot_be_read_is_none(broken):
 
 def test_only_a_local_cloud_is_called_for_sts_too():
     there = "http://127.0.0.1:1"
-    assert settings_from({"endpoint": there}, {}).sts_endpoint == there
-    assert settings_from({}, {"AWS_ENDPOINT_URL_SAGEMAKER": there}).sts_endpoint is None, "a recording leads STS to AWS"
+    assert settings_from({}, {"AWS_ENDPOINT_URL_SAGEMAKER": there}).sts_endpoint == there
+    assert settings_from({"endpoint": AWAY}, {}).sts_endpoint is None
 
 
 AWAY = "https://api.sagemaker.us-west-2.amazonaws.com"

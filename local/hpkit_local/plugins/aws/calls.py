@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Final
 
 import boto3
-import botocore.session
 from botocore import xform_name
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, EndpointConnectionError
@@ -81,7 +80,7 @@ class Clients:
         client = self._session.client(
             service,
             region_name=region,
-            endpoint_url=self._endpoint(service),
+            endpoint_url=self.settings.endpoints.get(service, self.settings.endpoint),
             config=Config(
                 retries={"mode": "standard", "total_max_attempts": _TRIES},
                 s3={"addressing_style": "path"},
@@ -90,14 +89,6 @@ class Clients:
         )
         client.meta.events.register_first("needs-retry", self._outlast)
         return client
-
-    def _endpoint(self, service: str) -> str:
-        stated = self.settings.endpoints.get(service)
-        if stated is not None or not self.settings.variables:
-            return stated or self.settings.endpoint
-        identifier = botocore.session.get_session().get_service_model(service).service_id
-        name = f"AWS_ENDPOINT_URL_{identifier.replace(' ', '_').upper()}"
-        return self.settings.variables.get(name, self.settings.endpoint)
 
     def _outlast(self, attempts: int, caught_exception: Exception | None, **_: Any) -> float | None:
         """Wait until the endpoint is available.

@@ -40,16 +40,11 @@ CONFIG: Final = {
 
 @dataclass(frozen=True)
 class Settings:
-    """The target, and the settings of every resource.
-
-    endpoints: those that the configuration names for services. variables: the same of the environment, by the names of
-    the variables.
-    """
+    """The target, and the settings of every resource."""
 
     endpoint: str
     region: str
     endpoints: Mapping[str, str] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)
     default_tags: Mapping[str, str] = field(default_factory=dict)
     allowed_accounts: tuple[str, ...] = ()
     forbidden_accounts: tuple[str, ...] = ()
@@ -67,11 +62,6 @@ def settings_from(config: Props, environment: Mapping[str, str]) -> Settings:
         endpoint=loopback(endpoint, "AWS_ENDPOINT_URL"),
         region=region,
         endpoints=_endpoints(values.get("endpoints") or []),
-        variables={
-            name: loopback(url, name)
-            for name, url in environment.items()
-            if name.startswith("AWS_ENDPOINT_URL_") and url
-        },
         default_tags={str(key): str(value) for key, value in (values.get("defaultTags") or {}).get("tags", {}).items()},
         allowed_accounts=tuple(map(str, values.get("allowedAccountIds") or [])),
         forbidden_accounts=tuple(map(str, values.get("forbiddenAccountIds") or [])),

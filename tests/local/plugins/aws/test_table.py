@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from hpkit.program import components
 from hpkit_local.plugins.aws import VERSION
-from hpkit_local.plugins.aws.calls import Clients
 from hpkit_local.plugins.aws.check import check
 from hpkit_local.plugins.aws.config import settings_from
 from hpkit_local.plugins.aws.diff import changes
@@ -126,15 +124,6 @@ def test_an_endpoint_of_one_service_must_be_loopback_too():
     given = {"endpoints": json.dumps([{"s3": "https://s3.amazonaws.com"}])}
     with pytest.raises(PluginError, match=r"aws:endpoints\.s3 is 'https://s3\.amazonaws\.com'"):
         settings_from(given, ENVIRONMENT)
-    with pytest.raises(PluginError, match=r"AWS_ENDPOINT_URL_S3 is 'https://s3\.amazonaws\.com'"):
-        settings_from({}, {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": "https://s3.amazonaws.com"})
-
-
-def test_a_recording_leads_single_services_elsewhere():
-    there = {"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS": "http://127.0.0.1:2"}
-    clients = Clients(settings_from({}, {**ENVIRONMENT, **there}), threading.Event())
-    urls = [clients.get(service, "us-west-2").meta.endpoint_url for service in ("logs", "kms")]
-    assert urls == ["http://127.0.0.1:2", ENVIRONMENT["AWS_ENDPOINT_URL"]]
 
 
 def test_configuration_that_travels_as_text_is_read():

@@ -1,1 +1,0 @@
-"""Records AWS calls with their answers, and sends recorded calls to the local endpoint."""
