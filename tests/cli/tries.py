@@ -13,7 +13,7 @@ RUNS = {
     "mcp": ("", 1, "pip install 'hpkit[mcp]'"),
     "local doctor": ("", 1, "To install them: hpkit local doctor"),
     "describe": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always run"),
-    "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana with Prometheus"),
+    "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Prometheus"),
     "aws images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
     "init": ("acme --dry-run", 1, "another project (hpkit)"),
     "catalog instances": ("p5", 0, "ml.p5.48xlarge"),
@@ -63,7 +63,7 @@ WITHOUT = {
 ELSEWHERE = (
     *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
     *("aws trial", "cluster check", "job logs", "job stop"),
-    *("catalog fetch-chart", "cluster grafana apply", "cluster grafana export", "whatif record", "whatif rehearse"),
+    *("catalog fetch-chart", "cluster grafana export", "whatif record", "whatif rehearse"),
     *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
 )
 ONE_STACK = ("--stack", "handson-dev")

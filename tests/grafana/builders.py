@@ -1,10 +1,10 @@
-"""A stack with Grafana, and its objects in a workspace."""
+"""A stack with Grafana, and its exported files."""
 
-from hpkit.grafana.desired import desired
+from hpkit.grafana.export import export_files
 from hpkit.plan.derive import derive
 from tests.builders import organization, team, typed
 
-__all__ = ["TOPIC", "URL", "file_of", "plan_of", "scaling_plan_of", "wanted_of"]
+__all__ = ["TOPIC", "URL", "exported", "file_of", "plan_of", "scaling_plan_of"]
 
 G5 = "ml.g5.12xlarge"
 TOPIC = "arn:aws:sns:us-west-2:123456789012:ops"
@@ -34,5 +34,5 @@ def scaling_plan_of(*names):
     return derive(typed(data), "dev")
 
 
-def wanted_of(*names, topic_arn=TOPIC, **observability):
-    return desired(plan_of(*names, **observability), prometheus_url=URL, topic_arn=topic_arn)
+def exported(*names, topic_arn=TOPIC, **observability):
+    return export_files(plan_of(*names, **observability), prometheus_url=URL, topic_arn=topic_arn)

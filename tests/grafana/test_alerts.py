@@ -1,7 +1,7 @@
 """Grafana's alert rules: which exist, when they fire, and where they are sent."""
 
-from hpkit.grafana.alerts import STACK_LABEL, alert_rules, contact_point, route
-from tests.grafana.builders import TOPIC, plan_of, wanted_of
+from hpkit.grafana.alerts import STACK_LABEL, alert_rules
+from tests.grafana.builders import TOPIC, exported, plan_of
 
 
 def rules(**observability):
@@ -12,11 +12,9 @@ def expression(rule):
     return rule["data"][0]["model"]["expr"]
 
 
-def test_a_file_that_asks_for_none_has_none():
-    assert rules(grafanaAlerts=None) == {}
-    wanted = wanted_of(grafanaAlerts=None, topic_arn=None)
-    assert {each.kind for each in wanted.objects} == {"data source", "folder", "dashboard"}
-    assert wanted.route is None
+def test_a_file_without_alerts_has_no_rules_and_no_contact_point():
+    files = exported(grafanaAlerts=None, topic_arn=None)
+    assert {name.partition("/")[0] for name in files} == {"data-source.json", "folder.json", "dashboards"}
 
 
 def test_of_waits_only_one_tells():
@@ -49,18 +47,18 @@ def test_limits_are_those_of_the_file():
     assert alert_rules["Node is unhealthy"]["for"] == "9m"
 
 
-def test_only_alerts_of_the_stack_take_its_branch():
-    plan = plan_of()
-    branch, point = route(plan), contact_point(plan, TOPIC)
-    assert branch["object_matchers"] == [[STACK_LABEL, "=", "acme-dev"]]
-    assert branch["receiver"] == point["name"]
-    assert {each["labels"][STACK_LABEL] for each in alert_rules(plan)} == {"acme-dev"}
-    assert point["settings"]["topic"] == TOPIC
+def test_rules_have_a_label_of_the_stack_for_the_notification_policy():
+    assert {each["labels"][STACK_LABEL] for each in alert_rules(plan_of())} == {"acme-dev"}
+
+
+def test_the_contact_point_publishes_to_the_topic():
+    assert exported()["contact-point.json"]["settings"]["topic"] == TOPIC
 
 
 def test_every_rule_is_decided_by_its_threshold_over_the_data_source_of_the_kit():
-    source = next(each.uid for each in wanted_of().objects if each.kind == "data source")
-    for rule in alert_rules(plan_of()):
+    files = exported()
+    source = files["data-source.json"]["uid"]
+    for rule in files["alert-rules.json"]["rules"]:
         query, threshold = rule["data"]
         assert query["datasourceUid"] == source
         assert rule["condition"] == threshold["refId"]

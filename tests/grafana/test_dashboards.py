@@ -9,8 +9,8 @@ import pytest
 from hpkit.catalog import metrics
 from hpkit.grafana import dashboards as dashboards_module
 from hpkit.grafana.dashboards import dashboards
-from hpkit.grafana.identity import prefix_of, uid_of
-from tests.grafana.builders import plan_of, scaling_plan_of, wanted_of
+from hpkit.grafana.identity import uid_of
+from tests.grafana.builders import exported, plan_of, scaling_plan_of
 from tests.grafana.expressions import grouped, parsed, selectors
 from tests.grafana.test_promql import SERIES
 
@@ -27,8 +27,8 @@ def expressions(plan):
     of_panels = [
         (f"{uid} {panel['title']}", target["expr"]) for uid, panel in panels(plan) for target in panel["targets"]
     ]
-    rules = [each for each in wanted_of().objects if each.kind == "alert rule"]
-    return of_panels + [(each.title, each.body["data"][0]["model"]["expr"]) for each in rules]
+    rules = exported()["alert-rules.json"]["rules"]
+    return of_panels + [(each["title"], each["data"][0]["model"]["expr"]) for each in rules]
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +89,17 @@ def test_a_counter_is_only_read_as_a_rate_or_an_increase(plan):
 
 
 def test_uids_are_unique_short_and_of_the_stack(plan):
-    uids = [each.uid for each in wanted_of("ada", "a-team-with-a-name-that-is-longer-than-most").objects]
+    files = exported("ada", "a-team-with-a-name-that-is-longer-than-most")
+    bodies = [body for name, body in files.items() if name != "alert-rules.json"]
+    uids = [each["uid"] for each in [*bodies, *files["alert-rules.json"]["rules"]]]
     assert len(uids) == len(set(uids))
     for uid in uids:
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", uid), uid
-        assert uid.startswith(prefix_of(plan.stack))
+        assert uid.startswith(uid_of(plan.stack, ""))
 
 
 def test_no_stack_takes_the_objects_of_one_whose_name_begins_like_its_own():
-    assert not uid_of("acme-prod", "teams").startswith(prefix_of("acme"))
-    assert not uid_of("acme", "teams").startswith(prefix_of("acme-prod"))
+    assert uid_of("acme", "prod-teams") != uid_of("acme-prod", "teams")
 
 
 def test_titles_are_unique_as_grafana_demands_of_a_folder(plan):

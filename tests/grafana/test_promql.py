@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.grafana.dashboards import dashboards
-from tests.grafana.builders import scaling_plan_of, wanted_of
+from tests.grafana.builders import exported, scaling_plan_of
 from tests.grafana.expressions import as_prometheus
 from tests.grafana.promql import ask
 
@@ -224,7 +224,7 @@ def test_the_run_time_of_a_task_is_what_all_ran_for_each_that_finished():
 
 
 def test_alert_rules_fire_for_whom_they_should_and_for_nobody_else():
-    rules = {each.title: each.body for each in wanted_of().objects if each.kind == "alert rule"}
+    rules = {each["title"]: each for each in exported()["alert-rules.json"]["rules"]}
     answers = asked(*(rule["data"][0]["model"]["expr"] for rule in rules.values()))
     fires = {
         title: sorted(

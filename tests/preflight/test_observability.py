@@ -32,9 +32,6 @@ def policy(**statement):
 def test_they_are_asked_for_where_the_stack_needs_them_alone():
     asked = {call.key for call in first_calls(recording_of(plan_of(grafana=True)))}
     assert IDENTITY_CENTER.key in asked
-    kept = "arn:aws:secretsmanager:us-west-2:123456789012:secret:grafana-AbCdEf"
-    existing = plan_of(existingGrafana={"url": "https://grafana.example.com", "tokenSecretArn": kept})
-    assert IDENTITY_CENTER.key not in {call.key for call in first_calls(recording_of(existing))}
     alerts = {"prometheus": True, "alerts": {"snsTopicArn": TOPIC}}
     asked = {call.key for call in first_calls(recording_of(plan_of(**alerts)))}
     assert topic(TOPIC).key in asked

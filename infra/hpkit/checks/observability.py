@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from hpkit.catalog import find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
-from hpkit.config.observability import Observability, wrong_address
+from hpkit.config.observability import Observability
 from hpkit.text.formatting import listing
-from hpkit.text.printable import printable
 from hpkit.text.spelling import hint
 
 __all__ = ["RULES"]
@@ -45,8 +44,8 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
         ("alerts", spec.alerts is not None and spec.alerts.events is None, "prometheus", spec.prometheus),
         ("metricsProvider", "metrics_provider" in spec.model_fields_set, "prometheus", spec.prometheus),
         ("grafanaRoles", bool(spec.grafana_roles), "grafana", spec.grafana),
-        ("grafanaDashboards", "grafana_dashboards" in spec.model_fields_set, "grafana", spec.has_grafana),
-        ("grafanaAlerts", spec.grafana_alerts is not None, "grafana", spec.has_grafana),
+        ("grafanaDashboards", "grafana_dashboards" in spec.model_fields_set, "prometheus", spec.prometheus),
+        ("grafanaAlerts", spec.grafana_alerts is not None, "prometheus", spec.prometheus),
     )
     for key, stated, needed, there in without:
         if stated and not there:
@@ -146,34 +145,11 @@ def _measured(context: Context) -> Iterator[Issue]:
 
 def _dashboards(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
-    if spec.has_grafana and not spec.prometheus:
-        key = "grafana" if spec.grafana else "existingGrafana"
+    if spec.grafana and not spec.prometheus:
         yield Issue(
-            (*path, key),
-            f"`{key}` requires `prometheus`, which stores the metrics of HyperPod and Kueue that its dashboards show",
-            f"Set `prometheus: true`, or remove `{key}`.",
-        )
-
-
-def _one_grafana(context: Context) -> Iterator[Issue]:
-    spec, path = _spec(context)
-    if spec.grafana and spec.existing_grafana is not None:
-        yield Issue(
-            (*path, "existingGrafana"),
-            "`grafana` and `existingGrafana` are both set; dashboards and alert rules have one Grafana",
-            "Remove `grafana` to use the existing one, or `existingGrafana` to have hpkit create one.",
-        )
-
-
-def _safe_address(context: Context) -> Iterator[Issue]:
-    spec, path = _spec(context)
-    existing = spec.existing_grafana
-    wrong = wrong_address(existing.url) if existing is not None else ""
-    if existing is not None and wrong:
-        yield Issue(
-            (*path, "existingGrafana", "url"),
-            f"invalid URL {printable(existing.url)}: {wrong}",
-            "Use the address that people open, such as `https://grafana.example.com`.",
+            (*path, "grafana"),
+            "`grafana` requires `prometheus`, which stores the metrics of HyperPod and Kueue that its dashboards show",
+            "Set `prometheus: true`, or remove `grafana`.",
         )
 
 
@@ -245,6 +221,4 @@ RULES = (
     Rule("OBS018", "error", "Users and groups of Grafana are identified by ID.", _IDENTITIES, _ids_of_people),
     Rule("OBS019", "warning", "Alerts on cluster events select at least one event.", _CONTRACT, _selected),
     Rule("OBS020", "error", "The topic for cluster events is in the environment's region.", _EVENTS, _in_region),
-    Rule("OBS021", "error", "Dashboards and alert rules have one Grafana.", _CONTRACT, _one_grafana),
-    Rule("OBS022", "error", "The token of an existing Grafana is sent by HTTPS.", _CONTRACT, _safe_address),
 )

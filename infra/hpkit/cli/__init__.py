@@ -102,7 +102,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "access": Command("Show the permissions of each principal.", "access"),
                 "usage": Command("Show instance-hours and their cost by team, project or job.", "usage"),
                 "upgrade": Command("Show what is out of date, and the steps of an upgrade.", "upgrade"),
-                "grafana": Command("Apply or export dashboards and alert rules.", "grafana"),
+                "grafana": Command("Export dashboards and alert rules for Grafana.", "grafana"),
             },
         ),
         "node": Command("List, replace, reboot, delete or update nodes.", "nodes"),

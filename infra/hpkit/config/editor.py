@@ -258,10 +258,6 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),
     },
     "ClusterEvents": {"statuses": Hint("Failed"), "levels": Hint("Error")},
-    "ExistingGrafana": {
-        "url": Hint("https://grafana.example.com"),
-        "tokenSecretArn": Hint("arn:aws:secretsmanager:us-west-2:123456789012:secret:grafana-AbCdEf"),
-    },
     "GrafanaDashboards": {"teams": Hint(["john"])},
     "GrafanaAlerts": {
         "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),

@@ -7,8 +7,6 @@ Sources of the levels:
 - SageMaker AI developer guide, "SageMaker HyperPod cluster events reference" (levels of events).
 """
 
-import re
-from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -20,20 +18,14 @@ __all__ = [
     "Alerts",
     "BasicMetrics",
     "ClusterEvents",
-    "ExistingGrafana",
     "GrafanaAlerts",
     "GrafanaDashboards",
     "GrafanaUsers",
     "Metrics",
     "MetricsProvider",
     "Observability",
-    "wrong_address",
 ]
 
-_ADDRESS = re.compile(
-    r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?"
-)
-_IN_SECRETS_MANAGER = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}$"
 _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 
@@ -124,19 +116,8 @@ class GrafanaUsers(Model):
     )
 
 
-class ExistingGrafana(Model):
-    """A Grafana that hpkit doesn't create, Amazon Managed or not."""
-
-    url: str = Field(min_length=1, max_length=2048, description="Its address: HTTPS, or HTTP on this machine.")
-    token_secret_arn: str = Field(
-        pattern=_IN_SECRETS_MANAGER,
-        description="Secret with a token of a service account with the role Admin: as text, or as JSON with the key "
-        "`token`.",
-    )
-
-
 class GrafanaDashboards(Model):
-    """Team dashboards that `hpkit cluster grafana apply` creates in addition to the cluster's."""
+    """Team dashboards that `hpkit cluster grafana export` writes in addition to the cluster's."""
 
     teams: tuple[str, ...] | None = Field(
         default=None, description="Teams with their own dashboard. Default: all teams with quota."
@@ -144,7 +125,7 @@ class GrafanaDashboards(Model):
 
 
 class GrafanaAlerts(Model):
-    """Alert rules that Grafana evaluates, and their topic; `hpkit cluster grafana apply` creates them.
+    """Alert rules that Grafana evaluates, and their topic; `hpkit cluster grafana export` writes them.
 
     Alerts about waits and preemptions are omitted if `alerts` is set, because Managed Prometheus sends them.
     """
@@ -183,9 +164,6 @@ class Observability(Model):
     grafana: bool = Field(
         default=False, description="Amazon Managed Grafana. Requires IAM Identity Center for its users."
     )
-    existing_grafana: ExistingGrafana | None = Field(
-        default=None, description="Grafana to use instead of a new one, Amazon Managed or not."
-    )
     grafana_roles: dict[Literal["ADMIN", "EDITOR", "VIEWER"], GrafanaUsers] = Field(
         default={},
         description="Users and groups of IAM Identity Center for each Grafana role. Setting up the workspace requires "
@@ -193,33 +171,11 @@ class Observability(Model):
     )
     alerts: Alerts | None = Field(default=None, description="Recipients of alerts. Default: none.")
     grafana_dashboards: GrafanaDashboards = Field(
-        default=GrafanaDashboards(), description="Dashboards of `hpkit cluster grafana apply`."
+        default=GrafanaDashboards(), description="Dashboards of `hpkit cluster grafana export`."
     )
     grafana_alerts: GrafanaAlerts | None = Field(
-        default=None, description="Alert rules of `hpkit cluster grafana apply`. Default: none."
+        default=None, description="Alert rules of `hpkit cluster grafana export`. Default: none."
     )
     metrics_provider: MetricsProvider = Field(
         default=MetricsProvider(), description="Metrics that the HyperPod observability add-on collects."
     )
-
-    @property
-    def has_grafana(self) -> bool:
-        """Return whether dashboards and alert rules have a Grafana, created by hpkit or not."""
-        return self.grafana or self.existing_grafana is not None
-
-
-def wrong_address(url: str) -> str:
-    """Return the problem of a Grafana's address, or "": the token must not be sent in clear text."""
-    match = _ADDRESS.fullmatch(url)
-    if match is None:
-        return "expected https://, a host, and optionally a port and a path"
-    if match["scheme"] == "http" and not _is_loopback(match["host"].strip("[]")):
-        return f"the token would be sent to {match['host']} unencrypted; expected https"
-    return ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,1 +1,1 @@
-"""Grafana: a stack's dashboards and alert rules as code, and applying them to a workspace."""
+"""Grafana: a stack's dashboards and alert rules as JSON that Grafana imports."""

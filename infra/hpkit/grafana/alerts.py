@@ -1,4 +1,4 @@
-"""Alert rules that Grafana evaluates, their contact point, and their branch of the notification policy.
+"""Alert rules that Grafana evaluates, and their contact point.
 
 Source of the model: Grafana documentation, "Alerting provisioning HTTP API". One rule covers all teams, nodes or GPUs:
 Grafana creates an alert for each series that its query returns.
@@ -11,11 +11,12 @@ from hpkit.grafana.dashboards import DATA_SOURCE_NAME
 from hpkit.grafana.identity import uid_of
 from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX, Plan
 
-__all__ = ["STACK_LABEL", "alert_rules", "contact_point", "route"]
+__all__ = ["STACK_LABEL", "alert_rules", "contact_point", "rule_group"]
 
-# Only alerts with this label use hpkit's branch of the notification policy.
+# A notification policy for this label sends only the stack's alerts.
 STACK_LABEL: Final = "hpkit_stack"
 _GROUP: Final = "hpkit"
+_INTERVAL_SECONDS: Final = 60
 _RANGE_SECONDS: Final = 600
 _MINUTES_OF_AN_HOUR: Final = 60
 
@@ -41,27 +42,21 @@ def contact_point(plan: Plan, topic_arn: str) -> dict[str, Any]:
     settings = {"topic": topic_arn, "authProvider": "default", "messageFormat": "text"}
     return {
         "uid": uid_of(plan.stack, "sns"),
-        "name": _receiver(plan),
+        "name": f"hpkit {plan.stack}",
         "type": "sns",
         "settings": settings,
         "disableResolveMessage": False,
     }
 
 
-def route(plan: Plan) -> dict[str, Any]:
-    """Return the branch of the notification policy that sends only the stack's alerts to its topic."""
+def rule_group(plan: Plan) -> dict[str, Any]:
+    """Return the group of a stack's rules, as the HTTP API replaces it: rules that are missing in it are deleted."""
     return {
-        "receiver": _receiver(plan),
-        "object_matchers": [[STACK_LABEL, "=", plan.stack]],
-        "group_by": ["grafana_folder", "alertname"],
-        "group_wait": "30s",
-        "group_interval": "5m",
-        "repeat_interval": "4h",
+        "title": _GROUP,
+        "folderUid": uid_of(plan.stack, "folder"),
+        "interval": _INTERVAL_SECONDS,
+        "rules": alert_rules(plan),
     }
-
-
-def _receiver(plan: Plan) -> str:
-    return f"hpkit {plan.stack}"
 
 
 def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:

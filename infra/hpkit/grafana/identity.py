@@ -1,4 +1,4 @@
-"""Names of hpkit's objects in a Grafana workspace: unique IDs that identify the stack.
+"""Names of hpkit's objects in a Grafana: unique IDs that identify the stack.
 
 Grafana allows 40 letters, digits, `-` and `_` in a UID. A stack's name can be longer, and can be the beginning of
 another name, so UIDs contain a digest of it.
@@ -7,20 +7,15 @@ another name, so UIDs contain a digest of it.
 import hashlib
 from typing import Final
 
-__all__ = ["prefix_of", "uid_of"]
+__all__ = ["uid_of"]
 
 _MOST: Final = 40
 _DIGITS: Final = 8
 
 
-def prefix_of(stack: str) -> str:
-    """Return the prefix of all UIDs of a stack, which no other stack has."""
-    return f"hpkit-{_digest(stack)}-"
-
-
 def uid_of(stack: str, name: str) -> str:
     """Return the UID of one object; name: its name within the stack."""
-    prefix = prefix_of(stack)
+    prefix = f"hpkit-{_digest(stack)}-"
     room = _MOST - len(prefix)
     return prefix + (name if len(name) <= room else f"{name[: room - _DIGITS - 1]}-{_digest(name)}")
 

@@ -412,7 +412,7 @@ def _observability(plan: Plan) -> list[ApiCall]:
     named = alerts_topic(plan)
     if named is not None:
         calls.append(topic(named))
-    grafana = spec.grafana_alerts if spec is not None and spec.has_grafana else None
+    grafana = spec.grafana_alerts if spec is not None and spec.grafana else None
     if grafana is not None and grafana.sns_topic_arn is not None:
         calls.append(topic(grafana.sns_topic_arn))
     return calls

@@ -38,7 +38,7 @@ def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResul
         senders = [_METRICS] if spec.prometheus else []
         senders += [_EVENTS] if spec.alerts is not None and spec.alerts.events is not None else []
         yield _topic(arn, senders, responses)
-    if spec.has_grafana and spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is not None:
+    if spec.grafana and spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is not None:
         yield _grafana_topic(spec.grafana_alerts.sns_topic_arn, responses)
 
 
@@ -60,8 +60,8 @@ def _identity_center(responses: Responses) -> CheckResult:
         why = "Grafana can use it once it is ACTIVE"
         return unknown(_AREA, subject, why=why, fix="Wait, then run the command again", found=state, needed=needed)
     fix = (
-        "Enable IAM Identity Center (for the organization, in any region), or replace observability.grafana by "
-        "existingGrafana"
+        "Enable IAM Identity Center (for the organization, in any region), or remove observability.grafana "
+        "and import the dashboards into another Grafana"
     )
     return missing(_AREA, subject, found="none in any region", needed=needed, fix=fix)
 

@@ -9,12 +9,12 @@ from hashlib import sha256
 from typing import Any
 
 from hpkit_local.aws.backend import Context, Record
-from hpkit_local.aws.errors import Reply, ServiceError, unsupported
+from hpkit_local.aws.errors import ServiceError, unsupported
 from hpkit_local.aws.protocol import Call, parameters, service_model
 from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import WrongTypeError, check_request, violations
 
-__all__ = ["HOSTS", "OPERATIONS", "Operation", "check_rules", "invoke", "is_own", "operation", "page", "rule"]
+__all__ = ["OPERATIONS", "Operation", "check_rules", "invoke", "is_own", "operation", "page", "rule"]
 
 Operation = Callable[[Context, Record], Record]
 OPERATIONS: dict[tuple[str, str], Operation] = {}
@@ -23,10 +23,6 @@ TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hour
 
 Rule = Callable[[Context, Record], None]
 _RULES: dict[tuple[str, str], list[Rule]] = {}
-
-# The owner of a host name, and the code that answers its requests: ID and region, then the response.
-Host = tuple[Callable[[str], tuple[str, str] | None], Callable[..., Reply]]
-HOSTS: list[Host] = []
 
 
 def operation(service: str, name: str) -> Callable[[Operation], Operation]:

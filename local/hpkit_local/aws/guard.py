@@ -25,15 +25,12 @@ _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0
 _HTTP_PORT = 80
 
 
-def refusal(environ: Mapping[str, Any], *, port: int, other_host: bool = False) -> str:
-    """Return why a request is rejected, or ""; port: the endpoint's port.
-
-    other_host: the endpoint serves a host below amazonaws.com, a name that no page has.
-    """
-    if not other_host and not _is_own(environ.get("HTTP_HOST", ""), port):
+def refusal(environ: Mapping[str, Any], *, port: int) -> str:
+    """Return why a request is rejected, or ""; port: the endpoint's port."""
+    if not _is_own(environ.get("HTTP_HOST", ""), port):
         return f"the header Host must name this endpoint, such as 127.0.0.1:{port}"
-    # Browsers add Origin to every request except simple GET and HEAD, and Sec-Fetch-Site to all requests. AWS SDKs, the
-    # Kubernetes API server, and Grafana's clients send neither.
+    # Browsers add Origin to every request except simple GET and HEAD, and Sec-Fetch-Site to all requests. AWS SDKs
+    # and the Kubernetes API server send neither.
     if "HTTP_ORIGIN" in environ:
         return "requests of web pages are refused: the header Origin must be absent"
     if environ.get("HTTP_SEC_FETCH_SITE", "none") != "none":

@@ -147,14 +147,8 @@ class Endpoint:
             self._wake.clear()
 
     def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        name = environ.get("HTTP_HOST", "")
-        owners = [(answer, place) for place_of, answer in api.HOSTS if (place := place_of(name)) is not None]
-        if why := refusal(environ, port=self._server.server_port, other_host=bool(owners)):
+        if why := refusal(environ, port=self._server.server_port):
             reply = _json(403, {"error": why})
-        elif owners:
-            ((answer, place),) = owners
-            with self.backend.locked():
-                reply = answer(self.backend, environ, *place)
         elif environ.get("PATH_INFO", "").startswith("/_hpkit/"):
             reply = self._control(environ)
         else:

@@ -344,27 +344,6 @@ def test_an_add_on_that_goes_back_a_version_is_watched():
     assert "settings" not in found
 
 
-def grafana(**more):
-    observed = {"prometheus": True, "grafana": True, "grafanaRoles": {"ADMIN": {"groupIds": ["a"]}}, **more}
-    return organization(
-        teams=[team("ada"), team("bob")],
-        allocations={"ada": [ROW], "bob": [ROW]},
-        environment={"observability": observed},
-    )
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        ({}, {"grafanaDashboards": {"teams": ["ada"]}}, "deletes the dashboard of bob"),
-        ({"grafanaAlerts": {}}, {}, "deletes Grafana's alert rules"),
-        ({"grafanaAlerts": {}}, {"grafanaAlerts": {"idleGpuHours": 9}}, "idleGpuHours 2 → 9"),
-    ],
-)
-def test_what_goes_from_grafana_without_an_up_is_watched(before, after, said):
-    assert said in risks(grafana(**before), grafana(**after))["grafana"].message
-
-
 def test_a_cluster_that_is_there_is_called_by_its_name():
     network = {"existing": EXISTING}
     sides = (

@@ -109,8 +109,6 @@ def _grafana(cloud: Any) -> None:
     assert grafana.describe_workspace(**which)["workspace"]["status"] == "ACTIVE"
     grafana.update_workspace(**which, workspaceDescription="d", removeVpcConfiguration=True)
     cloud.advance(30)
-    grafana.update_workspace_authentication(**which, authenticationProviders=["AWS_SSO"])
-    assert grafana.describe_workspace_authentication(**which)["authentication"]["providers"] == ["AWS_SSO"]
     arn = f"arn:aws:grafana:us-west-2:123456789012:/workspaces/{workspace}"
     grafana.tag_resource(resourceArn=arn, tags={"a": "b"})
     assert grafana.list_tags_for_resource(resourceArn=arn)["tags"] == {"a": "b"}
@@ -124,14 +122,6 @@ def _grafana(cloud: Any) -> None:
     assert json.loads(grafana.describe_workspace_configuration(**which)["configuration"])["plugins"]
     grafana.update_workspace_configuration(**which, configuration='{"unifiedAlerting": {"enabled": true}}')
     cloud.advance(30)
-    account = grafana.create_workspace_service_account(**which, name="a", grafanaRole="ADMIN")["id"]
-    assert grafana.list_workspace_service_accounts(**which)["serviceAccounts"][0]["id"] == account
-    own = {**which, "serviceAccountId": account}
-    made = grafana.create_workspace_service_account_token(**own, name="t", secondsToLive=60)["serviceAccountToken"]
-    assert made["key"]
-    assert grafana.list_workspace_service_account_tokens(**own)["serviceAccountTokens"][0]["id"] == made["id"]
-    grafana.delete_workspace_service_account_token(**own, tokenId=made["id"])
-    grafana.delete_workspace_service_account(**own)
     assert [each["id"] for each in grafana.list_workspaces()["workspaces"]] == [workspace]
     grafana.delete_workspace(**which)
     cloud.advance(60)

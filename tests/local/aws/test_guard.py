@@ -51,11 +51,7 @@ def vpcs(endpoint: RunningEndpoint) -> int:
     [
         *("evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "localhost.evil.example:{port}"),
         *("10.0.0.1:{port}", "[2001:db8::1]:{port}", "127.0.0.1:1", "localhost", "", "127.0.0.1:{port}@evil.example"),
-        *(
-            "0.0.0.0:{port}",
-            "evil.example:{port}.localhost",
-            "g-0123456789.grafana-workspace.us-west-2.amazonaws.com.evil",
-        ),
+        *("0.0.0.0:{port}", "evil.example:{port}.localhost"),
     ],
 )
 @pytest.mark.parametrize(("method", "path"), [("GET", "/_hpkit/stats"), ("POST", "/_hpkit/faults"), ("POST", "/")])
@@ -97,8 +93,6 @@ def test_a_page_of_another_site_reads_or_changes_something(endpoint: RunningEndp
     assert ask(endpoint, "POST", "/_hpkit/faults", '{"throttle": 1}', {**JSON, **sent})[0] == 403
     signed = {"Content-Type": FORM_TYPES[0], "Authorization": SCOPE.format("ec2"), **sent}
     assert ask(endpoint, "POST", "/", CREATE_VPC, signed)[0] == 403
-    workspace = {"Host": "g-0123456789.grafana-workspace.us-west-2.amazonaws.com", **sent}
-    assert ask(endpoint, "POST", "/api/folders", "{}", {**JSON, **workspace})[0] == 403
     assert (endpoint.stats()["faults"], vpcs(endpoint)) == ({}, before)
 
 

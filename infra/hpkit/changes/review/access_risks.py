@@ -31,7 +31,6 @@ def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     yield from _way_out(before, after)
     yield from _images(before, after)
     yield from _alerts(before, after)
-    yield from _grafana(before, after)
     yield from _files(before, after)
     yield from _spaces(before, after)
 
@@ -204,44 +203,6 @@ def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
     silent = [each for each in _events(before) if each not in _events(after)]
     if silent:
         yield Risk("alerts", "attention", "events", f"no more alerts about {listing(silent)}")
-
-
-def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what `hpkit cluster grafana apply` changes in a workspace that stays: no `up` shows it."""
-    was, now = before.spec.observability, after.spec.observability
-    existing = was.existing_grafana if was is not None else None
-    if existing is not None and (
-        now is None or now.existing_grafana is None or now.existing_grafana.url != existing.url
-    ):
-        message = (
-            f"dashboards and alert rules stay in {existing.url}; to delete them, run "
-            "`hpkit cluster grafana apply --remove` before you merge"
-        )
-        yield Risk("grafana", "attention", "existing", message)
-    if was is None or now is None or not was.has_grafana or not now.has_grafana:
-        return
-    staying = {team.name for team in after.teams}
-    removed = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
-    if removed:
-        message = f"`hpkit cluster grafana apply` deletes the dashboard of {listing(removed)}"
-        yield Risk("grafana", "attention", "dashboards", message, teams=tuple(removed))
-    if was.grafana_alerts is not None and now.grafana_alerts is None:
-        message = "`hpkit cluster grafana apply` deletes Grafana's alert rules for waiting tasks, heat, and idle GPUs"
-        yield Risk("grafana", "attention", "alerts", message)
-    elif was.grafana_alerts is not None and now.grafana_alerts is not None:
-        old, new = (each.model_dump(by_alias=True, mode="json") for each in (was.grafana_alerts, now.grafana_alerts))
-        texts = [f"{key} {value_text(old[key])} → {value_text(new[key])}" for key in old if old[key] != new[key]]
-        if texts:
-            message = (
-                f"alert rules of Grafana, once `hpkit cluster grafana apply` has written them: {listing(texts, 20)}"
-            )
-            yield Risk("grafana", "attention", "alerts", message)
-
-
-def _dashboards(plan: Plan) -> tuple[str, ...]:
-    """Return the teams with a dashboard: all of them where the file names none."""
-    named = plan.spec.observability.grafana_dashboards.teams if plan.spec.observability is not None else ()
-    return tuple(team.name for team in plan.teams if not team.is_shared_pool) if named is None else tuple(named)
 
 
 def _events(plan: Plan) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ GRAVITY: Final = (
     "refused", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
     "boundary", "root-squash", "user-ids", "access-leaves", "fewer-images", "way-out", "spaces",
-    "endpoint", "administrators", "viewers", "alerts", "grafana", "borrowing", "shared-pool", "sharing",
+    "endpoint", "administrators", "viewers", "alerts", "borrowing", "shared-pool", "sharing",
     "policy", "gang-scheduling", "policy-settings", "budget-teams", "priority-class-leaves", "priority-order",
     "preemption", "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
     "configuration", "resources-go", "tags", "settings", "waiver", "allowance",

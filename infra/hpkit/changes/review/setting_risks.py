@@ -103,8 +103,6 @@ _SAID: Final = tuple(
         r"environment\.observability\.alerts.*": ("alerts",),
         r"(cloudwatch\.EventRule \S* eventPattern|sns\.Topic alerts policy)\S*": ("alerts",),
         r"(iam\.Role \S* |environment\.)permissionsBoundary": ("boundary",),
-        r"environment\.observability\.(grafana(Alerts|Dashboards)|existingGrafana).*": ("grafana",),
-        r"(grafana\.Workspace \S* notificationDestinations|iam\.RolePolicy grafana policy.*)": ("grafana",),
         r"environment\.cluster\.dependencies\.imageRegistry": ("configuration",),
         r"environment\.registry(\.pullFrom)?": ("fewer-images",),
         r"amp\.RuleGroupNamespace \S* data\..*": ("team-renamed",),

@@ -1,4 +1,4 @@
-"""Amazon Managed Grafana: workspaces, their users, tags; and the contents of their Grafana's HTTP API."""
+"""Amazon Managed Grafana: workspaces, their users, and tags."""
 
 from hpkit_local.aws.service import Machine, Service, declare
 

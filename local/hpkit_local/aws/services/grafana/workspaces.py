@@ -1,7 +1,4 @@
-"""Grafana workspaces, from creation to deletion.
-
-No Grafana runs. `http` answers requests whose Host header is the workspace's endpoint.
-"""
+"""Grafana workspaces, from creation to deletion. No Grafana runs."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ DEFAULT_VERSION = "10.4"
 VERSIONS = ("8.4", "9.4", "10.4", "12.4")  # Amazon Managed Grafana user guide, "Differences between Grafana versions"
 # Amazon Managed Grafana user guide, "Configure a Amazon Managed Grafana workspace".
 _CONFIGURED = {"unifiedAlerting": {"enabled": False}, "plugins": {"pluginAdminEnabled": False}}
-_HIDDEN = (
-    *("arn", "authenticationProviders", "configuration", "content", "organization", "permissions", "saml"),
-    *("serial", "serviceAccounts"),
-)
+_HIDDEN = ("arn", "authenticationProviders", "configuration", "organization", "permissions")
 # How a request names a member, and how a workspace does.
 _MEMBERS = {
     "accountAccessType": "accountAccessType",
@@ -67,8 +61,7 @@ def _document(workspace: Record) -> Record:
 
 
 def _summary(workspace: Record) -> Record:
-    status = "CONFIGURED" if workspace["saml"] else "NOT_CONFIGURED"
-    saml = {"samlConfigurationStatus": status} if "SAML" in workspace["authenticationProviders"] else {}
+    saml = {"samlConfigurationStatus": "NOT_CONFIGURED"} if "SAML" in workspace["authenticationProviders"] else {}
     return {"providers": workspace["authenticationProviders"], **saml}
 
 
@@ -103,29 +96,11 @@ def create_workspace(ctx: Context, params: Record) -> Record:
         "tags": params.get("tags", {}),
         "authenticationProviders": params["authenticationProviders"],
         "configuration": _configuration(params),
-        "serviceAccounts": {},
-        "serial": 0,
-        "content": _empty_grafana(),
-        "saml": None,
         "permissions": [],
     }
     ctx.table(TABLE)[identifier] = workspace
     workspace["status"] = ctx.begin("grafana.create", "grafana.changed", identifier=identifier, change="create")
     return {"workspace": _document(workspace)}
-
-
-def _empty_grafana() -> Record:
-    """Return a new Grafana's contents: its own contact point, to which the policy sends everything."""
-    own = "grafana-default-email"
-    point = {"uid": own, "name": own, "type": "email", "settings": {"addresses": "<example@email.com>"}}
-    return {
-        "datasources": {},
-        "folders": {},
-        "dashboards": {},
-        "rules": {},
-        "contactPoints": {own: {**point, "provenance": ""}},
-        "policy": {"receiver": own, "group_by": ["grafana_folder", "alertname"], "routes": []},
-    }
 
 
 @action("grafana.changed")
@@ -218,34 +193,3 @@ def update_workspace_configuration(ctx: Context, params: Record) -> Record:
     identifier = workspace["id"]
     workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
     return {}
-
-
-@operation("grafana", "DescribeWorkspaceAuthentication")
-def describe_workspace_authentication(ctx: Context, params: Record) -> Record:
-    """Return how users sign in."""
-    return {"authentication": _authentication(require_workspace(ctx, params["workspaceId"]))}
-
-
-@operation("grafana", "UpdateWorkspaceAuthentication")
-def update_workspace_authentication(ctx: Context, params: Record) -> Record:
-    """Change how users sign in; immediately, as on AWS."""
-    workspace = require_workspace(ctx, params["workspaceId"], active=True)
-    _check(ctx, params)
-    workspace["authenticationProviders"] = params["authenticationProviders"]
-    if "samlConfiguration" in params:
-        workspace["saml"] = params["samlConfiguration"]
-    workspace["modified"] = ctx.now
-    return {"authentication": _authentication(workspace)}
-
-
-def _authentication(workspace: Record) -> Record:
-    providers = workspace["authenticationProviders"]
-    saml = workspace["saml"]
-    authentication: Record = {"providers": providers}
-    if "SAML" in providers:
-        authentication["saml"] = (
-            {"status": "CONFIGURED", "configuration": saml} if saml else {"status": "NOT_CONFIGURED"}
-        )
-    if "AWS_SSO" in providers:
-        authentication["awsSso"] = {}
-    return authentication

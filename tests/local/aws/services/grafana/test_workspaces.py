@@ -33,12 +33,6 @@ def test_grafana_with_identity_center_needs_that_the_account_has_it(cloud: Any, 
     sso.delete_instance(InstanceArn=instance["InstanceArn"])
     wanted = {**WORKSPACE, "authenticationProviders": ["AWS_SSO"]}
     assert refused("ValidationException", grafana.create_workspace, **wanted) == "SSO is not enabled in any region."
-    saml = grafana.create_workspace(**WORKSPACE, authenticationProviders=["SAML"])["workspace"]["id"]
-    refused(
-        "ValidationException",
-        grafana.update_workspace_authentication,
-        workspaceId=saml,
-        authenticationProviders=["AWS_SSO", "SAML"],
-    )
+    grafana.create_workspace(**WORKSPACE, authenticationProviders=["SAML"])
     sso.create_instance()
     grafana.create_workspace(**wanted)
