@@ -33,7 +33,6 @@ FOLLOWS = {
     "github.com/ray-project/kuberay/ray-operator": "Kueue's libraries",
     "github.com/kedacore/keda/v2": "the chart of KEDA",
     "github.com/kubeflow/training-operator": "the dependencies chart",
-    "github.com/kubeflow/mpi-operator": "the dependencies chart",
     **dict.fromkeys(("aws-efa-k8s-device-plugin", "cert-manager", "nvidia-device-plugin"), "the dependencies chart"),
 }
 

@@ -34,7 +34,7 @@ __all__ = [
 
 AT_ONCE = ("--latency-factor", "0")
 # The requirements of an instance, and of Pulumi on it.
-WITH_PULUMI = [tool.name for tool in TOOLS if not tool.by_name]
+WITH_PULUMI = [tool.name for tool in TOOLS]
 # Seconds after which something hangs, even on the busiest machine; not a performance requirement.
 HANGS = 300.0
 

@@ -37,7 +37,7 @@ def command(names: tuple[str, ...], fix: bool) -> Output:
     """Check which tools for the local cloud and `pulumi up` are installed.
 
     Exits 1 if a required tool is missing. --fix installs missing tools, including those that only some charts and tests
-    need. Tools that take long to build are only installed by name, such as `hpkit local doctor --fix keda-operator`.
+    need.
     """
     from hpkit_local.cloud import GO, TOOLS, get_all, locate
 
@@ -45,7 +45,7 @@ def command(names: tuple[str, ...], fix: bool) -> Output:
     for name in names:
         if name not in tool_names:
             raise click.UsageError(f"no tool {name}. Known tools: {', '.join(tool_names)}")
-    chosen_tools = [tool for tool in TOOLS if (tool.name in names if names else not tool.by_name)]
+    chosen_tools = [tool for tool in TOOLS if not names or tool.name in names]
     rows = [_row(locate(tool)) for tool in TOOLS]
     if fix and {row["tool"] for row in rows if row["from"] == "missing"} & {tool.name for tool in chosen_tools}:
         get_all(chosen_tools, say=_said())
@@ -84,13 +84,9 @@ def _row(located: Any) -> _Tool:
         "from": located.source,
         "path": str(located.path or ""),
         "purpose": located.tool.purpose,
-        "get": _remedy(located.tool) if located.source == "missing" else "",
+        "get": _REMEDY if located.source == "missing" else "",
         "note": located.passed_over,
     }
-
-
-def _remedy(tool: Any) -> str:
-    return f"{_REMEDY} {tool.name}" if tool.by_name else _REMEDY
 
 
 def _python_fits() -> bool:

@@ -7,11 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 
-from hpkit.catalog import SPACES
 from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection
 from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.services.eks.view import why_cut_off
@@ -22,15 +20,14 @@ from hpkit_local.controllers.reconciler import Reconciler
 from hpkit_local.controllers.tokens import review
 from hpkit_local.controllers.training import TRAINING
 from hpkit_local.kubernetes.api import Api
-from hpkit_local.kubernetes.forwarder import Forwarder
 
-__all__ = ["ENDPOINT_PORT", "ClusterControllers", "make"]
+__all__ = ["KUBELET_PORT", "ClusterControllers", "make"]
 
 # Add-ons with a counterpart in the API server.
-_BRINGING = (ADDON, SPACES, TRAINING)
+_BRINGING = (ADDON, TRAINING)
 
-# The variable with the port of EKS's endpoint; without it, a free one.
-ENDPOINT_PORT = "HPKIT_EKS_PORT"
+# The variable with the port of kwok, which is every node's kubelet.
+KUBELET_PORT = "HPKIT_KUBELET_PORT"
 
 
 def make() -> ClusterControllers:
@@ -38,38 +35,31 @@ def make() -> ClusterControllers:
     path = os.environ.get("KUBECONFIG", "")
     if not path:
         raise EndpointError("--controllers hpkit_local.controllers:make needs KUBECONFIG; `hpkit local start` sets it")
-    return ClusterControllers(Path(path), port=int(os.environ.get(ENDPOINT_PORT, "0")))
+    return ClusterControllers(Path(path), kubelet_port=int(os.environ.get(KUBELET_PORT, "0")))
 
 
 class ClusterControllers(Controllers):
     """The changes that HyperPod, EKS and task governance make in a cluster when their APIs are called."""
 
-    def __init__(self, kubeconfig: Path, *, port: int = 0) -> None:
+    def __init__(self, kubeconfig: Path, *, kubelet_port: int = 0) -> None:
         self._kubeconfig = kubeconfig
-        self._port = port
+        self._kubelet_port = kubelet_port
         self._view: View | None = None
         self._reconciler: Reconciler | None = None
-        self._endpoint: Forwarder | None = None
 
     def started(self, view: View) -> None:
-        """Start reconciling, and EKS's endpoint of the API server."""
+        """Start reconciling."""
         self._view = view
-        server = urlsplit(str(self._cluster()["server"]))
-        target = (server.hostname or "", server.port or 0)
-        self._endpoint = Forwarder(target, admits=lambda: not self._why_unreachable(), port=self._port)
-        self._endpoint.start()
-        self._reconciler = Reconciler(self._kubeconfig, view)
+        self._reconciler = Reconciler(self._kubeconfig, view, kubelet_port=self._kubelet_port)
         self._reconciler.start()
 
     def stopped(self) -> None:
-        """Stop reconciling, and shut the endpoint."""
-        if self._endpoint is not None:
-            self._endpoint.stop()
+        """Stop reconciling."""
         if self._reconciler is not None:
             self._reconciler.stop()
 
     def asked(self, page: str, body: bytes) -> Document | None:
-        """Answer the API server's TokenReview, and callers that EKS's endpoint doesn't admit."""
+        """Answer the API server's TokenReview, and whether EKS's endpoint admits callers."""
         if self._view is None:
             return None
         if page == "unreachable":
@@ -82,7 +72,7 @@ class ClusterControllers(Controllers):
             request = None
         if not isinstance(request, dict):
             raise EndpointError("the body is not a TokenReview")
-        return review(self._view, request)
+        return review(self._view, request, why_unreachable=self._why_unreachable())
 
     def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
         """Refuse a second cluster: there is one API server."""
@@ -93,10 +83,12 @@ class ClusterControllers(Controllers):
             )
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
-        """Return the address of the endpoint, when the API server answers."""
+        """Return the API server's address, when it answers."""
         self._submit(f"eks/{cluster['name']}", cluster)
-        port = 0 if self._endpoint is None else self._endpoint.port
-        return EksConnection(f"https://127.0.0.1:{port}", str(self._cluster()["certificate-authority-data"]))
+        server: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
+            "cluster"
+        ]
+        return EksConnection(str(server["server"]), str(server["certificate-authority-data"]))
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
         """Delete everything in the cluster."""
@@ -166,13 +158,6 @@ class ClusterControllers(Controllers):
     def policy_deleted(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
         """Delete the priority classes."""
         self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", None)
-
-    def _cluster(self) -> Mapping[str, Any]:
-        """Return the API server's data for the kubeconfig."""
-        cluster: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
-            "cluster"
-        ]
-        return cluster
 
     def _why_unreachable(self) -> str:
         """Return why callers can't reach the API server through EKS's endpoint, or ""."""

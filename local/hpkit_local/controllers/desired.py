@@ -10,21 +10,25 @@ from hpkit_local.controllers.karpenter import kinds
 from hpkit_local.controllers.nodes import NodeMark, nodes
 from hpkit_local.controllers.objects import Manifests
 from hpkit_local.controllers.policy import governance
-from hpkit_local.controllers.spaces import spaces
 from hpkit_local.controllers.training import training
 
 __all__ = ["desired"]
 
 
 def desired(
-    snapshot: Snapshot, *, namespaces: Collection[str], registered: Collection[str], marks: Mapping[str, NodeMark]
+    snapshot: Snapshot,
+    *,
+    namespaces: Collection[str],
+    registered: Collection[str],
+    marks: Mapping[str, NodeMark],
+    kubelet_port: int,
 ) -> Manifests:
     """Return every object that should exist; nothing without an EKS cluster.
 
     `namespaces` and `registered` are the names of the existing namespaces and nodes. `marks` is what Karpenter adds to
-    its nodes, by logical ID.
+    its nodes, by logical ID. `kubelet_port` is the port of kwok.
     """
     if not snapshot.eks:
         return Manifests()
-    cluster = nodes(snapshot, registered, marks) + access(snapshot, namespaces)
-    return kinds(snapshot) + spaces(snapshot) + training(snapshot) + cluster + governance(snapshot)
+    cluster = nodes(snapshot, registered, marks, kubelet_port=kubelet_port) + access(snapshot, namespaces)
+    return kinds(snapshot) + training(snapshot) + cluster + governance(snapshot)

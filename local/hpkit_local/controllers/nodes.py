@@ -15,7 +15,7 @@ from typing import Any
 from hpkit.catalog import EFA, NETWORK_LAYERS, InstanceType, find_instance_type, kubelet_reserved
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
-from hpkit_local.kubernetes.control_plane import KUBELET_PORT, NODE_ANNOTATION, UNREACHABLE
+from hpkit_local.kubernetes.control_plane import KUBELET_ADDRESS, NODE_ANNOTATION, UNREACHABLE
 
 __all__ = [
     "READY",
@@ -48,10 +48,13 @@ class NodeMark:
     taints: Sequence[Document] = ()
 
 
-def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, NodeMark]) -> Manifests:
+def nodes(
+    snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, NodeMark], *, kubelet_port: int
+) -> Manifests:
     """Return the nodes of all clusters that run, or have run and still exist.
 
-    `registered` are the names of existing ones; `marks` what NodeClaims add, by logical ID.
+    `registered` are the names of existing ones; `marks` what NodeClaims add, by logical ID; `kubelet_port`
+    the port of kwok, which is every node's kubelet.
     """
     items = [
         _node(
@@ -59,6 +62,7 @@ def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, N
             details,
             marks.get(details["NodeLogicalId"], NodeMark()),
             cut_off=details["InstanceId"] in snapshot.cut_off,
+            kubelet_port=kubelet_port,
         )
         for name, cluster_nodes in snapshot.nodes.items()
         for details in cluster_nodes
@@ -108,7 +112,7 @@ def capacity_of(details: Document) -> tuple[dict[str, str], dict[str, str]]:
     return _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
 
 
-def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool) -> Manifest:
+def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool, kubelet_port: int) -> Manifest:
     status = details["InstanceStatus"]["Status"]
     schedulable = status == "Running"
     taints = [*group_taints(details), *mark.taints]
@@ -135,7 +139,7 @@ def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool
         {"spec": {"taints": taints, "providerID": provider_id(details)}},
         annotations=NODE_ANNOTATION,
         labels=labels,
-        status=_status(details, name, ready=status in READY, cut_off=cut_off),
+        status=_status(details, name, ready=status in READY, cut_off=cut_off, kubelet_port=kubelet_port),
     )
 
 
@@ -146,7 +150,7 @@ def _network_nodes(zone: str, address: str) -> dict[str, str]:
     return {label: f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}" for label, path in above.items()}
 
 
-def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict[str, Any]:
+def _status(details: Document, name: str, *, ready: bool, cut_off: bool, kubelet_port: int) -> dict[str, Any]:
     capacity, allocatable = capacity_of(details)
     state = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
     message = details["InstanceStatus"].get("Message", "") or "HyperPod says so"
@@ -156,10 +160,11 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
     return {
         "capacity": capacity,
         "allocatable": allocatable,
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
         "addresses": [
             {"type": "InternalIP", "address": details["PrivatePrimaryIp"]},
             {"type": "Hostname", "address": name},
+            KUBELET_ADDRESS,
         ],
         "conditions": [
             {

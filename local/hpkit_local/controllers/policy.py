@@ -137,8 +137,7 @@ def _admission() -> dict[str, Any]:
     The kinds, the message, and the namespaces' labels were seen on AWS, and aren't documented. Only the StatefulSets of
     a HyperPodPyTorchJob are exempt, and with them the pods of any StatefulSet, whether or not a HyperPodPyTorchJob
     exists. A pod of a Job or a RayCluster needs the label in its template. That the policy covers Jobs is an assumption
-    from Kueue's sample of such a policy, which has the same message and accepts the Jobs of a JobSet. This one also
-    accepts the launcher of an MPIJob, to which the operator adds no queue.
+    from Kueue's sample of such a policy, which has the same message and accepts the Jobs of a JobSet.
     """
     rules = [
         ("", "v1", "pods"),
@@ -149,7 +148,6 @@ def _admission() -> dict[str, Any]:
     ]
     stateful = _owned("StatefulSet", by="HyperPodPyTorchJob", version="sagemaker.amazonaws.com/v1")
     pods = _owned("Pod", by="StatefulSet", version="apps/v1")
-    launchers = _owned("Job", by="MPIJob", version="kubeflow.org/v2beta1")
     return {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -163,10 +161,7 @@ def _admission() -> dict[str, Any]:
                 for group, version, plural in rules
             ],
         },
-        "matchConditions": [
-            {"name": "exclude-hpto-owned", "expression": f"!({stateful}) && !({pods})"},
-            {"name": "exclude-mpijob-owned", "expression": f"!({launchers})"},
-        ],
+        "matchConditions": [{"name": "exclude-hpto-owned", "expression": f"!({stateful}) && !({pods})"}],
         "validations": [
             {
                 "expression": f"object.metadata.?labels[?'{_QUEUE_LABEL}'].orValue('') != ''",

@@ -24,9 +24,8 @@ from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, marks, update
 from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, Manifest
 from hpkit_local.controllers.pending import with_pending
 from hpkit_local.controllers.policy import ADDON
-from hpkit_local.controllers.spaces import run_spaces
 from hpkit_local.controllers.training import run_training
-from hpkit_local.controllers.wipe import wipe
+from hpkit_local.controllers.wipe import delete_unserved, wipe
 from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
@@ -56,8 +55,9 @@ _Present = dict[str, dict[str, dict[str, Any]]]
 class Reconciler:
     """One thread for one API server; `submit` is called under the endpoint's lock, all else happens in the thread."""
 
-    def __init__(self, kubeconfig: Path, view: View) -> None:
+    def __init__(self, kubeconfig: Path, view: View, *, kubelet_port: int) -> None:
         self._kubeconfig = kubeconfig
+        self._kubelet_port = kubelet_port
         self._view = view
         self._api: Api | None = None
         self._pending: dict[str, Document | None] = {}
@@ -144,16 +144,17 @@ class Reconciler:
             namespaces=_names(present["Namespace"]),
             registered=_names(present["Node"]),
             marks=marks(claims),
+            kubelet_port=self._kubelet_port,
         )
         refused = {**manifests.refused, **_foreign(api, pending), **_without_dependencies(api, pending)}
         late = self._apply(api, manifests.items, refused, present)
         left = self._prune(api, {manifest.path for manifest in manifests.items}, present)
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
+        delete_unserved(api)
         update_status(api, snapshot, claims)
         coming = self._provisioner.step(api, snapshot, claims)
         starting = _kueue_starts(api)
-        run_spaces(api, snapshot)
         run_training(api, snapshot)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)

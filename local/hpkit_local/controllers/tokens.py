@@ -35,13 +35,17 @@ class _RefusedError(ValueError):
     pass
 
 
-def review(view: View, request: Mapping[str, Any], *, now: datetime | None = None) -> dict[str, Any]:
-    """Answer a TokenReview."""
+def review(
+    view: View, request: Mapping[str, Any], *, why_unreachable: str = "", now: datetime | None = None
+) -> dict[str, Any]:
+    """Answer a TokenReview. `why_unreachable`: why EKS's endpoint doesn't admit callers, or ""."""
     try:
         key = _access_key(str(request.get("spec", {}).get("token", "")), now or datetime.now(UTC))
         status = {"authenticated": True, "user": _user(view, key)}
     except _RefusedError as error:
         status = {"authenticated": False, "error": str(error)}
+    if why_unreachable:
+        status = {"authenticated": False, "error": f"on AWS, the connection would time out: {why_unreachable}"}
     version = request.get("apiVersion", "authentication.k8s.io/v1")
     return {"apiVersion": version, "kind": "TokenReview", "status": status}
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from hpkit_local.kubernetes.api import Api, RefusedError
 
-__all__ = ["wipe"]
+__all__ = ["delete_unserved", "wipe"]
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+_API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _FOLDERS = (
     # First: while one of them is not served, no namespace ends.
-    "/apis/apiregistration.k8s.io/v1/apiservices",
+    _API_SERVICES,
     "/api/v1/namespaces",
     "/api/v1/nodes",
     "/api/v1/persistentvolumes",
@@ -40,6 +41,21 @@ _KEPT = ("default",)
 _BORN = {"kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged"}
 # In Kueue's own namespace, which stays.
 _FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
+
+
+def delete_unserved(api: Api) -> None:
+    """Delete APIServices and webhooks behind a Service: simulated pods don't answer.
+
+    An APIService that doesn't answer would block the deletion of namespaces, and a webhook would delay each request.
+    """
+    for each in api.items(_API_SERVICES, cached=True):
+        if each["spec"].get("service"):
+            api.delete(f"{_API_SERVICES}/{each['metadata']['name']}")
+    for kind in ("validating", "mutating"):
+        folder = f"{_HOOKS}/{kind}webhookconfigurations"
+        for each in api.items(folder, cached=True):
+            if any("service" in webhook["clientConfig"] for webhook in each.get("webhooks") or ()):
+                api.delete(f"{folder}/{each['metadata']['name']}")
 
 
 def wipe(api: Api) -> bool:

@@ -5,7 +5,7 @@ import http.client
 import json
 from pathlib import Path
 
-from hpkit_local.kubernetes.egress import FrontProxy
+from hpkit_local.kubernetes.control_plane import KUBELET_ADDRESS
 from hpkit_local.kubernetes.pki import Pair
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
@@ -24,13 +24,10 @@ def apiserver(
     server: Pair,
     client: Pair,
     reviews: Path,
-    front_proxy: FrontProxy,
-    egress: Path,
 ) -> Service:
     """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
 
-    minor: the Kubernetes version that it behaves as. client: who may ask it whether it is ready. front_proxy: as whom
-    it calls aggregated APIs. egress: the file that says how it reaches Services.
+    minor: the Kubernetes version that it behaves as. client: who may ask it whether it is ready.
 
     Admission is that of EKS: the API server's own default, and two plugins more. Like EKS, it lets privileged
     containers be; a namespace's Pod Security level may not. Source: EKS user guide, "Platform versions".
@@ -63,14 +60,7 @@ def apiserver(
             # etcd before 3.5.13 can't report a watch's progress, which streamed lists need, so watches would break.
             # Without the lease of the only API server, nothing is written while nothing happens.
             "--feature-gates=WatchList=false,APIServerIdentity=false",
-            f"--requestheader-client-ca-file={front_proxy.authority.certificate}",
-            f"--requestheader-allowed-names={front_proxy.name}",
-            "--requestheader-username-headers=X-Remote-User",
-            "--requestheader-group-headers=X-Remote-Group",
-            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-            f"--proxy-client-cert-file={front_proxy.client.certificate}",
-            f"--proxy-client-key-file={front_proxy.client.key}",
-            f"--egress-selector-config-file={egress}",
+            f"--kubelet-preferred-address-types={KUBELET_ADDRESS['type']}",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={server.key}",

@@ -15,7 +15,7 @@ from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
 __all__ = [
-    "KUBELET_PORT",
+    "KUBELET_ADDRESS",
     "NODE_ANNOTATION",
     "READY_ANNOTATION",
     "UNREACHABLE",
@@ -28,8 +28,8 @@ __all__ = [
 NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 # "false" on a pod: it runs, and is not ready until this is "true".
 READY_ANNOTATION = "hpkit.local/ready"
-# Where a kubelet serves logs to the API server.
-KUBELET_PORT = 10250
+# Where the API server reads the logs of a node's pods: at kwok, on this machine.
+KUBELET_ADDRESS = {"type": "ExternalDNS", "address": "localhost"}
 # Reason of the condition Ready of a node whose network is cut.
 UNREACHABLE = "NodeStatusUnknown"
 _STAGES = Path(__file__).with_name("stages.yaml")

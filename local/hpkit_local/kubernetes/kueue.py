@@ -3,7 +3,6 @@
 import http.client
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,19 +63,17 @@ _PROBES: dict[str, dict[str, Any]] = {
 class Kueue:
     """Kueue's requirements.
 
-    Ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder for its files.
+    Ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, and a folder for its files.
 
-    `manifests` is the folder with its CRDs and webhooks. `operators` are executables by name; they can be missing.
-    `front_proxy` is the folder of the certificates with which the API server reaches them. `authority` and `client` are
-    the certificates and the key for requests to the API server, at port `kube-apiserver`. `on_by_default` are the
-    feature gates that are on unless the settings in the cluster turn them off.
+    `manifests` is the folder with its CRDs and webhooks. `training_operator` is an executable that can be missing.
+    `authority` and `client` are the certificates and the key for requests to the API server, at port `kube-apiserver`.
+    `on_by_default` are the feature gates that are on unless the settings in the cluster turn them off.
     """
 
     executable: Path
     manifests: Path
-    operators: Mapping[str, Path]
+    training_operator: Path
     folder: Path
-    front_proxy: Path
     kubeconfig: Path
     authority: Path
     client: tuple[Path, Path]
@@ -97,12 +94,9 @@ class Kueue:
                 f"--manifests={self.manifests}",
                 f"--webhook-port={self.ports['kueue-webhook']}",
                 f"--log={self.log}",
-                *(word for name, path in self.operators.items() for word in ("--operator", name, str(path))),
+                f"--training-operator={self.training_operator}",
                 f"--kubeconfig={self.kubeconfig}",
                 f"--health-port={self.ports['kueue-health']}",
-                f"--egress-port={self.ports['egress']}",
-                f"--kubelet-port={self.ports['kwok']}",
-                f"--front-proxy={self.front_proxy}",
             ),
             environment={"KUBECONFIG": str(self.kubeconfig)},
             folder=Path(__file__).resolve().parents[2],

@@ -2,7 +2,7 @@
 
 The settings are those of the task governance add-on, in ConfigMap kueue-manager-config. They take effect here without
 `kubectl rollout restart`, except for those that belong to the instance (addresses, certificates). This process also
-runs the operators that charts install, and directs the API server to them.
+runs Kubeflow's training operator when a chart installs it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ import yaml
 
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.control_plane import UNREACHABLE
-from hpkit_local.kubernetes.egress import Egress, front_proxy
 from hpkit_local.kubernetes.kueue import OWN_GATES
 from hpkit_local.kubernetes.kueue_objects import apply_objects
-from hpkit_local.kubernetes.operators import Operators
+from hpkit_local.kubernetes.training_operator import TrainingOperator
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.process import Identity, end, identify, spawn
@@ -48,7 +47,7 @@ _OPEN = (
     *("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing"),
     *("integrations", "managedJobsNamespaceSelector"),
 )
-# While nothing changes, and while Kueue or an operator starts.
+# While nothing changes, and while Kueue or the operator starts.
 _IDLE_SECONDS = 0.5
 _BUSY_SECONDS = 0.1
 _END_SECONDS = 6.0
@@ -69,20 +68,12 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, ask_to_stop)
     api = Api.of_kubeconfig(arguments.kubeconfig)
     runner = _Runner(arguments, api)
-    operators = Operators(
+    operator = TrainingOperator(
         api,
         kubeconfig=arguments.kubeconfig,
-        executables={name: Path(executable) for name, executable in arguments.operator},
+        executable=arguments.training_operator,
         logs=arguments.log.parent,
-        kubelet=arguments.kubelet_port,
     )
-    try:
-        egress = Egress(arguments.egress_port, front=front_proxy(arguments.front_proxy), locate=operators.locate)
-    except OSError as error:
-        # Another program has the port; the caller chooses another one.
-        print(f"kueue_run: {error}", file=sys.stderr)
-        return 1
-    egress.start()
     settled = ""
     try:
         while not stop.is_set() and not _applied(api, arguments):
@@ -95,9 +86,9 @@ def main(argv: list[str] | None = None) -> int:
             pause = _BUSY_SECONDS
             try:
                 revision = api.revision()
-                if revision != settled or operators.died():
+                if revision != settled or operator.died():
                     settled = ""
-                    if runner.poll() and operators.poll():
+                    if runner.poll() and operator.poll():
                         settled = revision
                 if settled:
                     pause = _IDLE_SECONDS
@@ -108,8 +99,7 @@ def main(argv: list[str] | None = None) -> int:
             changed.wait(pause)
             changed.clear()
     finally:
-        egress.stop()
-        operators.end()
+        operator.end()
         runner.end()
         api.close()
     return 0
@@ -251,13 +241,10 @@ class _Runner:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hpkit_local.kubernetes.kueue_run", description=__doc__)
-    for name in ("kueue", "config", "manifests", "log", "kubeconfig", "front-proxy"):
+    for name in ("kueue", "config", "manifests", "log", "kubeconfig", "training-operator"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--operator", nargs=2, action="append", default=[], metavar=("NAME", "EXECUTABLE"))
     parser.add_argument("--webhook-port", type=int, required=True)
     parser.add_argument("--health-port", type=int, required=True)
-    parser.add_argument("--egress-port", type=int, required=True)
-    parser.add_argument("--kubelet-port", type=int, required=True)
     return parser.parse_args(argv)
 
 

@@ -19,8 +19,8 @@ from hpkit_local.toolchain import KUBERNETES_MINOR
 __all__ = ["LATENCY_FACTOR", "PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = (
-    *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-    *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
+    *("aws", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    *("kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
 # States still change in order, as on AWS, and users don't wait for them: an EKS cluster takes 0.14 seconds.
 LATENCY_FACTOR = "0.0002"

@@ -6,11 +6,10 @@ from pathlib import Path
 from hpkit.catalog import topology_gates
 from hpkit_local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
 from hpkit_local.kubernetes.control_plane import controller_manager, kwok, scheduler
-from hpkit_local.kubernetes.egress import front_proxy, write_selection
 from hpkit_local.kubernetes.etcd import etcd
 from hpkit_local.kubernetes.kueue import Kueue
-from hpkit_local.kubernetes.operator_table import OPERATORS
 from hpkit_local.kubernetes.pki import authority, signed
+from hpkit_local.kubernetes.training_operator import TRAINING_OPERATOR
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 from hpkit_local.supervisor.instance import LATENCY_FACTOR, Instance
@@ -34,15 +33,11 @@ def services_of(instance: Instance) -> list[Service]:
     write_kubeconfig(schedulers, name=name, port=port, authority=ca, client=own)
     reviews = pki / "token-review.json"
     write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
-    egress = pki / "egress.json"
-    front = front_proxy(pki / "front-proxy")
-    write_selection(egress, port=ports["egress"], front=front)
     kueue = Kueue(
         tool_path("kueue"),
         manifests=tool_path("kueue-manifests"),
-        operators={each.name: expected_path(each.name) for each in OPERATORS},
+        training_operator=expected_path(TRAINING_OPERATOR),
         folder=pki / "kueue",
-        front_proxy=pki / "front-proxy",
         kubeconfig=instance.kubeconfig,
         authority=ca.certificate,
         client=(admin.certificate, admin.key),
@@ -51,7 +46,7 @@ def services_of(instance: Instance) -> list[Service]:
         on_by_default=topology_gates(next(tool.version for tool in TOOLS if tool.name == "kueue")),
     )
     return [
-        _aws(instance, ports["aws"], eks_port=ports["eks"]),
+        _aws(instance, ports["aws"], kubelet_port=ports["kwok"]),
         etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
         apiserver(
             tool_path("kube-apiserver"),
@@ -62,8 +57,6 @@ def services_of(instance: Instance) -> list[Service]:
             server=server,
             client=admin,
             reviews=reviews,
-            front_proxy=front,
-            egress=egress,
         ),
         controller_manager(
             tool_path("kube-controller-manager"),
@@ -86,7 +79,7 @@ def services_of(instance: Instance) -> list[Service]:
     ]
 
 
-def _aws(instance: Instance, port: int, *, eks_port: int) -> Service:
+def _aws(instance: Instance, port: int, *, kubelet_port: int) -> Service:
     state = instance.folder / "aws.json"
     return Service(
         name="aws",
@@ -97,10 +90,10 @@ def _aws(instance: Instance, port: int, *, eks_port: int) -> Service:
             *(("--caller-role", role) if (role := instance.role()) else ()),
             *instance.aws_arguments(),
         ),
-        # Its controllers find the API server there.
+        # Its controllers find the API server and kwok there.
         environment={
             "KUBECONFIG": str(instance.kubeconfig),
-            "HPKIT_EKS_PORT": str(eks_port),
+            "HPKIT_KUBELET_PORT": str(kubelet_port),
             "MALLOC_ARENA_MAX": "2",
         },
         folder=Path(__file__).resolve().parents[2],

@@ -101,8 +101,7 @@ class Tool:
 
     `ask` is empty if it can't be asked; then only the one in the cache is used. `fits` are the versions that are taken
     from PATH. `ask_of` names the executable in the same folder that is asked instead. An `on_demand` tool is missing
-    only for commands that use it. A `by_name` tool is installed only when it's named, because it takes long to build.
-    A tool without executables consists of files; it's found where their folder is.
+    only for commands that use it. A tool without executables consists of files; it's found where their folder is.
     """
 
     name: str
@@ -114,7 +113,6 @@ class Tool:
     fits: Range | None = None
     ask_of: str | None = None
     on_demand: bool = False
-    by_name: bool = False
 
     @property
     def folder(self) -> str:

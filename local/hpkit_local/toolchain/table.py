@@ -34,25 +34,11 @@ KUBERNETES_MINOR = "1.35"
 _HELM = "3.21.4"
 _KWOK = "0.8.0"
 _TRAINING_OPERATOR = "1.7.0"
-_MPI_OPERATOR = "0.5.0"
 _KUEUE = "0.19.2"
 _KARPENTER = "1.15.0"
 _JOBSET = "0.12.0"
 _KUBERAY = "1.6.2"
 _KEDA = "2.17.2"
-
-
-_MPI_OPTIONS = "opt *options.ServerOption"
-# As main.go of the operator, without its metrics.
-_MPI_MAIN = """
-func main() {
-    klog.InitFlags(nil)
-    opt := options.NewServerOption()
-    opt.AddFlags(flag.CommandLine)
-    flag.Parse()
-    klog.Fatal(start(opt))
-}
-"""
 
 
 def _pulumi_release(*members: str) -> Release:
@@ -385,43 +371,6 @@ TOOLS: tuple[Tool, ...] = (
         patterns=("config/crd/bases/keda.sh_*.yaml",),
         on_demand=True,
     ),
-    Tool(
-        name="keda-operator",
-        version=_KEDA,
-        executables=("keda-operator",),
-        sources=(
-            # Published as an image only. It has 2,213 packages, the clients of four clouds among them.
-            GoBuild(
-                recipe=_MODULES / "keda",
-                package="github.com/kedacore/keda/v2/cmd/operator",
-                seconds=600,
-                download_seconds=60,
-            ),
-        ),
-        purpose="scales by metrics and queues, after a chart installs it",
-        on_demand=True,
-        by_name=True,
-    ),
-    Tool(
-        name="keda-metrics-apiserver",
-        version=_KEDA,
-        executables=("keda-adapter",),
-        sources=(
-            GoBuild(
-                recipe=_MODULES / "keda",
-                package="github.com/kedacore/keda/v2/cmd/adapter",
-                # Its own metrics are served on every address, and no argument changes that.
-                replaced=(
-                    ('fmt.Sprintf(":%v", metricsAPIServerPort)', 'fmt.Sprintf("127.0.0.1:%v", metricsAPIServerPort)'),
-                ),
-                seconds=600,
-                download_seconds=60,
-            ),
-        ),
-        purpose="serves KEDA's metrics to Kubernetes, after a chart installs it",
-        on_demand=True,
-        by_name=True,
-    ),
     _files(
         "training-operator-manifests",
         _TRAINING_OPERATOR,
@@ -452,41 +401,6 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
         purpose="runs PyTorchJobs, after a chart installs it",
-        on_demand=True,
-    ),
-    _files(
-        "mpi-operator-manifests",
-        _MPI_OPERATOR,
-        "the MPI operator's CRD, Deployment and permissions",
-        recipe="mpi-operator",
-        module="github.com/kubeflow/mpi-operator",
-        patterns=tuple(f"manifests/base/{each}.yaml" for each in ("*-*", "deployment", "kubeflow.org_*")),
-        on_demand=True,
-    ),
-    Tool(
-        name="mpi-operator",
-        version=_MPI_OPERATOR,
-        executables=("mpi-operator",),
-        sources=(
-            GoBuild(
-                recipe=_MODULES / "mpi-operator",
-                package="github.com/kubeflow/mpi-operator/cmd/mpi-operator/app",
-                # Its health is served on port 8080 of every address, and no argument changes that. Only a `main` can
-                # have replacements.
-                replaced=(
-                    ("package app\n", "package main\n"),
-                    ("import (\n", 'import (\n"flag"\n'),
-                    ('fmt.Sprintf(":%d", healthCheckPort)', '"127.0.0.1:0"'),
-                    (
-                        "func Run(opt *options.ServerOption) error {",
-                        f"{_MPI_MAIN}\nfunc start({_MPI_OPTIONS}) error {{",
-                    ),
-                ),
-                seconds=120,
-                download_seconds=30,
-            ),
-        ),
-        purpose="runs MPIJobs, after a chart installs it",
         on_demand=True,
     ),
 )

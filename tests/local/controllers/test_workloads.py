@@ -17,7 +17,7 @@ from hpkit.cluster.jobs.new import manifest
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
-from hpkit_local.kubernetes.crds import crds_in, documents
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
 from tests.program.recorder import recorded_from
@@ -510,99 +510,6 @@ def test_kueue_starts_the_kinds_of_other_frameworks_when_there_is_quota_and_susp
     remove(api, "b", "all")
     eventually(lambda: not suspended(), lambda: reasons(api, "a", "train"))
     api.delete(f"{path}/train")
-
-
-MPI_NAMESPACE = "mpi-operator"
-MPI_FOLDERS = {
-    "CustomResourceDefinition": CRDS,
-    "ServiceAccount": f"/api/v1/namespaces/{MPI_NAMESPACE}/serviceaccounts",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Deployment": f"/apis/apps/v1/namespaces/{MPI_NAMESPACE}/deployments",
-}
-MPI_JOBS = "/apis/kubeflow.org/v2beta1/namespaces/hyperpod-ns-{}/mpijobs"
-
-
-@pytest.fixture(scope="module")
-def mpi_operator(platform, instance, api):
-    """Install Kubeflow's MPI operator in the version of the dependencies chart, and restart Kueue."""
-    found, _ = tools_or_skip("mpi-operator-manifests", "mpi-operator")
-    own = [each for file in found.path.glob("*.yaml") for each in documents(file)]
-    # The others are for members of Kubeflow's own platform.
-    manifests = {each["kind"]: each for each in own if each["metadata"]["name"].startswith("mpi")}
-    (container,) = manifests["Deployment"]["spec"]["template"]["spec"]["containers"]
-    container["image"] = "mpioperator/mpi-operator:0.5"
-    manifests["ClusterRoleBinding"]["subjects"][0]["namespace"] = MPI_NAMESPACE
-    with making(api) as make:
-        make("/api/v1/namespaces", {"metadata": {"name": MPI_NAMESPACE}})
-        for kind, folder in MPI_FOLDERS.items():
-            make(folder, manifests[kind])
-        restart_kueue(instance)
-        yield
-
-
-@pytest.fixture
-def mpi_job(mpi_operator, api):
-    """Create MPIJobs of team a: two workers with an instance's GPUs each, and a launcher that runs for a time."""
-    labels = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}
-    path = f"{MPI_JOBS.format('a')}/mpi"
-
-    def make(run):
-        main = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
-        metadata = {"labels": labels, "annotations": {"hpkit.local/run": run}}
-        replicas = {
-            "Launcher": {"replicas": 1, "template": {"metadata": metadata, "spec": {"containers": [main]}}},
-            "Worker": {"replicas": 2, "template": {"metadata": {"labels": labels}, "spec": trains()}},
-        }
-        policy = {"cleanPodPolicy": "Running", "suspend": True}
-        spec = {"runPolicy": policy, "launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": replicas}
-        document = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": spec}
-        api.create(path.rpartition("/")[0], {**document, "metadata": {"name": "mpi", "labels": labels}})
-
-    yield make
-    api.delete(path)
-    eventually(lambda: not mpi_pods(api), "its launcher and its workers go with it")
-
-
-def mpi_state(api):
-    """Return the conditions of the MPIJob that are true."""
-    conditions = api.read(f"{MPI_JOBS.format('a')}/mpi").get("status", {}).get("conditions", [])
-    return {each["type"] for each in conditions if each["status"] == "True"}
-
-
-def mpi_pods(api):
-    """Return role and phase of each pod of the MPIJob."""
-    found = api.items("/api/v1/namespaces/hyperpod-ns-a/pods", labels="training.kubeflow.org/job-name=mpi")
-    role = "training.kubeflow.org/job-role"
-    return sorted((each["metadata"]["labels"][role], each.get("status", {}).get("phase")) for each in found)
-
-
-def test_an_mpi_job_waits_for_quota_without_pods_and_ends_with_its_launcher(mpi_job, api):
-    job(api, "a", "all", 6)
-    job(api, "b", "all", 4)
-    eventually(runs(api, "a", "all", 6), "a uses all that it has")
-    eventually(runs(api, "b", "all", 4), "b leaves one")
-    mpi_job("15s")
-    eventually(lambda: "Suspended" in mpi_state(api), lambda: reasons(api, "a", "mpi"))
-    assert mpi_pods(api) == []
-    remove(api, "b", "all")
-    eventually(lambda: "Running" in mpi_state(api), lambda: (mpi_pods(api), reasons(api, "a", "mpi")))
-    eventually(lambda: gpus_of(api, "a") == ("32", "8"), lambda: gpus_of(api, "a"))
-    eventually(lambda: mpi_pods(api) == [("launcher", "Succeeded")], lambda: (mpi_state(api), mpi_pods(api)))
-    assert "Succeeded" in mpi_state(api)
-    eventually(lambda: gpus_of(api, "a") == ("24", "0"), "Kueue counts it no more")
-
-
-def test_an_mpi_job_on_borrowed_instances_gives_them_back_and_runs_again(mpi_job, api):
-    running = [("launcher", "Running"), ("worker", "Running"), ("worker", "Running")]
-    job(api, "a", "all", 6)
-    eventually(runs(api, "a", "all", 6), "a uses all that it has")
-    mpi_job(DAY)
-    eventually(lambda: mpi_pods(api) == running, lambda: reasons(api, "a", "mpi"))
-    job(api, "b", "claim", 5, run="3s")
-    eventually(lambda: "Suspended" in mpi_state(api), lambda: reasons(api, "a", "mpi"))
-    eventually(lambda: condition(api, "b", "claim", "Complete"), "b has its own back")
-    eventually(lambda: mpi_pods(api) == running, lambda: reasons(api, "a", "mpi"))
 
 
 HYPERPOD_JOBS = "/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-{}/hyperpodpytorchjobs"

@@ -25,14 +25,13 @@ def test_kueue_is_healthy_when_the_api_server_reaches_each_webhook(tmp_path, mon
     service = Kueue(
         executable=tmp_path,
         manifests=tmp_path,
-        operators={},
+        training_operator=tmp_path,
         folder=tmp_path,
-        front_proxy=tmp_path,
         kubeconfig=tmp_path,
         authority=tmp_path,
         client=(tmp_path, tmp_path),
         log=tmp_path,
-        ports={"kueue-health": 1, "kueue-webhook": 2, "kueue-metrics": 3, "egress": 4, "kube-apiserver": 5, "kwok": 6},
+        ports={"kueue-health": 1, "kueue-webhook": 2, "kueue-metrics": 3, "kube-apiserver": 5, "kwok": 6},
         on_by_default=(),
     ).service()
     assert service.healthy() is healthy

@@ -150,6 +150,7 @@ class RetryingApi:
         token = self._access.token
         if token is None:
             return True
+        self.require_way()
         token.forget()
         return token.can_be_reviewed()
 
