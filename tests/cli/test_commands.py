@@ -37,7 +37,7 @@ def test_a_misspelt_command_names_the_nearest():
     [
         (["explain"], "describe"),
         (["doctor"], "hpkit local doctor"),
-        (["jobs"], "hpkit job list"),
+        (["jobs"], "hpkit cluster status"),
         (["get", "pods"], "hpkit cluster status"),
         (["rules"], "hpkit catalog rules"),
         (["cluster", "nodes"], "hpkit node"),
@@ -79,7 +79,7 @@ VERB = re.compile(
     r"Use|Wait|Write)\b"
 )
 # Documents of commands that act or follow a log: they aren't written to a file.
-PRINTED = (("hpkit.cli.documents:Outcome",), ("hpkit_local.cli.local:LogLine",), ("hpkit.cli.job_running:JobLogLine",))
+PRINTED = (("hpkit.cli.documents:Outcome",), ("hpkit_local.cli.local:LogLine",))
 # Deleting requires a named stack, and a verdict covers all stacks.
 NO_VARIABLE = ("aws destroy", "review", "validate")
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from hpkit.adopt import HandoverPlan, as_data, handover
-from hpkit.cli import access, commands, job, jobs, nodes, status, status_all, topology, usage, why
+from hpkit.cli import access, commands, job, nodes, status, status_all, topology, usage, why
 from hpkit.cli.documents import API_VERSION, json_document, schema_of
 from hpkit.cli.schema import kinds
 from hpkit.cluster.access.check import Answer, Resource
@@ -39,7 +39,7 @@ def running(monkeypatch):
         tasks=[task("john", "train", 4, runs=True), task("smith", "late", 8)],
         platform=platform(nodes=(instance,), continuous=True),
     )
-    for module in (job, jobs, nodes, status, topology, usage, why):
+    for module in (job, nodes, status, topology, usage, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
     monkeypatch.setattr(status_all, "aws_session", lambda *_: None)
     monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)

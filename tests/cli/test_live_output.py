@@ -5,12 +5,10 @@ import sys
 
 import pytest
 
-from hpkit.cli import formats, jobs, status, tables, topology
+from hpkit.cli import formats, status, tables, topology
 from hpkit.cluster.live.status import status_of
 from hpkit.cluster.live.topology import placements, tree_of
-from hpkit.errors import ToolError
 from hpkit.plan.derive import derive
-from hpkit.project import load_stack
 from tests.builders import organization, typed
 from tests.cluster.live.builders import node, observed, pod, queue, task
 from tests.cluster.live.test_status import platform
@@ -62,7 +60,7 @@ def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
     seen = observed(
         nodes=(node("n0", ready="False"),),
         queues=(queue("john", 8, used=4), queue("smith", 4, used=8, borrowed=4)),
-        tasks=(task("smith", "huge", 6),),
+        tasks=(task("smith", "huge", 6), task("smith", "a-rather-long-name-of-a-job-0-x7k2p", 2, runs=True)),
         platform=platform(),
     )
     plan = derive(typed(organization()), "dev")
@@ -70,28 +68,10 @@ def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
     text = written.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= columns
     assert "\x1b" not in text
+    assert "a-rather-long-name-of-a-job-0-x7k2p" in text
+    assert "2 pods, 8 nvidia.com/gpu" in " ".join(text.split())
     for word in ("john", "smith", "huge", "needs attention", "differs from the organization file"):
         assert word in " ".join(text.split())
-
-
-@pytest.mark.parametrize("columns", [40, 80])
-def test_jobs_keep_to_the_terminal_and_names_stay_whole(terminal, columns):
-    written = terminal(columns)
-    name = "a-rather-long-name-of-a-job-0-x7k2p"
-    seen = observed(tasks=(task("john", name, 2, runs=True),))
-    jobs._print(seen, list(seen.tasks))
-    lines = written.getvalue().splitlines()
-    assert max(map(len, lines)) <= columns
-    assert any(name in line for line in lines)
-
-
-def test_jobs_that_could_not_be_read_are_not_said_to_be_none():
-    plan = load_stack("handson-dev").plans["dev"]
-    team = plan.teams[0].name
-    for seen in (observed(unread=frozenset({"workloads"})), observed(namespaces=("hyperpod-ns-other",))):
-        with pytest.raises(ToolError, match=f"the tasks of team {team} couldn't be read"):
-            jobs._require_read(plan, seen, team)
-    jobs._require_read(plan, observed(namespaces=(f"hyperpod-ns-{team}",)), team)
 
 
 def test_many_teams_are_plain_columns(terminal):

@@ -202,10 +202,3 @@ def test_nodes_that_could_not_be_read_are_no_empty_topology(there, monkeypatch):
     answer = hpkit("cluster", "topology", "--stack", "handson-dev", cwd=ROOT)
     assert answer.returncode == 1
     assert "the nodes couldn't be read" in answer.stderr
-
-
-def test_a_list_of_tasks_reads_no_quota_which_members_of_a_team_cannot(there, monkeypatch):
-    asked = []
-    monkeypatch.setattr("hpkit.cli.jobs.observe", lambda *_, **how: asked.append(how) or there.seen)
-    assert hpkit("job", "list", "--stack", "handson-dev", cwd=ROOT).returncode == 0
-    assert [how["quotas"] for how in asked] == [False]

@@ -96,7 +96,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "cluster": Command(
             "Show and check a running platform, its access, its upgrades, and its dashboards.",
             children={
-                "status": Command("Show groups, teams, waiting tasks, and drift from the file.", "status"),
+                "status": Command("Show groups, teams and their tasks, and drift from the file.", "status"),
                 "check": Command("Check devices, network, volumes and queues with small jobs.", "cluster_check"),
                 "topology": Command("Show nodes by network layer, and the tasks on them.", "topology"),
                 "access": Command("Show the permissions of each principal.", "access"),
@@ -107,15 +107,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         ),
         "node": Command("List, replace, reboot, delete or update nodes.", "nodes"),
         "job": Command(
-            "Write, check and list jobs; explain why one waits; read, enter and stop one.",
+            "Write and check jobs, and explain why one waits.",
             children={
                 "new": Command("Write a job manifest for a team.", "job:new"),
                 "check": Command("Check job manifests, or also when they would start now.", "job:check"),
-                "list": Command("List tasks in Kueue by team.", "jobs"),
                 "why": Command("Explain why a job is waiting, and what would let it run.", "why"),
-                "logs": Command("Print the logs of all ranks of a job.", "job_running:logs"),
-                "exec": Command("Run a command in a rank of a job.", "job_running:execute"),
-                "stop": Command("Delete a job and its pods.", "job_running:stop"),
             },
         ),
     },
@@ -144,8 +140,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("capacity", "cost", "costs", "quotas"), "quota"),
     "diff": "review",
     **dict.fromkeys(("delete", "rm", "destroy"), "aws destroy"),
-    **dict.fromkeys(("get", "ps", "top", "workloads"), "cluster status"),
-    "jobs": "job list",
+    **dict.fromkeys(("get", "jobs", "ps", "top", "workloads"), "cluster status"),
     **dict.fromkeys(("create", "run", "submit"), "job new"),
     **dict.fromkeys(("nodes", "drain", "cordon", "reboot", "replace"), "node"),
     **dict.fromkeys(("auth", "can-i", "whoami"), "cluster access"),

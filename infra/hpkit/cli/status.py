@@ -1,4 +1,4 @@
-"""`hpkit cluster status`: usage, waiting tasks with reasons, failures, and differences from the organization file."""
+"""`hpkit cluster status`: usage, tasks by team, failures, and differences from the organization file."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options, width
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
-from hpkit.plan.model import Plan
+from hpkit.plan.model import NAMESPACE_PREFIX, Plan
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hpkit.cluster.live.sections import Section
-    from hpkit.cluster.live.status import Status, TeamStatus
+    from hpkit.cluster.live.status import RunningTask, Status, TeamStatus, WaitingTask
 
 __all__ = ["command"]
 
 
-_WAITING = 5
+_TASKS = 5
 # Below it a table of eight columns would break its words.
 _NARROW = 60
 _MANY = 200
@@ -57,7 +58,7 @@ _MANY = 200
 def command(
     stack: str | None, profile: str | None, every_stack: bool, watch: bool, serve: bool, every: float
 ) -> Output | None:
-    """Show a running platform: instance groups, teams and quotas, waiting tasks, add-ons, recent events.
+    """Show a running platform: instance groups, teams with their quotas and tasks, add-ons, recent events.
 
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the organization file are marked.
     If something can't be read, its part is empty, and a warning explains why.
@@ -211,10 +212,10 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
         click.echo(folded(f"cluster policy: {policy_words(platform)}", "  ", ""))
     _table(paper, teams_section(status), (0, 1))
     for team in status.teams:
-        _waiting(team, plan.stack)
+        _tasks(team)
     if platform is not None and platform.events:
         click.echo("last events")
-        for event in platform.events[:_WAITING]:
+        for event in platform.events[:_TASKS]:
             since = age(int((status.observed.time - event.time).total_seconds()))
             click.echo(folded(f"{since} ago, {event.about}: {event.description}", "    ", "  "))
 
@@ -242,12 +243,29 @@ def _table(paper: Console, section: Section, names: Collection[int]) -> None:
     paper.print(table)
 
 
-def _waiting(team: TeamStatus, stack: str) -> None:
-    if not team.waiting:
-        return
-    click.echo(f"{team.team}: {len(team.waiting)} waiting")
-    for task in team.waiting[:_WAITING]:
-        about = f"{task.name} ({task.kind}, priority {task.priority}, {age(task.seconds)})"
-        click.echo(folded(f"{about}: {task.reason}", "    ", "  "))
-    if len(team.waiting) > _WAITING:
-        click.echo(f"  and {len(team.waiting) - _WAITING} more: hpkit job list --stack {stack} --team {team.team}")
+def _tasks(team: TeamStatus) -> None:
+    from hpkit.cluster.live.status import main_resource
+    from hpkit.cluster.live.waiting import counted
+
+    counts = [
+        f"{len(tasks)} {state}" for tasks, state in ((team.running, "running"), (team.waiting, "waiting")) if tasks
+    ]
+    if counts:
+        click.echo(f"{team.team}: {', '.join(counts)}")
+    for running in team.running[:_TASKS]:
+        resource = main_resource(running.requests)
+        parts = [
+            *([] if running.state == "running" else [running.state]),
+            plural(running.pods, "pod"),
+            *([counted(running.requests[resource], resource)] if resource in running.requests else []),
+        ]
+        click.echo(folded(f"{_about(running)}: {', '.join(parts)}", "    ", "  "))
+    for waiting in team.waiting[:_TASKS]:
+        click.echo(folded(f"{_about(waiting)}: {waiting.reason}", "    ", "  "))
+    more = sum(max(0, len(tasks) - _TASKS) for tasks in (team.running, team.waiting))
+    if more:
+        click.echo(f"  and {more} more: kubectl get workloads -n {NAMESPACE_PREFIX}{team.team}")
+
+
+def _about(task: RunningTask | WaitingTask) -> str:
+    return f"{task.name} ({task.kind}, priority {task.priority}, {age(task.seconds)})"

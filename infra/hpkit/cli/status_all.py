@@ -89,9 +89,11 @@ def _row(plan: Plan, profile: str | None) -> StackRow:
     return StackRow(
         *identity,
         status=observed.platform.status if observed.platform else "",
-        running=sum(each.running for each in status.groups),
+        running=None
+        if any(each.running is None for each in status.groups)
+        else sum(each.running or 0 for each in status.groups),
         target=sum(each.group.target for each in status.groups),
-        tasks=sum(team.running for team in status.teams) if seen else None,
+        tasks=sum(len(team.running) for team in status.teams) if seen else None,
         waiting=sum(len(team.waiting) for team in status.teams) if seen else None,
         problems=status.problems,
         differences=tuple(differences(observed, plan)),
@@ -144,7 +146,7 @@ def rows_table(rows: Sequence[StackRow]) -> str:
     for row in rows:
         counts = ("", "", "")
         if row.status:
-            counts = (f"{row.running} of {row.target}", _number(row.tasks), _number(row.waiting))
+            counts = (f"{_number(row.running)} of {row.target}", _number(row.tasks), _number(row.waiting))
         table.add_row(row.stack, row.region, row.status or "not read", *counts, _attention(row))
     sheet = paper()
     sheet.print(table)

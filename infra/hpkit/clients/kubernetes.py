@@ -4,7 +4,6 @@ It never writes, and doesn't use a kubeconfig. Endpoint and certificate come fro
 """
 
 import base64
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from urllib3.exceptions import HTTPError
 
 from hpkit.clients.calls import FailedCall
 
-__all__ = ["KUBERNETES_ERRORS", "api_client", "dynamic_client", "find_admission", "find_inside", "kubeconfig"]
+__all__ = ["KUBERNETES_ERRORS", "api_client", "dynamic_client", "find_admission", "find_inside"]
 
 # Label of every node of a HyperPod cluster.
 _HYPERPOD: Final = "sagemaker.amazonaws.com/compute-type"
@@ -142,32 +141,6 @@ def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[ApiClie
         configuration.retries = 0
         with _ApiClient(configuration) as client:
             yield client
-
-
-@contextmanager
-def kubeconfig(session: Session, cluster: Mapping[str, Any]) -> Iterator[Path]:
-    """Return a temporary kubeconfig for kubectl, with a token that is accepted for 15 minutes."""
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "hpkit",
-        "contexts": [{"name": "hpkit", "context": {"cluster": "hpkit", "user": "hpkit"}}],
-        "clusters": [
-            {
-                "name": "hpkit",
-                "cluster": {
-                    "server": cluster["endpoint"],
-                    "certificate-authority-data": cluster["certificateAuthority"]["data"],
-                },
-            }
-        ],
-        "users": [{"name": "hpkit", "user": {"token": _tokens(session, cluster["name"])()}}],
-    }
-    # The folder is the user's only.
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "config"
-        path.write_text(json.dumps(document), encoding="utf-8")
-        yield path
 
 
 def _tokens(session: Session, name: str) -> Callable[[], str]:

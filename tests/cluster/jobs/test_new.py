@@ -12,6 +12,7 @@ from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
 from hpkit.errors import SelectionError
+from hpkit.kueue.jobs import JOB_RESOURCES
 from hpkit.plan.capacity import quantity
 from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.admission import policies_of
@@ -280,3 +281,8 @@ def test_what_the_stack_does_not_have_is_said_with_the_nearest_name(plan, more, 
     with pytest.raises(SelectionError) as caught:
         made(plan, **more)
     assert message in str(caught.value)
+
+
+def test_team_members_may_create_each_kind_that_is_written_or_checked():
+    assert {kind.lower() for kind in JOB_RESOURCES} >= set(KINDS)
+    assert JOB_RESOURCES.keys() == WORKLOADS.keys()

@@ -81,7 +81,7 @@ def test_what_waits_is_listed_by_priority_and_age():
     (team,) = status_of(observed(queues=(queue("john", 12),), tasks=tuple(tasks))).teams
     assert [each.name for each in team.waiting] == ["high", "old", "young"]
     assert team.waiting[1].seconds == timedelta(minutes=9).total_seconds()
-    assert team.running == 1
+    assert [(each.name, each.state, each.pods) for each in team.running] == [("runs", "running", 1)]
 
 
 def test_what_waits_in_no_queue_is_listed_and_needs_attention():
@@ -100,7 +100,10 @@ def test_many_that_wait_in_no_queue_are_counted():
     lost = [replace(task("john", f"lost-{number}", 1), queue="") for number in range(9)]
     found = status_of(observed(queues=(queue("john", 4),), tasks=lost))
     assert len(found.unserved) == 9
-    assert found.problems[-1] == "4 more tasks are waiting without a team's queue; to list them, run `hpkit job list`"
+    assert (
+        found.problems[-1]
+        == "4 more tasks are waiting without a team's queue; to list them, run `kubectl get workloads -A`"
+    )
 
 
 def test_the_cluster_policy_is_a_line():
@@ -145,6 +148,11 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
         "NodePool spot is not ready: NodeClass not found",
         "team john: Can't admit new workloads: FlavorNotFound",
     )
+
+
+def test_instances_that_could_not_be_read_are_not_zero():
+    status = status_of(observed(platform=platform(unread=frozenset({"nodes"}))))
+    assert [group.running for group in status.groups] == [None]
 
 
 def test_a_group_that_is_still_short_of_instances_is_said():

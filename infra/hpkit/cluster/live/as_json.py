@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, TypedDict
 
 from hpkit.cluster.live.model import AddonHealth, ClusterEvent, NodePool, SchedulerPolicy
-from hpkit.cluster.live.status import Status, TeamStatus, WaitingTask
+from hpkit.cluster.live.status import RunningTask, Status, TeamStatus, WaitingTask
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_number
 
@@ -30,7 +30,7 @@ class _Group(TypedDict):
     instanceTypes: list[str]
     target: int
     current: int
-    running: int
+    running: Annotated[int | None, "null: you may not list the instances."]
     others: Annotated[dict[str, int], "Instances in other states."]
     reasons: Annotated[list[str], "Why instances are missing."]
 
@@ -51,7 +51,7 @@ class _Share(TypedDict):
 class _Team(TypedDict):
     team: str
     shares: list[_Share]
-    running: Annotated[int | None, "null: you may not read its tasks."]
+    running: Annotated[list[RunningTask] | None, "null: you may not read its tasks."]
     waiting: Annotated[list[WaitingTask] | None, "null: you may not read its tasks."]
     problem: str | None
 
@@ -135,7 +135,7 @@ def _team(team: TeamStatus) -> _Team:
             }
             for share in team.shares
         ],
-        "running": team.running if team.seen else None,
+        "running": list(team.running) if team.seen else None,
         "waiting": list(team.waiting) if team.seen else None,
         "problem": team.problem or None,
     }

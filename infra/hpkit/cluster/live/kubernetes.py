@@ -16,8 +16,6 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 TOO_MANY_REQUESTS: Final = 429
 _PAGE: Final = 500
-# To connect, and between two parts of a text: a job may write nothing for hours.
-_STREAM_TIMEOUT: Final = (5.0, None)
 _TYPES: Final = {"POST": "application/json", "PATCH": "application/merge-patch+json", "DELETE": "application/json"}
 
 Query = tuple[tuple[str, str], ...]
@@ -61,22 +59,6 @@ class Kubernetes:
         more: int | None = metadata.get("remainingItemCount")
         return None if more is None else found + more
 
-    def lines(self, path: str, query: Query = ()) -> Iterator[str]:
-        """Yield the lines of a text as they arrive, such as a log that is followed."""
-        response = self._send("GET", path, query=query, accept="*/*", timeout=_STREAM_TIMEOUT)
-        if not 200 <= response.status < 300:
-            response.read()
-            raise ApiException(http_resp=response)
-        rest = b""
-        try:
-            for part in response.response.stream(decode_content=True):
-                *whole, rest = (rest + part).split(b"\n")
-                yield from (line.decode("utf-8", "replace") for line in whole)
-        finally:
-            response.response.close()
-        if rest:
-            yield rest.decode("utf-8", "replace")
-
     def create(self, path: str, document: Mapping[str, Any]) -> Any:
         """Create an object, or ask a review, and return the answer."""
         return self._call("POST", path, body=document)
@@ -103,28 +85,16 @@ class Kubernetes:
         body: Mapping[str, Any] | None = None,
         accept: str = "application/json",
     ) -> Any:
-        response = self._send(method, path, query=query, body=body, accept=accept)
+        headers = {"Accept": accept, **({"Content-Type": _TYPES[method]} if body is not None else {})}
+        request = self._client.param_serialize(
+            method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        response = self._client.call_api(*request)
         response.read()
         if not 200 <= response.status < 300:
             raise ApiException(http_resp=response)
         # Takes half the time of json's. Values differ too much for a cache.
         return from_json(response.data, cache_strings="keys")
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query,
-        body: Mapping[str, Any] | None = None,
-        accept: str,
-        timeout: tuple[float, float | None] | None = None,
-    ) -> Any:
-        headers = {"Accept": accept, **({"Content-Type": _TYPES[method]} if body is not None else {})}
-        request = self._client.param_serialize(
-            method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
-        )
-        return self._client.call_api(*request, **({"_request_timeout": timeout} if timeout else {}))
 
 
 def message_of(error: ApiException) -> str:

@@ -111,7 +111,7 @@ class Platform:
     - policy: None if the cluster has none.
     - continuous: whether nodes are provisioned one by one.
     - kubernetes: the version of the EKS cluster.
-    - unread: whether policy or `addons` weren't read, and so might exist.
+    - unread: which of nodes, policy and `addons` weren't read, and so might exist.
     """
 
     name: str

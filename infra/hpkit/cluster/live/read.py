@@ -182,6 +182,7 @@ def _platform(
     second = _Answers(session, [*addons, *([] if policy is None else [policy])], unknown)
     described = [second.one(each) for each in addons]
     unread = {
+        "nodes": "nodes" in parts and first.one(nodes) is None,
         "policy": first.one(policies) is None or (policy is not None and second.one(policy) is None),
         "addons": first.one(listed) is None or None in described,
     }

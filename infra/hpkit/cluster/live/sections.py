@@ -37,7 +37,7 @@ def groups_section(status: Status) -> Section:
             group_status.group.name,
             ", ".join(group_status.group.instance_types),
             str(group_status.group.target),
-            str(group_status.running),
+            "?" if group_status.running is None else str(group_status.running),
             ", ".join(f"{count} {name}" for name, count in group_status.others.items()),
         )
         for group_status in status.groups

@@ -16,6 +16,7 @@ from hpkit.text.formatting import amount
 
 __all__ = [
     "GroupStatus",
+    "RunningTask",
     "Share",
     "Status",
     "TeamStatus",
@@ -35,10 +36,13 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """An instance group: the target, running instances, and others, each with the service's reason."""
+    """An instance group: the target, running instances, and others, each with the service's reason.
+
+    running: None if the instances couldn't be read.
+    """
 
     group: Group
-    running: int
+    running: int | None
     others: Mapping[str, int]
     reasons: tuple[str, ...]
 
@@ -79,6 +83,19 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningTask:
+    """An admitted task: its state (`starting` until all pods are ready), its requests in total, and its age."""
+
+    kind: str
+    name: str
+    state: str
+    priority: int
+    pods: int
+    requests: Mapping[str, Decimal]
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingTask:
     """A waiting task: reason as text, duration, and namespace."""
 
@@ -99,7 +116,7 @@ class TeamStatus:
 
     team: str
     shares: tuple[Share, ...]
-    running: int
+    running: tuple[RunningTask, ...]
     waiting: tuple[WaitingTask, ...]
     problem: str
     seen: bool = True
@@ -107,7 +124,7 @@ class TeamStatus:
     @property
     def runs_words(self) -> str:
         """Return how many tasks run, as far as known."""
-        return str(self.running) if self.seen else "?"
+        return str(len(self.running)) if self.seen else "?"
 
     @property
     def waits_words(self) -> str:
@@ -176,7 +193,7 @@ def _groups(observed: Observed) -> Iterable[GroupStatus]:
         running = states.pop("Running", 0)
         said = Counter(f"{node.status}: {node.message}" for node in nodes if node.message)
         reasons = tuple(text if count == 1 else f"{text} ({count} instances)" for text, count in said.most_common())
-        yield GroupStatus(group, running, dict(states), reasons)
+        yield GroupStatus(group, None if "nodes" in observed.platform.unread else running, dict(states), reasons)
 
 
 def _teams(observed: Observed) -> Iterable[TeamStatus]:
@@ -190,12 +207,13 @@ def _teams(observed: Observed) -> Iterable[TeamStatus]:
         if queue.team is None:
             continue
         tasks = by_queue[queue.name]
-        waiting = _by_rank(each for each in tasks if each.state == "pending")
         yield TeamStatus(
             team=queue.team,
             shares=tuple(_shares(queue, idle, total, borrowed)),
-            running=sum(each.state in ("running", "starting") for each in tasks),
-            waiting=tuple(_waiting(observed, each, queue) for each in waiting),
+            running=tuple(
+                _running(observed, each) for each in _by_rank(tasks) if each.state in ("running", "starting")
+            ),
+            waiting=tuple(_waiting(observed, each, queue) for each in _by_rank(tasks) if each.state == "pending"),
             problem="" if queue.active else queue.message or "its queue isn't active",
             seen=observed.sees(queue.namespace),
         )
@@ -203,6 +221,11 @@ def _teams(observed: Observed) -> Iterable[TeamStatus]:
 
 def _by_rank(tasks: Iterable[Task]) -> list[Task]:
     return sorted(tasks, key=lambda each: (-each.priority, each.created))
+
+
+def _running(observed: Observed, task: Task) -> RunningTask:
+    seconds = int((observed.time - task.created).total_seconds())
+    return RunningTask(task.owner_kind, task.owner_name, task.state, task.priority, task.pods, task.requests, seconds)
 
 
 def _waiting(observed: Observed, task: Task, queue: Queue | None) -> WaitingTask:
@@ -230,8 +253,8 @@ def _of_unserved(unserved: Sequence[WaitingTask]) -> Iterable[str]:
         yield f"{each.kind} {each.name} of {each.team} is waiting: {each.reason}"
     if len(unserved) > _SHOWN:
         yield (
-            f"{len(unserved) - _SHOWN} more tasks are waiting without a team's queue; to list them, run `hpkit job "
-            "list`"
+            f"{len(unserved) - _SHOWN} more tasks are waiting without a team's queue; to list them, run `kubectl get "
+            "workloads -A`"
         )
 
 

@@ -16,7 +16,6 @@ __all__ = [
     "amount",
     "counted",
     "deactivation",
-    "eviction",
     "message_words",
     "preemption",
     "preemptor",
@@ -108,7 +107,7 @@ def message_words(task: Task, now: datetime) -> str:
         return "it has quota, and is waiting for its nodes to start or its pods to be placed"
     message = "" if reserved is None else reserved.message
     words = _quota_words(message)
-    again = eviction(task) or preemption(task)
+    again = _eviction(task) or preemption(task)
     if again:
         return f"{again}; now {words}" if words else again
     return words or message or _undecided(task, now)
@@ -184,7 +183,7 @@ def preemption(task: Task) -> str:
     return "" if found is None else f"it was preempted, because {_WHY_PREEMPTED.get(*found)}"
 
 
-def eviction(task: Task) -> str:
+def _eviction(task: Task) -> str:
     """Return why a pending task was last evicted as text; empty if it wasn't, or was preempted.
 
     Source: Kueue 0.19, reasons of WorkloadEvicted in workload_types.go, and reconcileNotReadyTimeout.

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hpkit.kueue.jobs import JOB_RESOURCES
-
 __all__ = ["COMMANDS", "CommandRights"]
 
 
@@ -48,8 +46,6 @@ _LIST: Final = (("list", "nodes"), ("list", "pods"), *_QUEUES, ("list", "nodepoo
 _PLACES: Final = tuple(
     ("list", resource) for resource in ("nodes", "pods", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io")
 )
-_JOBS: Final = tuple(f"{resource}.{version.partition('/')[0]}" for version, resource in JOB_RESOURCES.values())
-_JOB: Final = (*(("get", resource) for resource in _JOBS), ("list", "pods"))
 _DRAIN: Final = (("get", "nodes"), ("patch", "nodes"), ("create", "pods/eviction"), ("delete", "pods"))
 _ENTRIES: Final = ("eks:DescribeAccessEntry", "eks:ListAccessEntries", "eks:ListAssociatedAccessPolicies")
 _BINDINGS: Final = (
@@ -65,14 +61,8 @@ _REVIEW: Final = (
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
     "cluster usage": CommandRights(_INSTANCES, _LIST),
-    "job list": CommandRights(_EKS, _PLACES),
     "job why": CommandRights(_EKS, _LIST),
     "job check": CommandRights(_EKS, _QUEUES),
-    "job logs": CommandRights(
-        _FIND, (*_JOB, ("get", "pods/log"), ("list", "events"), ("list", "workloads.kueue.x-k8s.io"))
-    ),
-    "job exec": CommandRights(_FIND, (*_JOB, ("get", "pods/exec"), ("create", "pods/exec"))),
-    "job stop": CommandRights(_FIND, (*_JOB, *(("delete", resource) for resource in _JOBS))),
     "cluster check": CommandRights(
         _FIND,
         (
