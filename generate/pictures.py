@@ -22,6 +22,7 @@ __all__ = ["main"]
 IMAGES: Final = project_root() / "docs" / "images"
 BIN: Final = Path(sys.executable).parent
 WIDTH: Final = 100
+_REVIEW_WIDTH: Final = 140
 # A change with a long review: quota that moves, and one more instance.
 CHANGES: Final = (
     ("john: [{instanceType: ml.g5.12xlarge, count: 3}]", "john: [{instanceType: ml.g5.12xlarge, count: 2}]"),
@@ -48,7 +49,7 @@ def main() -> None:
     )
     _run("hpkit local down --yes --stack handson-dev")
     with tempfile.TemporaryDirectory() as folder:
-        _browser("review", _review(Path(folder)), 1000)
+        _terminal("review", {"hpkit review": _review(Path(folder))}, width=_REVIEW_WIDTH)
         report = Path(folder) / "simulation.html"
         _run(f"hpkit whatif simulate stacks/scenarios/handson.yaml --stack handson-dev --format html --output {report}")
         _browser("simulate", report, 1000)
@@ -82,16 +83,16 @@ def _end(said: str) -> str:
     return "".join(f"{line}\n" for line in said.splitlines() if not line.startswith("warning:") and "; " not in line)
 
 
-def _terminal(name: str, said: dict[str, str]) -> None:
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+def _terminal(name: str, said: dict[str, str], *, width: int = WIDTH) -> None:
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
     for command, printed in said.items():
         console.print(Text(f"$ {command}", style="bold"))
         console.print(Text.from_ansi(printed.rstrip()))
     console.save_svg(str(IMAGES / f"{name}.svg"), title="hpkit", unique_id=name)
 
 
-def _review(folder: Path) -> Path:
-    """Return the page with the review of CHANGES, in a separate repository."""
+def _review(folder: Path) -> str:
+    """Return the review of CHANGES, in a separate repository."""
     stacks = folder / "stacks"
     stacks.mkdir()
     shutil.copy(project_root() / "Pulumi.yaml", folder)
@@ -105,8 +106,7 @@ def _review(folder: Path) -> Path:
             raise SystemExit(f"stacks/handson.yaml has no {before}")
         text = text.replace(before, after)
     file.write_text(text, encoding="utf-8")
-    _run("hpkit review --base HEAD --format html --output review.html", folder, may_fail=True)
-    return folder / "review.html"
+    return _run("hpkit review --base HEAD", folder, may_fail=True)
 
 
 def _browser(name: str, page: Path, height: int) -> None:

@@ -528,9 +528,9 @@ def test_histories_that_share_nothing_name_the_remedy(repository):
 
 def test_the_review_goes_to_a_file_and_the_verdict_to_standard_error(repository):
     repository.write("stacks/acme.yaml", acme(2))
-    result = repository.run("--format", "html", "--output", "review.html")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "verdict: attention\nwrote review.html\n")
-    assert (repository.folder / "review.html").read_text().startswith("<!doctype html>")
+    result = repository.run("--format", "markdown", "--output", "review.md")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "verdict: attention\nwrote review.md\n")
+    assert (repository.folder / "review.md").read_text().startswith("<!-- hpkit review -->")
 
 
 def test_a_file_that_cannot_be_written_is_said(repository):

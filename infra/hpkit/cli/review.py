@@ -39,10 +39,9 @@ __all__ = ["command"]
 @output_options(
     "text",
     "markdown",
-    "html",
     "json",
     documents=("hpkit.changes.review.as_json:ChangeReview",),
-    help="markdown: a comment for a pull request; html: a page with charts.",
+    help="markdown: a comment for a pull request.",
 )
 @click.option("--quick", is_flag=True, help="Compare only the files, not their resources; policies still run.")
 @click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks before and after the change.")
@@ -60,7 +59,6 @@ def command(
     and capacity. Exit codes: 0, can be deployed; 1, blocked by errors or a replacement that isn't allowed; 2, usage
     error.
     """
-    from hpkit.changes.review.as_html import as_html
     from hpkit.changes.review.as_json import ChangeReview, as_dict
     from hpkit.changes.review.as_markdown import as_markdown
     from hpkit.changes.review.as_text import as_text
@@ -95,7 +93,6 @@ def command(
         result.verdict == "blocked",
         text=lambda: as_text(result, width=width()),
         markdown=lambda: as_markdown(result),
-        html=lambda: as_html(result),
         json=lambda: json_document(ChangeReview, **as_dict(result)),
     )
 

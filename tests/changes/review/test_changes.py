@@ -9,7 +9,6 @@ import re
 
 import pytest
 
-from hpkit.changes.review.as_html import as_html
 from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_markdown import as_markdown
 from tests.changes.review.builders import Table, assert_says, assert_sufficient, review_in
@@ -50,7 +49,6 @@ def test_every_format_has_the_same_verdict_and_the_reasons(name):
     data = plain(as_dict(review))
     assert data["verdict"] == review.verdict
     assert data["reasons"] == list(review.reasons)
-    assert f"<title>hpkit review: {review.verdict}</title>" in as_html(review)
     mark = {"ok": "✅", "attention": "❗", "blocked": "⛔"}[review.verdict]
     assert re.search(rf"^## {mark} ", as_markdown(review), re.MULTILINE)
 

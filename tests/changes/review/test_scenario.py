@@ -5,7 +5,6 @@ import html
 import pytest
 
 from hpkit.changes.plan_diff import Change
-from hpkit.changes.review.as_html import as_html
 from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_markdown import as_markdown
 from hpkit.changes.review.as_text import as_text
@@ -46,18 +45,18 @@ def test_much_longer_waits_ask_for_attention(team, message):
 
 def test_every_format_shows_the_waits():
     review = reviewed(waits(0.0, 5400.0), waits(None, 60.0, name="<new>"))
-    text, markdown, page = as_text(review), as_markdown(review), as_html(review)
-    for shown in (text, html.unescape(markdown), page):
+    text, markdown = as_text(review), as_markdown(review)
+    for shown in (text, html.unescape(markdown)):
         assert "0s → 1h30m" in shown
         assert "90% → 80%" in shown
         assert "day.yaml" in shown
-    assert "<new>" not in page + markdown
+    assert "<new>" not in markdown
     (stack,) = plain(as_dict(review))["stacks"]
     assert stack["scenario"]["teams"][0]["waitP95"] == {"before": 0.0, "after": 5400.0}
 
 
 def test_what_cannot_be_simulated_is_said():
-    for write in (as_text, as_markdown, as_html):
+    for write in (as_text, as_markdown):
         assert "there is no team" in write(reviewed(note="there is no team"))
 
 

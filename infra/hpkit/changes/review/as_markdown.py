@@ -30,7 +30,7 @@ _SPECIAL: Final = str.maketrans(
 # Characters that turn the following text into a list, a heading or a rule.
 _OPENING: Final = frozenset("-+#=0123456789")
 _ELSEWHERE: Final = (
-    "`hpkit review --format html --output review.html` contains everything; in CI, it's an artifact of the run"
+    "`hpkit review --format json --output review.json` contains everything; in CI, it's an artifact of the run"
 )
 
 

@@ -81,7 +81,7 @@ def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
     for line in lines[:_MOST]:
         yield from _folded(line, width, "    ")
     if len(lines) > _MOST:
-        yield f"    … {len(lines) - _MOST} more; --format html or json shows all"
+        yield f"    … {len(lines) - _MOST} more; --format json shows all"
 
 
 def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator
     yield f"{_INDENT}{title}:"
     yield from (f"    {line}" for line in aligned(shown))
     if len(rows) > _MOST:
-        yield f"    … {len(rows) - _MOST} more rows; --format html or json shows all"
+        yield f"    … {len(rows) - _MOST} more rows; --format json shows all"
 
 
 def _folded(line: str, width: int, indent: str = _INDENT) -> Iterable[str]:

@@ -16,7 +16,6 @@ from hpkit.changes.review.model import (
     FindingChanges,
     Loss,
     Preview,
-    PreviewStep,
     Review,
     Risk,
     ScenarioChange,
@@ -36,10 +35,8 @@ __all__ = [
     "BUDGET_HEAD",
     "CAPACITY_HEAD",
     "COST_HEAD",
-    "RESOURCE_HEAD",
     "SUMMARY_HEAD",
     "TEAM_HEAD",
-    "VERDICTS",
     "WAIT_HEAD",
     "Row",
     "budget_rows",
@@ -55,13 +52,11 @@ __all__ = [
     "policy_lines",
     "preview_lines",
     "resource_lines",
-    "resource_rows",
     "risk_line",
     "rule_and_path",
     "scenario_lines",
     "setting_list",
     "stack_findings",
-    "step_row",
     "summary_rows",
     "team_table",
     "unknown_lines",
@@ -72,7 +67,7 @@ __all__ = [
 T = TypeVar("T")
 Row = tuple[str, ...]
 
-VERDICTS: dict[Verdict, str] = {
+_VERDICTS: dict[Verdict, str] = {
     "ok": "OK: nothing is lost, and no new finding",
     "attention": "Attention: review the following before you merge",
     "blocked": "Blocked: this change can't be deployed as it is",
@@ -80,7 +75,6 @@ VERDICTS: dict[Verdict, str] = {
 BUDGET_HEAD = ("budget", "US$ a month", "limit", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
 COST_HEAD = ("cost of", "before", "after", "change")
-RESOURCE_HEAD = ("action", "type", "name", "why")
 SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "guaranteed monthly cost", "maximum monthly cost")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
 # Who can no longer do what, by the kind of loss.
@@ -129,7 +123,7 @@ def headline(review: Review) -> str:
     """Return the verdict in one line."""
     if not review.stacks and not review.files:
         return "OK: no stack is affected"
-    return VERDICTS[review.verdict]
+    return _VERDICTS[review.verdict]
 
 
 def summary_rows(review: Review) -> list[Row]:
@@ -411,21 +405,16 @@ def _loss_text(loss: Loss) -> str:
     return f"{loss.what}{instance_type} {quantity(loss.before)} → {quantity(loss.after)}"
 
 
-def step_row(step: PreviewStep) -> Row:
-    """Return a resource of a preview as cells."""
-    return (step.action, step.type, step.name, ", ".join(step.properties))
-
-
 def resource_lines(stack: StackReview) -> list[str]:
     """Return the changes, one line per resource."""
-    rows = resource_rows(stack)
+    rows = _resource_rows(stack)
     return [
         " ".join(part for part in (action, resource_type, names, f"({why})" if why else "") if part)
         for action, resource_type, names, why in rows
     ]
 
 
-def resource_rows(stack: StackReview) -> list[Row]:
+def _resource_rows(stack: StackReview) -> list[Row]:
     """Return action, type, names and reason of changed resources; losses come first.
 
     Resources of one type that change for the same reason share a row. So do those of a team that is added or removed;
