@@ -187,10 +187,6 @@ generate: install schemas
 
 bench: install
 	$(BIN)/python bench/validate.py
-	$(BIN)/python bench/quotas.py
-	$(BIN)/python bench/review.py
-	$(BIN)/python bench/organizations.py
-	$(BIN)/python bench/lines.py
 
 # The same for the whole program on the local cloud; takes 15 minutes.
 bench-program: install tools

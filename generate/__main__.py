@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping
 from generate import (
     commands,
     deployer_policy,
-    fake_plugins,
-    local_aws,
-    losses,
     metrics,
     policies,
     team_rights,
@@ -17,7 +14,6 @@ from generate import (
 from generate.catalog import service_model_text
 from generate.create_cluster import without_key_text
 from generate.hyperpod import hyperpod_text
-from generate.refusals import PAGE, refusals_page
 from generate.rules import examples_text, rules_page
 from generate.sdk import resource_files
 from hpkit.config.reference import reference
@@ -34,10 +30,6 @@ FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
     "docs/reference/policies.md": policies.page,
-    "docs/reference/fake-plugins.md": fake_plugins.render,
-    "docs/reference/local-aws-coverage.md": local_aws.render,
-    PAGE: refusals_page,
-    losses.FILE: losses.review_page,
     **deployer_policy.FILES,
     **team_rights.FILES,
 }

@@ -12,12 +12,13 @@ import urllib.request
 from collections.abc import Callable
 from typing import TypeVar
 
-from generate.asked import FILE, asked_by_stack
 from generate.examples import example_stacks
 from hpkit.project import project_root
 from hpkit_local.supervisor.instance import Instance
 
-__all__ = ["Asked", "recorded", "write"]
+__all__ = ["Asked", "asked_by_stack", "recorded", "write"]
+
+FILE = "tests/program/asked.txt"
 
 Result = TypeVar("Result")
 
@@ -42,6 +43,12 @@ class Asked:
         with urllib.request.urlopen(self._url) as answer:  # noqa: S310 - on loopback, by HTTP
             counts: dict[str, int] = json.load(answer)["calls"]
         return counts
+
+
+def asked_by_stack() -> dict[str, set[str]]:
+    """Return the operations, as `service:Operation`, with the stacks that called them; `all` means all stacks."""
+    lines = (project_root() / FILE).read_text(encoding="utf-8").splitlines()
+    return {name: set(stacks) for name, *stacks in (line.split() for line in lines if not line.startswith("#"))}
 
 
 def recorded(stack: str) -> set[str]:

@@ -1,11 +1,17 @@
 """The recorded calls of each example's deployment, compared with the deployer's policies: allowed, or explained."""
 
+from functools import cache
+
 import pytest
 
-from generate.asked import asked_actions, given_actions, reasons
 from generate.examples import example_stacks
 from hpkit.catalog import type_calls
+from hpkit.plan.model import Plan
+from hpkit.program.iam.deployer import actions_of, calling_types
 from hpkit.program.iam.rules import actions_of_call
+from hpkit.program.recording import record
+from hpkit.project import load_stack
+from tests.program.asked import recorded
 from tests.program.iam.authorization import dependent_actions
 
 IN_CALLERS_NAME = "AWS asks for it in the caller's name"
@@ -32,6 +38,42 @@ BY_OTHER_DOCUMENTS = {
         "the managed policies for users of Managed Grafana",
     ),
 }
+
+
+def asked_actions(stack: str) -> set[str]:
+    """Return the IAM actions of every operation that up, a change, refresh and destroy of a stack called."""
+    return {action for operation in recorded(stack) for action in actions_of_call(operation)}
+
+
+@cache
+def _plan_and_types(stack: str) -> tuple[Plan, frozenset[str]]:
+    (plan,) = load_stack(stack).plans.values()
+    return plan, calling_types(each.type for each in record(plan).resources.values())
+
+
+def given_actions(stack: str) -> frozenset[str]:
+    """Return every IAM action that the deployer's policies of a stack allow."""
+    return actions_of(*_plan_and_types(stack))
+
+
+def reasons(stack: str) -> dict[str, str]:
+    """Return why an action may be allowed that no step of a deployment called, by action.
+
+    The order: AWS's calls in the caller's name, calls of the released plugin that the local cloud's doesn't make, and
+    calls of changes that the recorded deployment didn't make.
+    """
+    _, types = _plan_and_types(stack)
+    reasons_by_action: dict[str, str] = {}
+    for token in sorted(types):
+        for action in type_calls()[token].service:
+            reasons_by_action.setdefault(action, f"AWS asks for it in the caller's name: `{token}`")
+    for words, member in (("the released plugin asks for it", "more"), ("another change asks for it", "calls")):
+        for token in sorted(types):
+            resource_calls = type_calls()[token]
+            for operation in getattr(resource_calls, member):
+                for action in actions_of_call(f"{resource_calls.api}:{operation}"):
+                    reasons_by_action.setdefault(action, f"{words}: `{token}` ({resource_calls.source})")
+    return reasons_by_action
 
 
 @pytest.mark.parametrize("stack", example_stacks())

@@ -114,7 +114,6 @@ class ResourceType:
     longest_name: int = 64
     lowercase: bool = False
     seconds: float = 3600.0
-    note: str = ""
 
     @cached_property
     def facts(self) -> TypeFacts:

@@ -101,7 +101,6 @@ RESOURCE_TYPES: Final = (
         outputs=("arn", "registryId", "repositoryUrl"),
         tagging=tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", identify=arn_of),
         longest_name=256,
-        note="no tags that are excepted from immutability",
     ),
     ResourceType(
         "aws:ecr/lifecyclePolicy:LifecyclePolicy",

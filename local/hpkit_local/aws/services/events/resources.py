@@ -111,7 +111,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete_rule,
         outputs=("arn",),
         tagging=tagging("Resource", "ResourceARN", identify=arn_of),
-        note="rules with a pattern, on the default event bus",
     ),
     ResourceType(
         "aws:cloudwatch/eventTarget:EventTarget",
@@ -126,6 +125,5 @@ RESOURCE_TYPES: Final = (
         read=_read_target,
         update=_update_target,
         delete=_delete_target,
-        note="targets without a role, an input or a dead-letter queue",
     ),
 )

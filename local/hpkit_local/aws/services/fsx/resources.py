@@ -140,6 +140,5 @@ RESOURCE_TYPES: Final = (
         delete=_delete,
         outputs=("arn", "dnsName", "mountName", "networkInterfaceIds", "ownerId", "vpcId"),
         tagging=tagging("Resource", "ResourceARN", identify=arn_of),
-        note="no data repositories (`importPath`, `exportPath`)",
     ),
 )

@@ -95,7 +95,6 @@ RESOURCE_TYPES: Final = (
         outputs=("arn", "owner"),
         tagging=tagging("Resource", "ResourceArn"),
         longest_name=256,
-        note="standard topics; delivery policies and feedback roles are not supported",
     ),
     ResourceType(
         "aws:sns/topicSubscription:TopicSubscription",
@@ -108,6 +107,5 @@ RESOURCE_TYPES: Final = (
         read=_read_subscription,
         delete=_unsubscribe,
         outputs=("arn", "pendingConfirmation"),
-        note="attributes are not supported",
     ),
 )

@@ -134,7 +134,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete_address,
         outputs=("arn", "allocationId", "publicIp", "publicDns"),
         tagging=change_tags,
-        note="addresses, alone or for a NAT gateway; `instance` is not supported",
     ),
     ResourceType(
         "aws:ec2/natGateway:NatGateway",

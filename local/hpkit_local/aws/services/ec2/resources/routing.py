@@ -136,7 +136,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete_table,
         outputs=("arn", "ownerId"),
         tagging=change_tags,
-        note="no inline `routes`: use aws:ec2/route:Route",
     ),
     ResourceType(
         "aws:ec2/route:Route",

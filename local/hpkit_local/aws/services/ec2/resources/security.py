@@ -68,6 +68,5 @@ RESOURCE_TYPES: Final = (
         outputs=("arn", "ownerId"),
         tagging=change_tags,
         longest_name=255,
-        note="no inline `ingress` and `egress`: use aws:vpc/securityGroupIngressRule and …EgressRule",
     ),
 )

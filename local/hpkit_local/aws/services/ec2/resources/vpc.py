@@ -167,7 +167,6 @@ RESOURCE_TYPES: Final = (
             "defaultSecurityGroupId",
         ),
         tagging=change_tags,
-        note="instanceTenancy: the real plugin changes dedicated to default in place",
     ),
     ResourceType(
         "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation",

@@ -185,6 +185,5 @@ RESOURCE_TYPES: Final = (
         ),
         tagging=BY_ARN,
         longest_name=100,
-        note="encryption is set at creation only; the real plugin can add it later",
     ),
 )

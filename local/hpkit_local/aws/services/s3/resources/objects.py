@@ -125,6 +125,5 @@ RESOURCE_TYPES: Final = (
         volatile=("etag", "versionId"),
         tagging=_tag,
         longest_name=1024,
-        note="drift of the content is found only with `etag`",
     ),
 )
