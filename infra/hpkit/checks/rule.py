@@ -146,7 +146,7 @@ class Context:
     def node_settings(self) -> tuple[tuple[InstanceGroup | NodePool, Path], ...]:
         """Return each instance group and NodePool, whose labels and taints nodes get, with its path."""
         pools = self.spec.autoscaling.node_pools if self.spec.autoscaling else ()
-        places: list[tuple[str, str, tuple[InstanceGroup, ...] | tuple[NodePool, ...]]] = [
+        places: list[tuple[str, str, tuple[InstanceGroup | NodePool, ...]]] = [
             ("cluster", "instanceGroups", self.spec.cluster.instance_groups),
             ("autoscaling", "nodePools", pools),
         ]
