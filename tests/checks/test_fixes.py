@@ -22,7 +22,7 @@ _SETTING = re.compile(
 )
 _OPEN = re.compile(r"…|\.\.\.|ACCOUNT|NAME")
 # Rules that judge a value alone, independent of the rest of the file.
-_OF_ONE_VALUE = ("ACC009", "ADD009", "CLU003", "EKS010", "KAR021", "NET001", "NET009")
+_OF_ONE_VALUE = ("ACC009", "CLU003", "EKS010", "KAR021", "NET001", "NET009")
 _MOVED = re.compile(
     r"Move it (?:(?P<top>to the top level)|into `(?P<beside>\w+):)|Move it: `\w+` belongs under `(?P<under>[^`]+)`"
 )

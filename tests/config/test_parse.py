@@ -127,7 +127,7 @@ def test_a_number_of_five_thousand_digits_is_found_and_crashes_nothing(build):
 def test_an_addons_version_of_five_thousand_digits_crashes_nothing():
     version = f"v1.{'9' * 5000}.0-eksbuild.1"
     data = organization(environment={"addons": {"amazon-sagemaker-hyperpod-taskgovernance": version}})
-    assert only(data).rule == "ADD009"
+    assert only(data).rule == "ADD001"
 
 
 def test_true_is_not_a_number():

@@ -199,7 +199,7 @@ def test_what_the_chart_or_the_cluster_has_is_not_installed_again():
     addons = there.named("eks/addon:Addon")
     assert {name for name in NEEDED if name in addons} == {"aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"}
     found = findings(wanted(inference={**SAID, "installed": ["metrics-server"]}, cluster=CERT_MANAGER))
-    assert [each.rule for each in found] == ["ADD017"], "nobody has it there before the first up"
+    assert [each.rule for each in found] == ["ADD002"], "nobody has it there before the first up"
 
 
 def test_a_provider_that_is_there_is_used():

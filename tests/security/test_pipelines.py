@@ -120,8 +120,8 @@ def open_to_the_world(**waiver):
 
 
 def test_a_waiver_lasts_at_most_a_year():
-    assert {"EKS001", "WAI004"} <= builders.rules(open_to_the_world(until="2099-12-31"))
-    assert builders.rules(open_to_the_world(until="2027-01-31")) & {"EKS001", "WAI004"} == set()
+    assert {"EKS001", "WAI001"} <= builders.rules(open_to_the_world(until="2099-12-31"))
+    assert builders.rules(open_to_the_world(until="2027-01-31")) & {"EKS001", "WAI001"} == set()
 
 
 def test_the_review_reports_a_new_or_longer_waiver():

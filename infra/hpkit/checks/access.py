@@ -25,7 +25,6 @@ _ROLE_LIKE = re.compile(r"(arn:aws[a-z-]*:iam::[0-9]{12}):role")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{1,64}\Z")
 _BOUNDARY = "permissionsBoundary"
 # Settings with a role that is passed to a service, rather than a role that gets access.
-_ALERT_MANAGER = "Amazon Managed Service for Prometheus user guide, alert manager"
 _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
 # What a principal in another account could do, by the key that lists it.
 _HAS_ACCESS = {
@@ -34,7 +33,7 @@ _HAS_ACCESS = {
     "deployers": "whose credentials can't deploy here",
 }
 # Resources of one region can only use these in the same region.
-_OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
+_OF_ONE_REGION = {"acm": "a certificate", "kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
 # An entry of type STANDARD takes a principal of another account, too.
 _EKS_ENTRY = "Amazon EKS user guide, create access entries; Pulumi AWS provider, allowedAccountIds"
@@ -252,20 +251,6 @@ def _open_trust(context: Context) -> Iterator[Issue]:
             )
 
 
-def _topics_of_others(context: Context) -> Iterator[Issue]:
-    account, observability = context.spec.account, context.spec.observability
-    alerts = observability.alerts if observability else None
-    match = _ARN.match(alerts.sns_topic_arn) if alerts and alerts.sns_topic_arn else None
-    if account is None or match is None or match["account"] in (account, PLACEHOLDER_ACCOUNT):
-        return
-    yield Issue(
-        (*context.path, "observability", "alerts", "snsTopicArn"),
-        f"the topic is in account {match['account']}, but {context.environment} is in {account}; Managed Prometheus "
-        "and EventBridge only notify topics in their own account",
-        f"Use a topic in account {account}. It can forward notifications to others.",
-    )
-
-
 def _names_of_roles(context: Context) -> Iterator[Issue]:
     for path, arn in context.texts:
         begins = _ROLE_LIKE.match(arn)
@@ -307,7 +292,7 @@ def _scripts(context: Context) -> Iterator[Issue]:
         if isinstance(group, InstanceGroup) and group.lifecycle_script is not None and group.has_lifecycle:
             uri = group.lifecycle_script
             bucket, _, key = uri.partition("://")[2].partition("/")
-            # What names no script runs nothing (ACC010).
+            # What names no script runs nothing (ACC006).
             if group.lifecycle_script_sha256 is None and key and not key.endswith("/"):
                 yield Issue(
                     (*path, "lifecycleScript"),
@@ -315,6 +300,11 @@ def _scripts(context: Context) -> Iterator[Issue]:
                     f"write to the bucket {bucket} controls these nodes",
                     "Set `lifecycleScriptSha256` to the output of `sha256sum`. Nodes then run only this version.",
                 )
+
+
+def _own_scripts(context: Context) -> Iterator[Issue]:
+    yield from _scripts_are_objects(context)
+    yield from _need_a_script(context)
 
 
 def _need_a_script(context: Context) -> Iterator[Issue]:
@@ -353,9 +343,9 @@ RULES = (
     Rule(
         "ACC006",
         "error",
-        "A SHA-256 and lifecycleEvent require your own lifecycle script in S3.",
+        "Lifecycle scripts are objects in S3, which a SHA-256 and lifecycleEvent require.",
         _LIFECYCLE,
-        _need_a_script,
+        _own_scripts,
     ),
     Rule(
         "ACC007",
@@ -367,20 +357,12 @@ RULES = (
     Rule(
         "ACC008",
         "error",
-        "ARNs are in the environment's partition; keys and training plans are in its region.",
+        "ARNs are in the environment's partition; keys, certificates, and training plans are in its region.",
         _ARNS,
         _arns,
     ),
     Rule("ACC009", "error", "Role ARNs are well formed.", _ARNS, _names_of_roles, waivable=False),
-    Rule("ACC010", "error", "Lifecycle scripts are objects in a bucket.", _LIFECYCLE, _scripts_are_objects),
     Rule("ACC011", "warning", "Roles with access are in the environment's account.", _EKS_ENTRY, _other_accounts),
-    Rule(
-        "ACC012",
-        "error",
-        "Alerts of Managed Prometheus use a topic in the environment's account.",
-        _ALERT_MANAGER,
-        _topics_of_others,
-    ),
     Rule(
         "ACC013",
         "error",

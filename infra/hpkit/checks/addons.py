@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from hpkit.catalog import INFERENCE_OPERATOR, SPACES, TASK_GOVERNANCE, addons, is_older
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.base import BUCKET_PATTERN
 from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 from hpkit.text.formatting import listing
@@ -25,20 +24,18 @@ _OTHERS = (
 )  # fmt: skip
 _EKS = "Amazon EKS user guide, IAM roles for add-ons"
 _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
-_GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
 # For a text that is longer than any version, the beginning is enough.
 _LONGEST_SHOWN = 40
-# Add-ons whose configuration schema has no property at all.
-_WITHOUT_VALUES = (TASK_GOVERNANCE,)
 _VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
-# Values that the operator's chart accepts (_validateRequiredValues.tpl in aws/sagemaker-hyperpod-cli).
-_INFERENCE_ROLE = re.compile(
-    r"arn:aws[a-z-]*:iam::\d{12}:role/(?:[\w+=,.@-]+/)*SageMakerHyperPodInference[\w+=,.@-]*", re.ASCII
-)
 # Part of an add-on's name is what has more letters.
 _SHORT = 3
 _SPACES = "SageMaker developer guide, Install SageMaker AI Spaces Add-on"
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
+
+
+def _versions(context: Context) -> Iterator[Issue]:
+    yield from _old_versions(context)
+    yield from _spelled(context)
 
 
 def _old_versions(context: Context) -> Iterator[Issue]:
@@ -100,11 +97,12 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 f"{name} requires {listing(absent)}, which this environment doesn't have",
                 f"Add to addons: {missing}.",
             )
+    yield from _not_there_yet(context)
 
 
 def _not_there_yet(context: Context) -> Iterator[Issue]:
     inference = context.spec.inference
-    if inference is None or context.spec.eks.existing is not None:
+    if inference is None:
         return
     brought = {each.addon for each in alternatives_brought(context.plan.dependencies)}
     others: list[str] = [name for name in inference.installed if name not in brought]
@@ -114,17 +112,13 @@ def _not_there_yet(context: Context) -> Iterator[Issue]:
             f"hpkit creates the EKS cluster of {context.environment}, so {listing(others)} can't be installed "
             "before the first `pulumi up`; the inference operator requires them, and EKS would fail the update",
             "Remove `installed`, and hpkit installs them. If they're installed by now, waive this rule.",
+            "warning",
         )
 
 
-def _values(context: Context) -> Iterator[Issue]:
-    for name, addon in context.spec.addons.items():
-        if name in _WITHOUT_VALUES and addon.configuration_values:
-            yield Issue(
-                (*context.path, "addons", name, "configurationValues"),
-                f"{name} accepts no configuration values, but has {listing(sorted(addon.configuration_values))}",
-                "Remove configurationValues. Configure task governance with clusterPolicy and governance.",
-            )
+def _roles(context: Context) -> Iterator[Issue]:
+    yield from _one_way(context)
+    yield from _known_account(context)
 
 
 def _one_way(context: Context) -> Iterator[Issue]:
@@ -224,22 +218,6 @@ def _inference_told(context: Context) -> Iterator[Issue]:
             f"{INFERENCE_OPERATOR} requires {listing(absent)}",
             "Set `inference.tlsCertificateBucket`, which also creates the roles. Or set both in configurationValues.",
         )
-        return
-    role, bucket = values["executionRoleArn"], values["tlsCertificateS3Bucket"]
-    path = (*context.path, "addons", INFERENCE_OPERATOR, "configurationValues")
-    if not _INFERENCE_ROLE.fullmatch(str(role)):
-        yield Issue(
-            (*path, "executionRoleArn"),
-            f"{role} isn't the ARN of a role whose name begins with SageMakerHyperPodInference, which the operator's "
-            "chart requires",
-            "Use arn:aws:iam::ACCOUNT:role/SageMakerHyperPodInference-NAME, with the 12 digits of the account.",
-        )
-    if not re.fullmatch(BUCKET_PATTERN, str(bucket)):
-        yield Issue(
-            (*path, "tlsCertificateS3Bucket"),
-            f"{bucket} isn't a valid bucket name",
-            "Use the name alone, such as `acme-certificates`, without `s3://` or `arn:`.",
-        )
 
 
 def _has_creators(context: Context) -> Iterator[Issue]:
@@ -268,33 +246,26 @@ def _reachable_web_ui(context: Context) -> Iterator[Issue]:
         )
 
 
-def _own_region(context: Context) -> Iterator[Issue]:
-    web = context.spec.spaces.web_ui if context.spec.spaces is not None else None
-    if web is None:
-        return
-    for key, arn in (("certificateArn", web.certificate_arn), ("kmsKeyArn", web.kms_key_arn)):
-        region = arn.split(":")[3]
-        if region != context.spec.region:
-            yield Issue(
-                (*context.path, "spaces", "webUi", key),
-                f"{arn} is in {region}, and {context.environment} is in {context.spec.region}",
-                f"Use one in {context.spec.region}: load balancers and the router can't use others.",
-            )
-
-
 RULES = (
-    Rule("ADD001", "error", "Add-ons are recent enough for HyperPod.", _GUIDE, _old_versions),
+    Rule(
+        "ADD001",
+        "error",
+        "Add-on versions have the format that EKS uses, and are recent enough.",
+        f"{_GUIDE}; {_UPDATING}",
+        _versions,
+    ),
     Rule("ADD002", "error", "The add-ons that an add-on requires are installed.", _GUIDE, _requirements),
-    Rule("ADD003", "error", "Configuration values require an add-on that supports them.", _GOVERNANCE, _values),
-    Rule("ADD004", "error", "An add-on's pods get their role in one way.", _EKS, _one_way),
-    Rule("ADD005", "error", "A role requires an add-on whose service account is known.", _CONTRACT, _known_account),
+    Rule(
+        "ADD004",
+        "error",
+        "An add-on's pods get their role in one way, which the add-on supports.",
+        f"{_EKS}; {_CONTRACT}",
+        _roles,
+    ),
     Rule("ADD006", "warning", "Add-ons that call AWS have a role.", _EKS, _has_rights),
     Rule("ADD007", "error", "The chart installs nothing that an add-on installs.", _CHART, _once),
     Rule("ADD008", "error", "The inference operator has a role and a bucket.", _CLUSTERS, _inference_told),
-    Rule("ADD009", "error", "Add-on versions have the format that EKS uses.", _UPDATING, _spelled),
     Rule("ADD016", "error", "EKS offers the add-on.", _EKS_ADDONS, _known),
-    Rule("ADD017", "warning", "`installed` applies only to existing clusters.", _GUIDE, _not_there_yet),
     Rule("ADD018", "warning", "With `spaces`, some team can create spaces.", _CONTRACT, _has_creators),
     Rule("ADD019", "warning", "The web UI of spaces has a load balancer and DNS.", _SPACES, _reachable_web_ui),
-    Rule("ADD020", "error", "Certificate and key of the web UI are in the environment's region.", _SPACES, _own_region),
 )

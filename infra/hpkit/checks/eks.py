@@ -26,8 +26,6 @@ _CALENDAR = "Amazon EKS user guide, Kubernetes versions"
 _POLICY = "Amazon EKS user guide, cluster upgrade policy; Amazon EKS pricing"
 # EKS announces the end of standard support at least that long before.
 _NOTICE_DAYS: Final = 60
-_MOST_RANGES: Final = 40
-_SERVICE_LINKED: Final = ":role/aws-service-role/"
 _POLICY_OF_ENDPOINTS: Final = "eks-endpoint-not-open"
 
 
@@ -58,31 +56,36 @@ def _open_endpoint(context: Context) -> Iterator[Issue]:
         )
 
 
-def _is_inside(context: Context) -> bool:
-    """Return whether only a VPC that the same run creates, and networks connected with it, reach the Kubernetes API."""
-    eks = context.spec.eks
-    return eks.existing is None and context.spec.network.existing is None and not eks.endpoint.public
-
-
 def _reachable(context: Context) -> Iterator[Issue]:
-    if _is_inside(context) and not context.spec.eks.endpoint.private_from:
+    eks = context.spec.eks
+    path: Path = (*context.path, "eks", "endpoint")
+    if eks.existing is not None and eks.endpoint.private_from:
         yield Issue(
-            (*context.path, "eks", "endpoint"),
+            (*path, "privateFrom"),
+            "privateFrom has no effect here: hpkit doesn't manage the security groups of the existing cluster "
+            f"{eks.existing.name}",
+            "Remove it, and ask the cluster's owner to allow port 443 from "
+            f"{listing(list(eks.endpoint.private_from))} in a security group of the cluster.",
+        )
+    # Only the VPC that this stack creates, and networks connected with it, reach a private API.
+    if eks.existing is not None or context.spec.network.existing is not None or eks.endpoint.public:
+        return
+    if not eks.endpoint.private_from:
+        yield Issue(
+            path,
             "the Kubernetes API is private, in a VPC that this stack creates, so no one outside can reach it. "
             "`pulumi up` would stop after the nodes start to cost money",
             "Set public and publicCidrs to your own ranges. Or set privateFrom to the ranges of networks that are "
             "connected with the VPC.",
         )
-
-
-def _connected_later(context: Context) -> Iterator[Issue]:
-    if _is_inside(context) and context.spec.eks.endpoint.private_from:
+    else:
         yield Issue(
-            (*context.path, "eks", "endpoint", "privateFrom"),
+            (*path, "privateFrom"),
             "this stack creates the VPC, so no network is connected with it yet, and the first `pulumi up` stops "
             "where it needs the Kubernetes API",
             "Let it stop there, connect the VPC (peering, transit gateway, VPN), and run it again. Or allow your "
             "own ranges for the first run (public, publicCidrs), or use a connected VPC (network.existing).",
+            "warning",
         )
 
 
@@ -98,31 +101,14 @@ def _of_the_internet(context: Context) -> Iterator[Issue]:
                 "Use the public addresses from which you connect (`curl https://checkip.amazonaws.com` prints yours)"
                 + ("; this range belongs in privateFrom." if is_new and private_ranges([cidr]) else "."),
             )
-
-
-def _of_somebody(context: Context) -> Iterator[Issue]:
-    if context.spec.account == PLACEHOLDER_ACCOUNT:
-        return
-    for index, cidr in enumerate(context.spec.eks.endpoint.public_cidrs):
-        if documentation_ranges([cidr]):
+        elif documentation_ranges([cidr]) and context.spec.account != PLACEHOLDER_ACCOUNT:
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
                 f"{cidr} is a documentation range (RFC 5737) that admits no one; the local cloud accepts it, but on "
                 "AWS `pulumi up` fails before it starts",
                 "Use the public addresses from which you connect (`curl https://checkip.amazonaws.com` prints yours).",
+                "warning",
             )
-
-
-def _without_effect(context: Context) -> Iterator[Issue]:
-    eks = context.spec.eks
-    if eks.existing is not None and eks.endpoint.private_from:
-        yield Issue(
-            (*context.path, "eks", "endpoint", "privateFrom"),
-            "privateFrom has no effect here: hpkit doesn't manage the security groups of the existing cluster "
-            f"{eks.existing.name}",
-            "Remove it, and ask the cluster's owner to allow port 443 from "
-            f"{listing(list(eks.endpoint.private_from))} in a security group of the cluster.",
-        )
 
 
 def _network_of_its_own(context: Context) -> Iterator[Issue]:
@@ -175,9 +161,18 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
     # set while the version is in standard support. It doesn't mention CreateCluster with a later version.
     eks, today = context.spec.eks, context.today
     release = find_kubernetes_version(eks.version)
-    if release is None or today is None or eks.existing is not None or eks.support_type == "EXTENDED":
+    if release is None or today is None or release.support(today) != "EXTENDED_SUPPORT":
         return
-    if release.support(today) == "EXTENDED_SUPPORT":
+    if eks.existing is not None:
+        # The cluster's owner decides about extended support, and the file doesn't contain it.
+        yield Issue(
+            (*context.path, "eks", "version"),
+            f"Kubernetes {eks.version} left standard support on {release.end_of_standard_support}: the cluster "
+            f"{eks.existing.name} costs {_prices(context)} until {release.end_of_extended_support}, or EKS upgrades it",
+            f"Upgrade the cluster, then set its new version{_supported(today)}.",
+            "warning",
+        )
+    elif eks.support_type == "STANDARD":
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {eks.version} left standard support on {release.end_of_standard_support}, and supportType is "
@@ -185,21 +180,6 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
             f"support costs {_prices(context)} until {release.end_of_extended_support}",
             f"Use a newer version{_supported(today)}. Or set `supportType: EXTENDED`; an existing cluster must have "
             "had it before that day.",
-        )
-
-
-def _existing_left_standard_support(context: Context) -> Iterator[Issue]:
-    # The cluster's owner decides about extended support, and the file doesn't contain it.
-    eks, today = context.spec.eks, context.today
-    release = find_kubernetes_version(eks.version)
-    if release is None or today is None or eks.existing is None:
-        return
-    if release.support(today) == "EXTENDED_SUPPORT":
-        yield Issue(
-            (*context.path, "eks", "version"),
-            f"Kubernetes {eks.version} left standard support on {release.end_of_standard_support}: the cluster "
-            f"{eks.existing.name} costs {_prices(context)} until {release.end_of_extended_support}, or EKS upgrades it",
-            f"Upgrade the cluster, then set its new version{_supported(today)}.",
         )
 
 
@@ -263,36 +243,6 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
     )
 
 
-def _number_of_ranges(context: Context) -> Iterator[Issue]:
-    ranges = context.spec.eks.endpoint.public_cidrs
-    if len(ranges) > _MOST_RANGES:
-        yield Issue(
-            (*context.path, "eks", "endpoint", "publicCidrs"),
-            f"publicCidrs has {len(ranges)} ranges; the limit in EKS is {_MOST_RANGES} and can't be raised",
-            "Merge adjacent ranges, or use a VPN.",
-        )
-
-
-def _service_linked(context: Context) -> Iterator[Issue]:
-    eks = context.spec.eks
-    lists: list[tuple[Path, tuple[str, ...]]] = [
-        ((*context.path, "eks", "administrators"), eks.administrators),
-        ((*context.path, "eks", "viewers"), eks.viewers),
-    ]
-    named_roles = [((*path, index), role) for path, roles in lists for index, role in enumerate(roles)]
-    teams = {team.name for team in context.plan.teams}
-    named_roles += [
-        (member.path, member.role) for member in context.members if member.team in teams and member.admitted
-    ]
-    for path, role in named_roles:
-        if _SERVICE_LINKED in role:
-            yield Issue(
-                path,
-                f"{role} is a service-linked role, which EKS doesn't allow in access entries",
-                "Use the role that people assume.",
-            )
-
-
 RULES = (
     Rule("EKS001", "error", "The public endpoint isn't open to the whole internet.", _EKS, _open_endpoint),
     Rule("EKS002", "error", "HyperPod on EKS offers the Kubernetes version.", _GUIDE, _kubernetes),
@@ -305,31 +255,7 @@ RULES = (
     ),
     Rule("EKS004", "error", "EKS supports the Kubernetes version.", _CALENDAR, _left_extended_support),
     Rule("EKS005", "warning", "Support of the Kubernetes version doesn't end soon.", _CALENDAR, _leaves_support),
-    Rule(
-        "EKS006",
-        "warning",
-        "The Kubernetes version of an existing cluster is in standard support.",
-        _POLICY,
-        _existing_left_standard_support,
-    ),
-    Rule("EKS008", "error", "The Kubernetes API of a new VPC is reachable.", _EKS, _reachable),
-    Rule("EKS009", "warning", "The VPC of a private Kubernetes API is connected.", _EKS, _connected_later),
-    Rule("EKS010", "error", "publicCidrs are public ranges.", _EKS, _of_the_internet),
-    Rule("EKS011", "warning", "publicCidrs aren't documentation ranges.", "RFC 5737", _of_somebody),
-    Rule("EKS012", "error", "privateFrom requires an EKS cluster that hpkit creates.", _EKS, _without_effect),
+    Rule("EKS008", "error", "The Kubernetes API is reachable from outside the VPC.", _EKS, _reachable),
+    Rule("EKS010", "error", "publicCidrs are public ranges in use.", f"{_EKS}; RFC 5737", _of_the_internet),
     Rule("EKS018", "error", "An existing EKS cluster requires an existing network.", _EKS_NETWORK, _network_of_its_own),
-    Rule(
-        "EKS019",
-        "error",
-        "At most 40 ranges can reach the Kubernetes API.",
-        "Amazon EKS endpoints and quotas",
-        _number_of_ranges,
-    ),
-    Rule(
-        "EKS020",
-        "error",
-        "Service-linked roles have no access to the cluster.",
-        "Amazon EKS user guide, access entries: considerations",
-        _service_linked,
-    ),
 )

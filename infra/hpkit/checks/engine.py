@@ -47,8 +47,8 @@ _OF_CREATION = frozenset(
     for rule in module.RULES
     if rule.id
     not in (
-        *("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004", "EKS020"),
-        *("STO002", "STO005", "STO006"),
+        *("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004"),
+        *("STO002", "STO005"),
     )
 )
 _BY_ID = {rule.id: rule for rule in RULES}

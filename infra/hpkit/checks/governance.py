@@ -14,6 +14,7 @@ from hpkit.text.spelling import near
 
 __all__ = ["RULES"]
 
+_CONTRACT = "hpkit configuration reference"
 _GUIDE = "SageMaker HyperPod developer guide, task governance"
 _API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
 _QUOTA = "SageMaker API: CreateComputeQuota"
@@ -189,6 +190,7 @@ def _priority_classes(context: Context) -> Iterator[Issue]:
                     f"{listing(names)} have the same weight, {weight}, so none of them has priority",
                     "Give each class a different weight.",
                 )
+    yield from _names_of_classes(context)
 
 
 def _names_of_classes(context: Context) -> Iterator[Issue]:
@@ -338,6 +340,14 @@ def _gang_scheduling(context: Context) -> Iterator[Issue]:
             f"timeout is {gang.timeout}: Kueue treats it as not set, and uses its default",
             "Use a duration such as `5m`.",
         )
+    elif gang.timeout_seconds < _NODE_STARTS and context.plan.node_pools:
+        yield Issue(
+            path,
+            f"Kueue evicts workloads whose pods aren't ready after {gang.timeout}, but those that wait for a node from "
+            "Karpenter take longer, so they would be evicted again and again",
+            "Set `timeout: 30m`.",
+            "warning",
+        )
     strategy = gang.requeuing_strategy
     if strategy.backoff_max_seconds < strategy.backoff_base_seconds:
         # The explicitly set one; the other might be the default.
@@ -372,20 +382,6 @@ def _installed(context: Context) -> Iterator[Issue]:
             f"`{section[-1]}` has no effect next to `installed`: hpkit changes neither the add-on nor Kueue's "
             "configuration",
             "Remove it, or remove `installed`.",
-        )
-
-
-def _pods_ready_in_time(context: Context) -> Iterator[Issue]:
-    governance, autoscaling = context.spec.governance, context.spec.autoscaling
-    gang = governance.gang_scheduling if governance else None
-    if gang is None or not gang.enable or autoscaling is None or not autoscaling.node_pools:
-        return
-    if 0 < gang.timeout_seconds < _NODE_STARTS:
-        yield Issue(
-            (*context.path, "governance", "gangScheduling"),
-            f"Kueue evicts workloads whose pods aren't ready after {gang.timeout}, but those that wait for a node from "
-            "Karpenter take longer, so they would be evicted again and again",
-            "Set `timeout: 30m`.",
         )
 
 
@@ -469,6 +465,11 @@ def _lent_to_nobody(context: Context) -> Iterator[Issue]:
         )
 
 
+def _of_teams_with_quota(context: Context) -> Iterator[Issue]:
+    yield from _overrides(context)
+    yield from _quota_names(context)
+
+
 def _quota_names(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     names = governance.quota_names if governance else {}
@@ -501,7 +502,11 @@ RULES = (
     Rule("GOV003", "error", "A quota has at most 15 resources, each with one kind of amount.", _API, _quota_resources),
     Rule("GOV004", "error", "Team names are DNS labels of at most 40 characters.", _API, _team_names),
     Rule(
-        "GOV005", "error", "A policy has at most 10 priority classes, with different weights.", _API, _priority_classes
+        "GOV005",
+        "error",
+        "A policy has at most 10 priority classes, with different weights and short names.",
+        f"{_API}; {_LABELS}",
+        _priority_classes,
     ),
     Rule(
         "GOV006", "error", "Priority classes require Rank, and Rank requires priority classes.", _GUIDE, _prioritization
@@ -515,33 +520,34 @@ RULES = (
     ),
     Rule("GOV008", "error", "Task governance is available in the region.", _API, _region),
     Rule("GOV009", "error", "Task governance requires Kubernetes 1.30.", _GUIDE, _kubernetes),
-    Rule("GOV010", "error", "Allocations are for teams in `teams`.", "hpkit configuration reference", _known_teams),
+    Rule("GOV010", "error", "Allocations are for teams in `teams`.", _CONTRACT, _known_teams),
     Rule("GOV011", "error", "Topology-aware scheduling isn't combined with autoscaling.", _GUIDE, _topology),
     Rule(
         "GOV012", "error", "The shared pool doesn't have the name of a team.", _API, _shared_pool_name, waivable=False
     ),
-    Rule("GOV013", "error", "quotaNames are unique, and belong to teams with quota.", _QUOTA, _quota_names),
     Rule(
-        "GOV014",
+        "GOV013",
         "error",
-        "Overrides are for teams with quota in the environment, and aren't empty.",
-        "hpkit configuration reference",
-        _overrides,
+        "Overrides and unique quotaNames are for teams with quota in the environment.",
+        f"{_QUOTA}; {_CONTRACT}",
+        _of_teams_with_quota,
     ),
     Rule("GOV015", "warning", "At least one team can borrow from a shared pool.", _BEST_PRACTICES, _lent_to_nobody),
     Rule(
         "GOV016", "warning", "Topology-aware scheduling requires nodes with network layers.", _TOPOLOGY, _network_layers
     ),
-    Rule("GOV017", "error", "Names of priority classes form a valid label value.", _LABELS, _names_of_classes),
-    Rule("GOV018", "error", "Timeouts and retries of gang scheduling are valid.", _GANG, _gang_scheduling),
     Rule(
-        "GOV019", "warning", "With autoscaling, gang scheduling allows time for new nodes.", _GANG, _pods_ready_in_time
+        "GOV018",
+        "error",
+        "Timeouts and retries of gang scheduling are valid, and allow time for new nodes.",
+        _GANG,
+        _gang_scheduling,
     ),
     Rule(
         "GOV020",
         "error",
         "With `installed`, the environment doesn't configure the task governance add-on.",
-        "hpkit configuration reference",
+        _CONTRACT,
         _installed,
     ),
 )

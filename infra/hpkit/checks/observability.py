@@ -1,9 +1,8 @@
 """OBS: metrics, dashboards and alerts."""
 
-import re
 from collections.abc import Iterator
 
-from hpkit.catalog import find_instance_type, grafana_regions
+from hpkit.catalog import PLACEHOLDER_ACCOUNT, find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.observability import Observability
@@ -18,12 +17,16 @@ _GRAFANA = "Amazon Managed Grafana user guide, users and permissions"
 _REGIONS = "Amazon Managed Grafana user guide, supported Regions"
 _METRICS = "SageMaker HyperPod developer guide, cluster metrics"
 _CONTRACT = "hpkit configuration reference"
-_IDENTITIES = "IAM Identity Center, Identity Store API: ResourceId"
-_IDENTITY = re.compile(r"(?:[0-9a-f]{10}-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 
 
 def _spec(context: Context) -> tuple[Observability, Path]:
     return context.spec.observability or Observability(), (*context.path, "observability")
+
+
+def _receivers(context: Context) -> Iterator[Issue]:
+    yield from _one_receiver(context)
+    yield from _told(context)
+    yield from _has_topic(context)
 
 
 def _one_receiver(context: Context) -> Iterator[Issue]:
@@ -36,6 +39,14 @@ def _one_receiver(context: Context) -> Iterator[Issue]:
             f"`alerts` has {recipients}; alerts need exactly one of them",
             "Set `emails` to have hpkit create a topic, or `snsTopicArn` to use an existing one.",
         )
+
+
+def _effects(context: Context) -> Iterator[Issue]:
+    yield from _does_nothing(context)
+    yield from _selected(context)
+    yield from _measured(context)
+    yield from _dashboards(context)
+    yield from _told_by_prometheus(context)
 
 
 def _does_nothing(context: Context) -> Iterator[Issue]:
@@ -72,6 +83,7 @@ def _told(context: Context) -> Iterator[Issue]:
             (*path, "prometheus"),
             "Managed Prometheus has alert rules, but no receiver for its notifications",
             "Add a receiver: `alerts: {emails: [...]}`, or your own topic, `alerts: {snsTopicArn: ...}`.",
+            "warning",
         )
 
 
@@ -86,17 +98,30 @@ def _selected(context: Context) -> Iterator[Issue]:
         )
 
 
-def _in_region(context: Context) -> Iterator[Issue]:
+def _own_topic(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
-    topic = spec.alerts.sns_topic_arn if spec.alerts and spec.alerts.events else None
-    region = topic.split(":")[3] if topic else context.spec.region
-    if region != context.spec.region:
+    if spec.alerts is None or spec.alerts.sns_topic_arn is None:
+        return
+    region, account = spec.alerts.sns_topic_arn.split(":")[3:5]
+    if context.spec.account is not None and account not in (context.spec.account, PLACEHOLDER_ACCOUNT):
+        yield Issue(
+            (*path, "alerts", "snsTopicArn"),
+            f"the topic is in account {account}, but {context.environment} is in {context.spec.account}; Managed "
+            "Prometheus and EventBridge only notify topics in their own account",
+            f"Use a topic in account {context.spec.account}. It can forward notifications to others.",
+        )
+    if spec.alerts.events and region != context.spec.region:
         yield Issue(
             (*path, "alerts", "snsTopicArn"),
             f"the topic is in {region}, but {context.environment} is in {context.spec.region}; EventBridge sends "
             "events only to topics in its own region",
             f"Use a topic in {context.spec.region}, or remove `events`.",
         )
+
+
+def _users(context: Context) -> Iterator[Issue]:
+    yield from _signs_in(context)
+    yield from _has_users(context)
 
 
 def _has_users(context: Context) -> Iterator[Issue]:
@@ -119,6 +144,7 @@ def _signs_in(context: Context) -> Iterator[Issue]:
             "Grafana has no ADMIN, so no one can add its data sources and dashboards",
             "Add a user or group of IAM Identity Center: `grafanaRoles: {ADMIN: {groupIds: [...]}}` (`aws "
             "identitystore list-groups` prints the IDs).",
+            "warning",
         )
 
 
@@ -163,22 +189,6 @@ def _has_topic(context: Context) -> Iterator[Issue]:
         )
 
 
-def _ids_of_people(context: Context) -> Iterator[Issue]:
-    spec, path = _spec(context)
-    for role, people in spec.grafana_roles.items():
-        for key, ids, listed in (
-            ("userIds", people.user_ids, "list-users"),
-            ("groupIds", people.group_ids, "list-groups"),
-        ):
-            for index, identity in enumerate(ids):
-                if not _IDENTITY.match(identity):
-                    yield Issue(
-                        (*path, "grafanaRoles", role, key, index),
-                        f"{identity} is a name; IAM Identity Center identifies users and groups by ID",
-                        f"Use the ID that `aws identitystore {listed}` prints for it.",
-                    )
-
-
 def _known_teams(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
     team_names = [team.name for team in context.plan.teams if not team.is_shared_pool]
@@ -207,18 +217,16 @@ def _told_by_prometheus(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("OBS001", "error", "Alerts have one receiver: emails or a topic.", _CONTRACT, _one_receiver),
-    Rule("OBS002", "warning", "Observability keys have an effect.", _CONTRACT, _does_nothing),
-    Rule("OBS003", "warning", "Alerts have a receiver.", _PROMETHEUS, _told),
-    Rule("OBS004", "warning", "Grafana has an administrator.", _GRAFANA, _signs_in),
+    Rule("OBS001", "error", "Alerts have one receiver: emails or a topic.", f"{_CONTRACT}; {_PROMETHEUS}", _receivers),
+    Rule("OBS002", "warning", "Observability keys have an effect.", f"{_CONTRACT}; {_METRICS}", _effects),
+    Rule("OBS004", "error", "Grafana has an administrator, and each of its roles a user or a group.", _GRAFANA, _users),
     Rule("OBS005", "error", "Managed Grafana is available in the region.", _REGIONS, _offered),
-    Rule("OBS006", "warning", "The metrics that alert rules use are collected.", _METRICS, _measured),
-    Rule("OBS007", "warning", "Grafana requires Prometheus.", _METRICS, _dashboards),
-    Rule("OBS008", "error", "Grafana's alert rules have a topic.", _CONTRACT, _has_topic),
     Rule("OBS009", "error", "Teams with a dashboard have quota in the environment.", _CONTRACT, _known_teams),
-    Rule("OBS010", "warning", "Limits of Grafana's alert rules have an effect.", _CONTRACT, _told_by_prometheus),
-    Rule("OBS016", "error", "Each Grafana role has a user or a group.", _GRAFANA, _has_users),
-    Rule("OBS018", "error", "Users and groups of Grafana are identified by ID.", _IDENTITIES, _ids_of_people),
-    Rule("OBS019", "warning", "Alerts on cluster events select at least one event.", _CONTRACT, _selected),
-    Rule("OBS020", "error", "The topic for cluster events is in the environment's region.", _EVENTS, _in_region),
+    Rule(
+        "OBS020",
+        "error",
+        "The topic of alerts is in the environment's account, and that of events in its region.",
+        f"{_PROMETHEUS}; {_EVENTS}",
+        _own_topic,
+    ),
 )

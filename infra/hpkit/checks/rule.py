@@ -146,15 +146,12 @@ class Context:
     def node_settings(self) -> tuple[tuple[InstanceGroup | NodePool, Path], ...]:
         """Return each instance group and NodePool, whose labels and taints nodes get, with its path."""
         pools = self.spec.autoscaling.node_pools if self.spec.autoscaling else ()
-        places: list[tuple[str, str, tuple[InstanceGroup | NodePool, ...]]] = [
-            ("cluster", "instanceGroups", self.spec.cluster.instance_groups),
-            ("autoscaling", "nodePools", pools),
+        owners: list[tuple[InstanceGroup | NodePool, Path]] = [
+            (group, (*self.path, "cluster", "instanceGroups", index))
+            for index, group in enumerate(self.spec.cluster.instance_groups)
         ]
-        return tuple(
-            (owner, (*self.path, section, key, index))
-            for section, key, owners in places
-            for index, owner in enumerate(owners)
-        )
+        owners += [(pool, (*self.path, "autoscaling", "nodePools", index)) for index, pool in enumerate(pools)]
+        return tuple(owners)
 
     @cached_property
     def group_paths(self) -> Mapping[str, Path]:

@@ -130,6 +130,11 @@ def _team_ids(context: Context) -> list[tuple[range, str, Path]]:
     return sorted(ids, key=lambda entry: (entry[0].start, entry[1]))
 
 
+def _user_ids(context: Context) -> Iterator[Issue]:
+    yield from _own_ids(context)
+    yield from _ids_of_the_system(context)
+
+
 def _own_ids(context: Context) -> Iterator[Issue]:
     teams = _team_ids(context)
     # The earlier range that ends last: only that one can overlap the next.
@@ -178,7 +183,12 @@ RULES = (
     Rule("STO002", "error", "Claims are only created for teams of the environment.", _GOVERNANCE, _without_teams),
     Rule("STO003", "error", "The file system has a valid size and throughput.", _CREATE, _sizes),
     Rule("STO004", "warning", "The file system is in the zone of an instance group.", _FSX, _beside_groups),
-    Rule("STO005", "error", "User IDs of teams don't overlap.", _SQUASH, _own_ids),
-    Rule("STO006", "error", "User IDs of teams don't include system users.", _IDS_SOURCE, _ids_of_the_system),
+    Rule(
+        "STO005",
+        "error",
+        "User IDs of teams don't overlap, and don't include system users.",
+        f"{_SQUASH}; {_IDS_SOURCE}",
+        _user_ids,
+    ),
     Rule("STO008", "error", "Local disks belong to instance types of the environment.", _VOLUMES, _types_with_disks),
 )

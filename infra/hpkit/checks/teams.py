@@ -10,7 +10,7 @@ from hpkit.config.team_limits import TeamLimits
 from hpkit.plan.capacity import quantity
 from hpkit.plan.existing import execution_roles
 from hpkit.plan.registry import NEEDED_ENDPOINTS, repositories_of, repository_prefix
-from hpkit.plan.team_limits import LONGEST_GRACE, MORE_VOLUMES, NOT_READY, VOLUMES, is_reserved_taint
+from hpkit.plan.team_limits import NOT_READY, is_reserved_taint
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
@@ -19,8 +19,6 @@ __all__ = ["RULES"]
 _BEST_PRACTICES = "AWS Machine Learning Blog, best practices for SageMaker HyperPod task governance"
 _ECR = "Amazon ECR user guide, interface VPC endpoints; IAM permissions for pulling an image"
 _TAINTS = "Kubernetes, taints and tolerations; SageMaker developer guide, HyperPod node health"
-_VOLUMES = "Kubernetes, volumes; Pod Security Standards"
-_GRACE = "Kubernetes, pod lifecycle: termination; Kueue, preemption"
 _REQUESTS = "Kubernetes, limit ranges; Kueue, workload: resource requests"
 # As the API server validates a toleration's key: a qualified name (Kubernetes, labels: syntax and character set).
 _KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z")
@@ -100,18 +98,6 @@ def _own_repositories(context: Context) -> Iterator[Issue]:
             )
 
 
-def _grace(context: Context) -> Iterator[Issue]:
-    limits, path = _stated(context)
-    seconds = limits.termination_grace_period_seconds
-    if not 0 <= seconds <= LONGEST_GRACE:
-        yield Issue(
-            (*path, "terminationGracePeriodSeconds"),
-            f"`terminationGracePeriodSeconds` is {seconds}; the limit is 0–{LONGEST_GRACE} (one day), because Kueue "
-            "frees the quota before the pods stop",
-            f"Set a number from 0 to {LONGEST_GRACE}, or remove the key for the default of 600.",
-        )
-
-
 def _tolerations(context: Context) -> Iterator[Issue]:
     limits, path = _stated(context)
     for index, key in enumerate(limits.tolerations):
@@ -125,25 +111,6 @@ def _tolerations(context: Context) -> Iterator[Issue]:
                 else "it keeps work off nodes that are faulty, under test, or being removed"
             )
             yield Issue(place, f"team members' pods must not tolerate {key}: {why}", "Remove the key.")
-
-
-def _volumes(context: Context) -> Iterator[Issue]:
-    limits, path = _stated(context)
-    for index, name in enumerate(limits.volumes):
-        place: Path = (*path, "volumes", index)
-        if name in VOLUMES:
-            yield Issue(place, f"pods may already use volumes of type {name}", "Remove the entry.")
-        elif name not in MORE_VOLUMES:
-            why = (
-                "it exposes the node's files to the pod"
-                if name == "hostPath"
-                else f"only {' and '.join(MORE_VOLUMES)} can be added"
-            )
-            yield Issue(
-                place,
-                f"team members' pods must not use volumes of type {name}: {why}",
-                "Remove the entry, and give the team a PersistentVolume and a claim instead.",
-            )
 
 
 def _requests(context: Context) -> Iterator[Issue]:
@@ -176,7 +143,6 @@ RULES = (
     ),
     Rule("TEA003", "warning", "Nodes can reach the teams' repositories.", _ECR, _reach_of_repositories),
     Rule("TEA004", "error", "Repositories that nodes pull from have valid ECR names.", _ECR, _own_repositories),
-    Rule("TEA005", "error", "Team members' pods stop within a day.", _GRACE, _grace, waivable=False),
     Rule(
         "TEA006",
         "error",
@@ -185,6 +151,5 @@ RULES = (
         _tolerations,
         waivable=False,
     ),
-    Rule("TEA007", "error", "Team members' pods can't mount files of the node.", _VOLUMES, _volumes, waivable=False),
     Rule("TEA008", "error", "Containers without requests count toward quota.", _REQUESTS, _requests, waivable=False),
 )

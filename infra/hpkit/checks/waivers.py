@@ -14,7 +14,13 @@ from hpkit.text.spelling import near
 __all__ = ["RULES", "apply", "covers"]
 
 RULES = (
-    Rule("WAI001", "error", "Waivers haven't expired.", "hpkit configuration reference", waivable=False),
+    Rule(
+        "WAI001",
+        "error",
+        "Waivers end in the future, and within a year.",
+        "hpkit configuration reference",
+        waivable=False,
+    ),
     Rule("WAI002", "warning", "Waivers have an effect.", "hpkit configuration reference", waivable=False),
     Rule(
         "WAI003",
@@ -23,7 +29,6 @@ RULES = (
         "hpkit configuration reference",
         waivable=False,
     ),
-    Rule("WAI004", "error", "Waivers end within a year.", "hpkit configuration reference", waivable=False),
     Rule(
         "WAI005",
         "warning",
@@ -73,7 +78,7 @@ def apply(
                 f"Set `until` to {today + datetime.timedelta(days=LONGEST_DAYS)} or earlier, and review the waiver "
                 "then."
             )
-            yield PlacedIssue("WAI004", Issue((*path, "until"), message, fix))
+            yield PlacedIssue("WAI001", Issue((*path, "until"), message, fix))
         elif not hits and not context.is_whole and waiver.rule in _OF_SEVERAL:
             # Its subject might appear once the other environments can be read.
             continue

@@ -62,7 +62,10 @@ class Endpoint(Model):
     """Which networks can reach the Kubernetes API."""
 
     public: bool = Field(default=False, description="Reachable from publicCidrs outside the VPC.")
-    public_cidrs: tuple[str, ...] = Field(default=(), description="Your public IPv4 ranges that may reach it.")
+    # EKS's limit, which can't be raised.
+    public_cidrs: tuple[str, ...] = Field(
+        default=(), max_length=40, description="Your public IPv4 ranges that may reach it, at most 40."
+    )
     private_from: tuple[str, ...] = Field(
         default=(),
         description="IPv4 ranges of the VPC or connected networks (peering, transit gateway, VPN) that may reach "

@@ -26,6 +26,8 @@ __all__ = [
     "Observability",
 ]
 
+# IAM Identity Center, Identity Store API: ResourceId.
+IDENTITY_PATTERN = r"^(?:[0-9a-f]{10}-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 
@@ -108,10 +110,10 @@ class Alerts(Model):
 class GrafanaUsers(Model):
     """Users and groups of IAM Identity Center with a role in Grafana."""
 
-    user_ids: tuple[Annotated[str, Field(min_length=1, max_length=47)], ...] = Field(
+    user_ids: tuple[Annotated[str, Field(pattern=IDENTITY_PATTERN)], ...] = Field(
         default=(), description="User IDs (`aws identitystore list-users`)."
     )
-    group_ids: tuple[Annotated[str, Field(min_length=1, max_length=47)], ...] = Field(
+    group_ids: tuple[Annotated[str, Field(pattern=IDENTITY_PATTERN)], ...] = Field(
         default=(), description="Group IDs (`aws identitystore list-groups`)."
     )
 

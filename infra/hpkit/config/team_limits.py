@@ -23,6 +23,9 @@ class TeamLimits(Model):
 
     termination_grace_period_seconds: int = Field(
         default=600,
+        ge=0,
+        # One day: a longer grace period keeps instances rather than saving a checkpoint.
+        le=86_400,
         description="Longest time, in seconds, that a pod may take to stop, 0–86400. Kueue frees the quota of a job "
         "while its pods still stop.",
     )
@@ -31,7 +34,8 @@ class TeamLimits(Model):
         description="Taint keys that pods may tolerate, in addition to accelerators, EFA, and the taints of instance "
         "groups and NodePools in this file.",
     )
-    volumes: tuple[str, ...] = Field(
+    # Every other type shows a pod something of the node, or mounts with the node's identity.
+    volumes: tuple[Literal["csi", "nfs"], ...] = Field(
         default=(),
         description="Volume types that pods may use, in addition to claims, ConfigMaps, Secrets, and emptyDir: `csi` "
         "(inline volumes) or `nfs`.",

@@ -20,6 +20,7 @@ from hpkit.config.contract import (
 )
 from hpkit.config.document import Document, Path
 from hpkit.config.load import resolve
+from hpkit.config.observability import IDENTITY_PATTERN
 from hpkit.config.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organization
 from hpkit.config.suggest import written
 from hpkit.text.printable import quoted
@@ -114,6 +115,7 @@ _NAMES = {
 }
 
 _FORMS = {pattern: f"; it must consist of {name}" for pattern, name in _NAMES.items()} | {
+    IDENTITY_PATTERN: "; it must be an ID of IAM Identity Center, not a name",
     IMAGE_PATTERN: ", which isn't a valid image name: it has lowercase letters and no spaces",
     REGION_PATTERN: ", which isn't the name of an AWS region",
 }

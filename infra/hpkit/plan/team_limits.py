@@ -11,9 +11,7 @@ from hpkit.plan.registry import repository_prefix
 
 __all__ = [
     "GROUP_KEYS",
-    "LONGEST_GRACE",
     "MIG_PREFIX",
-    "MORE_VOLUMES",
     "NOT_READY",
     "REPLICA_TYPES",
     "TOLERATED_SECONDS",
@@ -26,8 +24,6 @@ __all__ = [
     "repository_team",
 ]
 
-# One day: a longer grace period keeps instances rather than saving a checkpoint.
-LONGEST_GRACE: Final = 86_400
 # Names of extended resources; EKS adds a toleration of that key to pods that request one (Kubernetes, admission
 # controllers, ExtendedResourceToleration).
 _DEVICES: Final = (
@@ -53,9 +49,6 @@ VOLUMES: Final = (
     "projected",
     "secret",
 )
-# Types that `teamLimits.volumes` may add. Every other type shows a pod something of the node, or mounts with the
-# node's identity.
-MORE_VOLUMES: Final = ("csi", "nfs")
 _PREFIX: Final = "kueue.x-k8s.io/"
 # Labels and annotations of Kueue that users set on jobs and on pod templates (Kueue 0.19, reference, "Labels and
 # Annotations"). None of them makes Kueue count less than what runs.
