@@ -88,7 +88,6 @@ VARIANTS = {
         "--vary",
         "teams[smith].fairShareWeight=0,999",
     ],
-    "whatif simulate --compare": ["whatif", "simulate", SCENARIO, "--compare", "handson-dev", "handson-dev"],
     "whatif recommend": [
         *("whatif", "recommend", SCENARIO, *ONE_STACK, "--goal", "utilization > 1%", "--trials", "1"),
         *("--workers", "1", "--capacity"),

@@ -14,7 +14,6 @@ from hpkit.errors import InputError
 from hpkit.project import load_stack
 from hpkit_whatif.scenario import Tasks, open_scenario
 from hpkit_whatif.scenario.model import duration
-from hpkit_whatif.scenario.read import write_csv
 from hpkit_whatif.scenario.schema import schema_text
 from hpkit_whatif.scenario.workloads import scenario_model
 
@@ -205,17 +204,6 @@ def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path, rows, message)
     assert str(error.value).startswith(f"{file}{message}")
 
 
-def test_a_scenario_goes_through_csv_unchanged(tmp_path):
-    before = [each.spec for each in open_scenario(ROOT / "stacks" / "scenarios" / "enterprise.yaml").tasks()]
-    before += [
-        task.spec.model_copy(update={"name": f"x-{task.spec.name}", "submit": task.spec.submit + 10_000})
-        for task in open_scenario(written(tmp_path, generators())).tasks()
-    ]
-    with (tmp_path / "out.csv").open("w") as file:
-        assert write_csv(before, file) == len(before)
-    assert [each.spec for each in open_scenario(tmp_path / "out.csv").tasks()] == before
-
-
 def test_a_csv_is_read_row_by_row(tmp_path):
     file = tmp_path / "large.csv"
     with file.open("w") as out:
@@ -266,15 +254,6 @@ def test_yaml_that_is_too_large_leads_to_csv(tmp_path):
 def test_a_folder_is_no_scenario(tmp_path):
     with pytest.raises(InputError, match="a directory; use a scenario in it"):
         open_scenario(tmp_path)
-
-
-def test_what_a_csv_is_written_from_is_read_again_however_short_or_long(tmp_path):
-    text = "tasks: [{name: a, team: john, count: 1, submit: 0.00001s, run: 36525d}]"
-    (task,) = [each.spec for each in open_scenario(written(tmp_path, text)).tasks()]
-    with (tmp_path / "s.csv").open("w") as file:
-        write_csv([task], file)
-    (again,) = open_scenario(tmp_path / "s.csv").tasks()
-    assert again.spec == task
 
 
 def test_tasks_of_all_parts_come_in_the_order_of_their_time(tmp_path):

@@ -11,7 +11,6 @@ from hpkit_whatif.scenario import open_scenario
 from hpkit_whatif.simulate import simulate
 from hpkit_whatif.simulate.ledger import Ledger
 from hpkit_whatif.simulate.quotas import TypeQuota, type_quotas
-from tests.cli.invoke import hpkit
 from tests.whatif.simulate.test_run import ROOT, outcome, plan_of
 
 WHOLE = (48, 192, 4)
@@ -124,9 +123,6 @@ def test_more_quota_than_there_is_makes_no_instances(tmp_path):
     (warning,) = report.warnings
     assert warning.startswith("teams reserve 12 instances of ml.g5.12xlarge, but only 4 exist")
     assert report.as_dict()["warnings"] == [warning]
-    sides = [str(tmp_path / "o.yaml")] * 2
-    said = hpkit("whatif", "simulate", tmp_path / "s.yaml", "--compare", *sides, "--stack", "handson-dev", cwd=ROOT)
-    assert said.stdout.count("warning: teams reserve 12 instances") == 2, said.stderr
     loaded, goals = load(tmp_path / "o.yaml", "dev"), [parse_goal("max wait of smith < 1m", ["john", "smith"])]
     found = recommend(loaded, open_scenario(tmp_path / "s.yaml"), goals, trials=1, seeds=1, workers=1)
     assert warning in found.warnings

@@ -270,18 +270,11 @@ def test_two_tasks_of_one_name_are_refused(tmp_path):
         simulate(plan_of("handson-dev"), open_scenario(file))
 
 
-def test_of_very_many_tasks_the_notable_ones_are_kept_and_all_are_counted(month):
+def test_of_very_many_tasks_the_first_are_listed_and_all_are_counted(month):
     kept = simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"), keep=300)
-    assert len(kept.tasks) == 300
+    assert kept.tasks == month.tasks[:300]
     assert kept.omitted == len(month.tasks) - 300
     assert kept.teams == month.teams
-    names = {task.name for task in kept.tasks}
-    by_wait = sorted(month.tasks, key=lambda task: (-task.wait, task.submit, task.name))
-    by_preemptions = sorted(month.tasks, key=lambda task: (-len(task.evictions), -task.lost, task.submit, task.name))
-    unfinished = [task for task in month.tasks if task.finished is None]
-    assert 0 < len(unfinished) <= 100
-    for wanted in (by_wait[:100], by_preemptions[:100], unfinished):
-        assert {task.name for task in wanted} <= names
 
 
 def test_a_task_that_never_runs_waits_from_when_it_comes_however_late_that_is(tmp_path):

@@ -66,7 +66,7 @@ def test_two_workers_find_what_one_process_finds(dask):
     )
     there = cluster(f"dask://{dask.scheduler_address.removeprefix('tcp://')}")
     source = open_scenario(HANDSON)
-    alone, together = (list(sweep(loaded, source, policies, workers=1, on=on, seeds=(0, 1))) for on in (None, there))
+    alone, together = (list(sweep(loaded, source, policies, workers=1, on=on, seed=1)) for on in (None, there))
     assert alone == together
     assert len(dask.workers) == 2
 
@@ -116,7 +116,7 @@ def test_a_cluster_of_one_core_simulates_and_when_it_is_gone_that_is_said(schedu
     monkeypatch.setattr(workers, "simulate_tasks", None)  # This refers to this process; the worker has its own.
     policies = grid([variation("teams[john].fairShareWeight=1,2,3")])
     results = sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, on=there)
-    assert next(results).reports
+    assert next(results).report
     running.kill()
     running.wait()
     with pytest.raises(ToolError, match="the connection to the Dask cluster was lost"):
@@ -128,9 +128,7 @@ def test_a_scenario_of_more_tasks_than_are_held_is_read_for_each_policy(monkeypa
     results = []
     for most in (workers._MOST_HELD, 3, 2, 1):
         monkeypatch.setattr(workers, "_MOST_HELD", most)
-        results.append(
-            list(sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, workers=1, seeds=(0, 1)))
-        )
+        results.append(list(sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, workers=1, seed=1)))
         assert not workers._drawn, "nothing is held when it is done"
     assert results[0] == results[1] == results[2] == results[3]
 

@@ -28,30 +28,20 @@ _MOST_ITEMS = 3
     "text",
     "json",
     "html",
-    "csv",
     documents=(
         "hpkit_whatif.simulate.report:Simulation",
-        "hpkit_whatif.cli.simulate_compare:SimulationComparison",
         "hpkit_whatif.cli.simulate_vary:SimulationList",
     ),
 )
 @click.option("--seed", type=int, help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 @click.option(
-    "--compare",
-    nargs=2,
-    metavar="A B",
-    help="Compare two of: an organization file, a stack, a git reference (of --stack).",
-)
-@click.option(
     "--vary",
     "variations",
     multiple=True,
     metavar="PATH=V,V",
-    help="Simulate each of these values, such as teams[smith].fairShareWeight=0,50. Repeatable: every combination is "
-    "simulated.",
+    help="Compare these values, such as teams[smith].fairShareWeight=0,50. Repeatable: every combination is simulated.",
 )
-@click.option("--seeds", type=click.IntRange(1, 100), help="Number of random draws that --vary averages. Default: one.")
 @click.option("--workers", type=click.IntRange(1), help="Number of processes of --vary. Default: one per core.")
 @click.option("--on", metavar="dask://HOST:PORT", help="Dask cluster for --vary, instead of this machine.")
 def command(
@@ -59,9 +49,7 @@ def command(
     stack: str | None,
     seed: int | None,
     skip_impossible: bool,
-    compare: tuple[str, str] | None,
     variations: tuple[str, ...],
-    seeds: int | None,
     workers: int | None,
     on: str | None,
 ) -> Output:
@@ -73,41 +61,29 @@ def command(
     from hpkit_whatif.scenario import open_scenario
     from hpkit_whatif.simulate import simulate
 
-    _refuse_misuse(compare=bool(compare), vary=bool(variations), skip=skip_impossible)
-    _refuse_without_vary({"--seeds": seeds, "--workers": workers, "--on": on}, vary=bool(variations))
-    if compare:
-        from hpkit_whatif.cli.simulate_compare import compared
-
-        return compared(open_scenario(scenario), compare, stack, seed=seed)
     if stack is None:
         raise click.UsageError("Missing option '--stack'")
     if variations:
         from hpkit_whatif.cli.simulate_vary import varied
         from hpkit_whatif.simulate.workers import cluster
 
+        _refuse_with_vary(skip_impossible)
         where = cluster(on) if on else None
-        draws = range(seed or 0, (seed or 0) + seeds) if seeds and seeds > 1 else [seed]
-        source = open_scenario(scenario)
-        return varied(source, stack, variations, seeds=list(draws), workers=workers, on=where)
+        return varied(open_scenario(scenario), stack, variations, seed=seed, workers=workers, on=where)
+    for option, value in (("--workers", workers), ("--on", on)):
+        if value is not None:
+            raise click.UsageError(f"{option} requires --vary")
     return output_of(simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible))
 
 
-def _refuse_misuse(*, compare: bool, vary: bool, skip: bool) -> None:
-    if (compare or vary) and click.get_current_context().params["form"] in ("html", "csv"):
-        raise click.UsageError("--compare and --vary support only text and json")
-    if compare and vary:
-        raise click.UsageError("use either --compare or --vary, not both")
-    if skip and (compare or vary):
+def _refuse_with_vary(skip_impossible: bool) -> None:
+    if click.get_current_context().params["form"] == "html":
+        raise click.UsageError("--vary supports only text and json")
+    if skip_impossible:
         raise click.UsageError(
-            "--skip-impossible requires a single run: with --compare and --vary, a task that can't run on one side "
-            "counts as waiting until the end"
+            "--skip-impossible can't be combined with --vary, where a task that can't run counts as waiting until the "
+            "end"
         )
-
-
-def _refuse_without_vary(given: dict[str, object], *, vary: bool) -> None:
-    for option, value in given.items():
-        if value is not None and not vary:
-            raise click.UsageError(f"{option} requires --vary")
 
 
 def output_of(report: "Report", code: int = 0) -> Output:
@@ -124,27 +100,11 @@ def output_of(report: "Report", code: int = 0) -> Output:
         text=lambda: _table(report),
         json=lambda: json_document(Simulation, **report.as_dict()),
         html=html,
-        csv=lambda: _csv(report),
     )
-
-
-def _csv(report: "Report") -> str:
-    from hpkit_whatif.simulate.as_csv import as_csv
-
-    for line in report.warnings:
-        click.echo(f"warning: {line}", err=True)
-    if report.omitted:
-        click.echo(
-            f"warning: {len(report.tasks):,} tasks are listed (unfinished, most preempted, or longest waiting); "
-            f"{report.omitted:,} more are only counted",
-            err=True,
-        )
-    return as_csv(report)
 
 
 def _table(report: "Report") -> str:
     from hpkit.text.formatting import borrowed, figure, percent, span
-    from hpkit_whatif.simulate.notable import notable
 
     console = paper()
     cluster = report.cluster
@@ -180,7 +140,7 @@ def _table(report: "Report") -> str:
     tasks = grid(
         "task", "team", "asks", "submitted", "admitted", "finished", "waited", "borrowed", "preempted", title=title
     )
-    for task in notable(report.tasks, _MOST_ROWS):
+    for task in report.tasks[:_MOST_ROWS]:
         tasks.add_row(
             task.name,
             task.team,
@@ -199,12 +159,14 @@ def _table(report: "Report") -> str:
     for line in held[:_MOST_REASONS]:
         console.print(line)
     if len(held) > _MOST_REASONS:
-        console.print(f"{len(held) - _MOST_REASONS:,} more are waiting or never run; for the reasons, use --format csv")
+        console.print(
+            f"{len(held) - _MOST_REASONS:,} more are waiting or never run; for the reasons, use --format json"
+        )
     unlisted = len(report.tasks) - _MOST_ROWS
     if unlisted > 0:
         console.print(
-            f"only unfinished, most preempted, and longest waiting tasks are listed; --format json has {unlisted:,} "
-            "more" + (f", and {report.omitted:,} are only included in totals" if report.omitted else "")
+            f"only the first {_MOST_ROWS} tasks are listed; --format json has {unlisted:,} more"
+            + (f", and {report.omitted:,} are only included in totals" if report.omitted else "")
         )
     return text_of(console)
 

@@ -12,8 +12,8 @@ from hpkit.project import load_stack
 from hpkit.text.formatting import figure, percent, span
 from hpkit.text.plural import plural
 from hpkit_whatif.scenario import Source
-from hpkit_whatif.simulate.report import ClusterData, TeamData
-from hpkit_whatif.simulate.vary import Result, mean_wait, means, sweep, variation
+from hpkit_whatif.simulate.report import ClusterData, Report, TeamData
+from hpkit_whatif.simulate.vary import Result, sweep, variation
 from hpkit_whatif.simulate.vary import grid as combinations
 from hpkit_whatif.simulate.workers import Cluster
 
@@ -33,7 +33,7 @@ class _Run(TypedDict):
 class _Variation(TypedDict):
     policy: Annotated[dict[str, int | str], "Values by path."]
     refused: Annotated[str | None, "Why the validator rejects it."]
-    runs: Annotated[list[_Run], "One for each seed."]
+    run: Annotated[_Run | None, "The result; null if it is refused."]
 
 
 class SimulationList(TypedDict):
@@ -51,18 +51,18 @@ def varied(
     stack: str,
     variations: Sequence[str],
     *,
-    seeds: Sequence[int | None],
+    seed: int | None,
     workers: int | None,
     on: Cluster | None = None,
 ) -> Output:
     """Return the result of every combination; exit code 1 unless any could be simulated."""
     loaded = load_stack(stack)
     policies = combinations([variation(text) for text in variations])
-    results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers, on=on))
-    any_ran = any(result.refused is None for result in results)
+    results = list(sweep(loaded, source, policies, seed=seed, workers=workers, on=on))
+    any_ran = any(result.report is not None for result in results)
     if not any_ran:
         click.echo("error: nothing was simulated: the validator rejects every policy, as listed", err=True)
-    names = [team.name for result in results for team in (result.reports[0].teams if result.reports else ())]
+    names = [team.name for result in results for team in (result.report.teams if result.report else ())]
     return Output(
         not any_ran,
         text=lambda: _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names))),
@@ -71,18 +71,15 @@ def varied(
 
 
 def _as_dict(result: Result) -> _Variation:
-    return {
-        "policy": {change.text: change.value for change in result.changes},
-        "refused": result.refused,
-        "runs": [
-            {
-                "warnings": list(report.warnings),
-                "cluster": report.cluster.as_dict(),
-                "teams": [team.as_dict() for team in report.teams],
-            }
-            for report in result.reports
-        ],
-    }
+    report = result.report
+    run: _Run | None = None
+    if report is not None:
+        run = {
+            "warnings": list(report.warnings),
+            "cluster": report.cluster.as_dict(),
+            "teams": [team.as_dict() for team in report.teams],
+        }
+    return {"policy": {change.text: change.value for change in result.changes}, "refused": result.refused, "run": run}
 
 
 def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], teams: Sequence[str]) -> list["Table"]:
@@ -114,16 +111,16 @@ def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], tea
     return [*pages, new_table(page)]
 
 
-def _figures(result: Result, teams: Sequence[str]) -> dict[str, str]:
+def _figures(report: Report, teams: Sequence[str]) -> dict[str, str]:
     """Return the cells of a policy by the heads of their columns."""
-    cluster = means(result.reports)
+    cluster = report.cluster
     return {
-        "in use": percent(cluster["utilization"]),
-        "fairness": f"{cluster['fairness']:.2f}",
-        "preempted": figure(cluster["preemptions"]),
-        "never": figure(cluster["never"]),
-        "waited": f"{figure(cluster['waited'])} h",
-        **{f"p95 {team}": span(mean_wait(result.reports, team)[1]) for team in teams},
+        "in use": percent(cluster.utilization),
+        "fairness": f"{cluster.fairness:.2f}",
+        "preempted": figure(cluster.preemptions),
+        "never": figure(sum(team.never for team in report.teams)),
+        "waited": f"{figure(cluster.waited)} h",
+        **{f"p95 {team}": span(report.team(team).wait_p95) for team in teams},
     }
 
 
@@ -135,12 +132,12 @@ def _table(title: str, results: Sequence[Result], teams: Sequence[str]) -> str:
         console.print(f"{number}: {key}")
     numbers = [str(number) for number, _ in enumerate(keys, 1)]
     rows = [
-        ([str(change.value) for change in result.changes], _figures(result, teams) if result.refused is None else {})
+        ([str(change.value) for change in result.changes], _figures(result.report, teams) if result.report else {})
         for result in results
     ]
     for table in _pages(console, numbers, rows, teams):
         console.print(table)
-    for line in dict.fromkeys(line for result in results for report in result.reports for line in report.warnings):
+    for line in dict.fromkeys(line for result in results if result.report for line in result.report.warnings):
         console.print(f"warning: {line}")
     for result in results:
         if result.refused is not None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Generic, TypedDict, TypeVar
 
 from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.simulate.report import Report
-from hpkit_whatif.simulate.vary import mean_wait, means
 
 __all__ = [
     "CapacityChange",
@@ -294,7 +293,7 @@ def team_results(before: tuple[Report, ...], after: tuple[Report, ...]) -> tuple
 
 def _team_result(name: str, before: tuple[Report, ...], after: tuple[Report, ...]) -> TeamResult:
     sides = (before, after)
-    waits = [mean_wait(side, name) for side in sides]
+    waits = [_mean_wait(side, name) for side in sides]
     services = [_mean([report.team(name).service for report in side]) for side in sides]
 
     def mean_figure(figure: str) -> tuple[float, float]:
@@ -321,4 +320,23 @@ def _mean(values: list[float | None]) -> float | None:
 
 def cluster_results(before: tuple[Report, ...], after: tuple[Report, ...]) -> tuple[dict[str, float], dict[str, float]]:
     """Return the cluster's figures under two policies, on average over the draws."""
-    return dict(means(before)), dict(means(after))
+    return _means(before), _means(after)
+
+
+def _means(reports: Sequence[Report]) -> dict[str, float]:
+    """Return the figures of the cluster over all seeds, on average."""
+    count = len(reports)
+    return {
+        "utilization": sum(each.cluster.utilization for each in reports) / count,
+        "fairness": sum(each.cluster.fairness for each in reports) / count,
+        "preemptions": sum(each.cluster.preemptions for each in reports) / count,
+        "never": sum(team.never for each in reports for team in each.teams) / count,
+        "waited": sum(each.cluster.waited for each in reports) / count,
+    }
+
+
+def _mean_wait(reports: Sequence[Report], team: str) -> tuple[float, float]:
+    """Return a team's median wait and that of 95 of 100, over all seeds, on average."""
+    found = [report.team(team) for report in reports]
+    count = len(found)
+    return sum(each.wait_median for each in found) / count, sum(each.wait_p95 for each in found) / count

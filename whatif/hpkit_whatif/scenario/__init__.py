@@ -1,4 +1,4 @@
-"""Requests to a platform over time: tasks from files, generators and traces, as workloads of a plan's queues."""
+"""Requests to a platform over time: tasks from files and generators, as workloads of a plan's queues."""
 
 from hpkit_whatif.scenario.model import Rack, Scenario, TaskSpec
 from hpkit_whatif.scenario.read import Source, open_scenario

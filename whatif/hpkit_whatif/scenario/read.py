@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -25,10 +25,10 @@ from hpkit.errors import InputError
 from hpkit.text.printable import quoted
 from hpkit_whatif.scenario.generate import generated
 from hpkit_whatif.scenario.lines import lines, opened
-from hpkit_whatif.scenario.model import Scenario, TaskSpec, written_duration
+from hpkit_whatif.scenario.model import Scenario, TaskSpec
 from hpkit_whatif.scenario.names import Names
 
-__all__ = ["COLUMNS", "Located", "Source", "open_scenario", "write_csv"]
+__all__ = ["COLUMNS", "Located", "Source", "open_scenario"]
 
 COLUMNS = tuple(field.alias or name for name, field in TaskSpec.model_fields.items() if name != "placement")
 _NEEDED = ("name", "team", "submit", "run")
@@ -286,19 +286,3 @@ def _to_numbers(place: str, data: dict[str, Any]) -> None:
                     data[column] = number_type(data[column])
                 except ValueError:
                     raise InputError(f"{place}: {column} is {quoted(data[column])} and must be {type_name}") from None
-
-
-def write_csv(tasks: Iterable[TaskSpec], file: TextIO) -> int:
-    """Write tasks as CSV, row by row, so that `open_scenario` reads the same; return how many."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    columns = [name for name in TaskSpec.model_fields if name != "placement"]
-    count = 0
-    for task in tasks:
-        row = [getattr(task, name) for name in columns]
-        row[columns.index("submit")] = written_duration(task.submit)
-        row[columns.index("start")] = written_duration(task.start)
-        row[columns.index("run")] = "forever" if task.run is None else written_duration(task.run)
-        writer.writerow("" if value is None else value for value in row)
-        count += 1
-    return count

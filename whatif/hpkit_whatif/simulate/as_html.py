@@ -10,13 +10,12 @@ from jinja2 import Environment
 
 from hpkit.text.formatting import borrowed, figure, percent, span
 from hpkit.text.html import html_templates
-from hpkit_whatif.simulate.notable import notable
 from hpkit_whatif.simulate.report import Report, TeamReport
 
 __all__ = ["MOST_ROWS", "as_html"]
 
 MOST_ROWS = 500
-"""So many tasks the page lists, the notable ones."""
+"""So many tasks the page lists, the first ones."""
 
 _WIDTH, _HEIGHT = 720, 90
 _ABOVE = 16
@@ -37,9 +36,9 @@ class _Chart:
 
 
 def as_html(report: Report) -> str:
-    """Return the page of a report; it lists notable tasks and counts the rest."""
+    """Return the page of a report; it lists the first tasks and counts the rest."""
     charts = [_chart(report, team) for team in report.teams]
-    listed_tasks = notable(report.tasks, MOST_ROWS)
+    listed_tasks = report.tasks[:MOST_ROWS]
     instance_types = {task.instance_type for task in listed_tasks}
     return (
         _environment()

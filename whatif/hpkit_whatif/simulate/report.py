@@ -396,10 +396,10 @@ class Skipped:
 class Report:
     """The result of a scenario on a stack.
 
-    tasks: notable tasks, if there are many; `omitted` is the number of others. step: seconds per step of the series,
-    which are by team. warnings: why the stack couldn't behave as reported. late: number of tasks submitted after the
-    scenario's end, which aren't in any figure. impossible: number of omitted tasks that can never run; skipped: the
-    first of them.
+    tasks: the first ones, in the order of submission; `omitted` is the number of others. step: seconds per step of the
+    series, which are by team. warnings: why the stack couldn't behave as reported. late: number of tasks submitted
+    after the scenario's end, which aren't in any figure. impossible: number of omitted tasks that can never run;
+    skipped: the first of them.
     """
 
     stack: str

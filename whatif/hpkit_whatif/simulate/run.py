@@ -13,7 +13,6 @@ from hpkit_whatif.scenario.read import Located, Source
 from hpkit_whatif.scenario.workloads import Task, Tasks, scenario_model
 from hpkit_whatif.simulate.ledger import Ledger
 from hpkit_whatif.simulate.meters import Gauge, Timeline, Waits
-from hpkit_whatif.simulate.notable import Kept
 from hpkit_whatif.simulate.quotas import over_reserved, type_quotas
 from hpkit_whatif.simulate.report import (
     QUEUED,
@@ -30,7 +29,7 @@ from hpkit_whatif.simulate.report import (
 __all__ = ["MOST_TASKS", "Recorder", "simulate", "simulate_tasks"]
 
 MOST_TASKS = 100_000
-"""So many tasks a report holds one by one, the notable ones where there are more; all are counted."""
+"""So many tasks a report lists, in the order of their submission; all are counted."""
 MOST_SKIPPED = 1000
 """So many tasks that were left out are named in JSON; all are counted."""
 MOST_SAID = 10
@@ -127,7 +126,9 @@ class Recorder:
         """Create one for a plan and the model of its queues; keep: number of tasks that are listed."""
         self._plan = plan
         self._gang = model.wait_for_pods_ready
-        self._kept = Kept(keep)
+        self._keep = keep
+        self._tasks: list[TaskReport] = []
+        self._omitted = 0
         self._names = tuple(team.name for team in plan.teams)
         self._teams = {name: _Team() for name in self._names}
         self._timeline = Timeline(self._names)
@@ -222,6 +223,7 @@ class Recorder:
             team.counts["submitted"] += 1
             team.never.append(report.name)
             report.never = task.never
+            self._list(report)
             self._never_reports.append(report)
             self._change(team.waiting, task.team, "waiting", report.submit, task.instances)
 
@@ -232,8 +234,15 @@ class Recorder:
         report = _report(task)
         # A rehearsal's clock can be coarser than a scenario's: a task that is admitted immediately hasn't waited.
         report.submit = event.time
+        self._list(report)
         self._open[event.workload] = _State(report, self._amounts(task))
         self._change(team.waiting, task.team, "waiting", event.time, task.instances)
+
+    def _list(self, report: TaskReport) -> None:
+        if len(self._tasks) < self._keep:
+            self._tasks.append(report)
+        else:
+            self._omitted += 1
 
     def _admitted(self, event: Event) -> None:
         state = self._open[event.workload]
@@ -276,7 +285,6 @@ class Recorder:
         team.never.append(report.name)
         team.waits.add(report.wait)
         self._stop(state, event.time)
-        self._kept.add(report)
 
     def _finished(self, event: Event) -> None:
         state = self._open.pop(event.workload)
@@ -286,7 +294,6 @@ class Recorder:
         team.counts["finished"] += 1
         team.waits.add(report.wait)
         self._stop(state, event.time)
-        self._kept.add(report)
 
     def _waited(self, report: TaskReport, since: float, now: float) -> None:
         waited = now - since
@@ -354,7 +361,6 @@ class Recorder:
         for report in self._never_reports:
             self._waited(report, report.submit, end)
             self._teams[report.team].waits.add(report.wait)
-            self._kept.add(report)
         rest = sorted(self._open.values(), key=lambda state: (state.report.submit, state.report.name))
         still: dict[str, int] = {}
         for state in rest:
@@ -368,15 +374,15 @@ class Recorder:
                 else:
                     still[report.team] = still.get(report.team, 0) + 1
             self._teams[report.team].waits.add(report.wait)
-            self._kept.add(report)
         for name, team in self._teams.items():
             self._change(team.used, name, "used", end, 0.0)
             self._change(team.waiting, name, "waiting", end, 0.0)
         teams = tuple(self._team(plan.name, plan.spec.fair_share_weight, end, still) for plan in self._plan.teams)
         cluster = self._cluster(teams, end, tuple(sorted(restless)))
         series = self._timeline.series(end)
+        tasks = tuple(sorted(self._tasks, key=lambda task: (task.submit, task.name)))
         return Report(
-            self._plan.stack, scenario, end, cluster, teams, self._kept.tasks(), self._kept.omitted(),
+            self._plan.stack, scenario, end, cluster, teams, tasks, self._omitted,
             self._timeline.step, series, (*over_reserved(self._plan), *self._left_out()),
             late=self._late, impossible=self._impossible, skipped=tuple(self._skipped),
         )  # fmt: skip

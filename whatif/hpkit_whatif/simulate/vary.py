@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,6 @@ __all__ = [
     "Variation",
     "changed",
     "grid",
-    "mean_wait",
-    "means",
     "sweep",
     "variation",
 ]
@@ -58,10 +56,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of one policy: a report per seed, without single tasks; or why the validator rejects it."""
+    """The result of one policy: a report without single tasks, or why the validator rejects it."""
 
     changes: tuple[Change, ...]
-    reports: tuple[Report, ...] = ()
+    report: Report | None = None
     refused: str | None = None
 
 
@@ -192,7 +190,7 @@ def sweep(
     source: Source,
     policies: Sequence[tuple[Change, ...]],
     *,
-    seeds: Sequence[int | None] = (None,),
+    seed: int | None = None,
     workers: int | None = None,
     on: Cluster | None = None,
 ) -> Iterator[Result]:
@@ -203,25 +201,6 @@ def sweep(
     # Policies are applied to the file here, because remote workers have neither the project nor its charts.
     plans = [changed(loaded, policy)[1] for policy in policies]
     good = [plan for plan in plans if isinstance(plan, Plan)]
-    reports = simulate_plans(good, source, seeds=seeds, workers=workers, on=on)
+    reports = simulate_plans(good, source, seeds=(seed,), workers=workers, on=on)
     for policy, plan in zip(policies, plans, strict=True):
-        yield Result(policy, refused=plan) if isinstance(plan, str) else Result(policy, next(reports))
-
-
-def means(reports: Sequence[Report]) -> Mapping[str, float]:
-    """Return the figures of the cluster over all seeds, on average."""
-    count = len(reports)
-    return {
-        "utilization": sum(each.cluster.utilization for each in reports) / count,
-        "fairness": sum(each.cluster.fairness for each in reports) / count,
-        "preemptions": sum(each.cluster.preemptions for each in reports) / count,
-        "never": sum(team.never for each in reports for team in each.teams) / count,
-        "waited": sum(each.cluster.waited for each in reports) / count,
-    }
-
-
-def mean_wait(reports: Sequence[Report], team: str) -> tuple[float, float]:
-    """Return a team's median wait and that of 95 of 100, over all seeds, on average."""
-    found = [report.team(team) for report in reports]
-    count = len(found)
-    return sum(each.wait_median for each in found) / count, sum(each.wait_p95 for each in found) / count
+        yield Result(policy, refused=plan) if isinstance(plan, str) else Result(policy, next(reports)[0])
