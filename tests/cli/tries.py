@@ -8,7 +8,6 @@ RUNS = {
     "catalog hash-chart": ("stacks", 0, ""),
     "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "aws recover": ("--stack handson-dev", 1, "hpkit local doctor"),
-    "aws trial": ("", 1, "hpkit local doctor"),
     "aws destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
     "mcp": ("", 1, "pip install 'hpkit[mcp]'"),
     "local doctor": ("", 1, "To install them: hpkit local doctor"),
@@ -57,7 +56,7 @@ WITHOUT = {
 # Commands whose JSON is validated in tests that have an AWS endpoint, Pulumi, or a Kueue.
 ELSEWHERE = (
     *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
-    *("aws trial", "cluster check", "catalog fetch-chart", "cluster grafana export"),
+    *("cluster check", "catalog fetch-chart", "cluster grafana export"),
     *("whatif record", "whatif rehearse"),
     *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
 )

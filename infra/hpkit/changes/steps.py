@@ -13,11 +13,11 @@ from hpkit.catalog import UNKNOWN, differences, has_unknown
 from hpkit.changes.compare import deletes_first, facts_of, with_unknown
 from hpkit.changes.recorded import Recorded, RecordedResource
 
-__all__ = ["HOLDS_NOTHING", "Action", "Cause", "Step", "steps_of", "texts_in"]
+__all__ = ["Action", "Cause", "Step", "steps_of", "texts_in"]
 
 Action = Literal["replace", "delete", "update", "create"]
 _ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
-HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
+_HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
 Resources = Mapping[str, RecordedResource]
 
 
@@ -58,7 +58,7 @@ class Step:
     @property
     def holds(self) -> bool:
         """Return whether it's a resource that users see, not a component, a provider or a guard."""
-        return self.custom and not self.type.startswith(HOLDS_NOTHING)
+        return self.custom and not self.type.startswith(_HOLDS_NOTHING)
 
     @property
     def lost(self) -> bool:
