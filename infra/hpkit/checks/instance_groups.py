@@ -15,7 +15,6 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.network import Zone
-from hpkit.config.suggest import explained
 from hpkit.plan.hosts import awaited_groups
 from hpkit.plan.subnets import RANGE_PREFIXES
 from hpkit.text.formatting import listing
@@ -142,9 +141,6 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
     ends = [each for each in zones if each.endswith(zone)]
     if len(ends) == 1:
         return f"Use `{ends[0]}`."
-    hint = explained(zone)
-    if hint is not None:
-        return hint[1]
     likely = near(zone, zones)
     # Zones of one region differ by a letter, so another zone is as likely as a typo.
     if likely is not None and zone[:-1] != likely[:-1]:

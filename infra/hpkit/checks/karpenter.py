@@ -9,7 +9,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool, Requirement, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
-from hpkit.config.suggest import explained, seconds_of
+from hpkit.config.suggest import seconds_of
 from hpkit.plan.capacity import (
     ARCHITECTURE_KEY,
     INSTANCE_TYPE_KEY,
@@ -279,8 +279,6 @@ def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | Non
         if have & set(requirement.values):
             continue
         for value in requirement.values if have else ():
-            if hint := explained(value):
-                return hint[1]
             # Zones of one region differ by a letter, so the given one might be meant.
             likely = near(value, types) if requirement.key == INSTANCE_TYPE_KEY else None
             if likely:

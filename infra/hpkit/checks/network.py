@@ -14,7 +14,6 @@ from hpkit.catalog import (
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.network import Network
-from hpkit.config.suggest import DASHES, explained, other_dash
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.endpoint import reserved_ranges
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
@@ -51,7 +50,6 @@ _OTHER_NAMES = {
     "x-ray": ("xray",),
 }
 _WHOLE_NAME = re.compile(r"(?:com|cn\.com)\.amazonaws\.(?P<region>[a-z0-9-]+)\.(?P<service>.+)\Z")
-_THREE_PARTS = re.compile(r"\A(\d+\.\d+\.\d+)/(?=\d+\Z)")
 _PRIVATE = tuple(ipaddress.IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 _RESERVED_BY_AWS = ipaddress.IPv4Network("198.19.0.0/16")
 # Ranges that no VPC can have: this host, loopback, link-local addresses, multicast.
@@ -116,24 +114,26 @@ def _cidrs(context: Context) -> Iterator[Issue]:
     for range_name, cidr, path in _ranges(context):
         try:
             network = ipaddress.IPv4Network(cidr)
-        except ValueError as error:
-            yield Issue(
-                path,
-                f"{range_name} is `{cidr}`: {_reason(range_name, cidr, str(error))}",
-                _range_meant(context, range_name, cidr),
-            )
+        except ValueError:
+            reason, fix = _not_a_range(range_name, cidr)
+            yield Issue(path, f"{range_name} is `{cidr}`: {reason}", fix)
             continue
         if "/" not in cidr and range_name == "publicCidrs" and reserved_ranges([cidr]):
             # With a length it would be as wrong (EKS010).
             continue
         if "/" not in cidr:
-            fix = _of_some_size(context, range_name, cidr)
+            smallest = LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST
+            fix = (
+                f"Use `{cidr}/32` for this single address."
+                if _of_callers(range_name)
+                else f"Add a prefix length from /{_LARGEST} to /{smallest}."
+            )
             yield Issue(path, f"{range_name} is `{cidr}`, an address without a prefix length", fix)
             continue
         if str(network) != cidr:
-            # Python also reads a netmask, which AWS refuses.
-            reason = "AWS requires a prefix length after the slash"
-            yield Issue(path, f"{range_name} is `{cidr}`, but {reason}", f"Use `{network}`.")
+            # Python also reads a netmask, which AWS rejects.
+            message = f"{range_name} is `{cidr}`, but AWS requires a prefix length after the slash"
+            yield Issue(path, message, f"Use `{network}`.")
             continue
         if _of_callers(range_name):
             continue
@@ -154,75 +154,22 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         seen.append((range_name, network))
 
 
-def _range_meant(context: Context, range_name: str, cidr: str) -> str:
-    """Return the range that an invalid text probably means."""
-    suggested = _spelt_otherwise(cidr)
-    if suggested is None and range_name == "publicCidrs":
-        return (
-            "Use the public IPv4 ranges from which you connect (`curl https://checkip.amazonaws.com` prints your "
-            "address)."
-        )
-    if suggested is None:
-        return f"Use a range, such as {_free_range(context, range_name)}."
-    if not _of_callers(range_name) and suggested.prefixlen < _LARGEST:
-        return _of_some_size(context, range_name, cidr.partition("/")[0])
-    if not _of_callers(range_name) and suggested.prefixlen > _SMALLEST:
-        suggested = ipaddress.IPv4Network((cidr.partition("/")[0], _SMALLEST), strict=False)
-    if _of_callers(range_name) or not any(suggested.overlaps(each) for each in _kept_by_others(context, range_name)):
-        return f"Use `{suggested}`."
-    return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that doesn't overlap the others."
-
-
-def _free_range(context: Context, range_name: str) -> ipaddress.IPv4Network:
-    """Return a range that nothing in the file has, of the block that the VPC's own range is of."""
-    vpc = _network(context.spec.network.vpc_cidr)
-    block = (_private_block(vpc) if vpc is not None else None) or _PRIVATE[0]
-    everywhere = [range_ for each in context.organization.environments.values() for range_ in vpc_ranges(each.network)]
-    taken = [*everywhere, *_kept_by_others(context, range_name), _DOCKER, _DEFAULT_VPC, _LOW]
-    free = (each for each in block.subnets(new_prefix=_LARGEST) if not any(each.overlaps(other) for other in taken))
-    return next(free, block)
-
-
-def _spelt_otherwise(text: str) -> ipaddress.IPv4Network | None:
-    """Return the range of a text that writes it by its ends, with a part less, the other slash, or host bits."""
-    first, dash, last = DASHES.sub("-", text).replace(" ", "").partition("-")
-    slashed = text.replace("\\", "/").replace(" ", "")
+def _not_a_range(range_name: str, cidr: str) -> tuple[str, str]:
+    """Return why a text isn't a range that AWS accepts, and the fix."""
+    smallest = LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST
+    size_fix = f"Choose a range from /{_LARGEST} to /{smallest}, such as 10.1.0.0/{_LARGEST}."
     try:
-        if dash and "." not in last:
-            return ipaddress.IPv4Network(f"{first}/{last}", strict=False)
-        if dash:
-            found = list(ipaddress.summarize_address_range(ipaddress.IPv4Address(first), ipaddress.IPv4Address(last)))
-            return found[0] if len(found) == 1 else None
-        return ipaddress.IPv4Network(_THREE_PARTS.sub(r"\1.0/", slashed), strict=False)
-    except (ValueError, TypeError):
-        return None
-
-
-def _of_some_size(context: Context, range_name: str, address: str) -> str:
-    """Return the range that begins at an address: for callers that address only, for nodes the largest free one."""
-    if _of_callers(range_name):
-        return f"Use `{address}/32` for this single address."
-    reserved_ranges, longest = (
-        _kept_by_others(context, range_name),
-        LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST,
-    )
-    for length in range(_LARGEST, longest + 1):
-        suggested = _network(f"{address}/{length}")
-        if suggested is not None and not any(suggested.overlaps(each) for each in reserved_ranges):
-            return f"Use `{suggested}`."
-    return f"Choose a range from /{_LARGEST} to /{longest} that doesn't overlap the others."
-
-
-def _kept_by_others(context: Context, range_name: str) -> list[ipaddress.IPv4Network]:
-    """Return the ranges that nodes of a zone may not share: of other zones, and hpkit's own part of the VPC."""
-    if range_name == "vpcCidr":
-        return []
-    nodes = [
-        _network(cidr) for other, cidr, _ in _ranges(context) if other.startswith("nodeCidr") and other != range_name
-    ]
-    vpc = _network(context.spec.network.vpc_cidr)
-    own = [own_part(str(vpc))] if vpc is not None and vpc.prefixlen <= LARGEST_PREFIX else []
-    return [each for each in nodes if each is not None] + own
+        network = ipaddress.IPv4Network(cidr, strict=False)
+    except ValueError:
+        if range_name == "publicCidrs":
+            size_fix = (
+                "Use the public IPv4 ranges from which you connect (`curl https://checkip.amazonaws.com` prints your "
+                "address)."
+            )
+        return "not an IPv4 range", size_fix
+    if _of_callers(range_name) or _is_of_a_size(network):
+        return "it has host bits set", f"Use `{network}`."
+    return f"it has host bits set, and AWS accepts /{_LARGEST} to /{_SMALLEST}", size_fix
 
 
 def _is_of_a_size(network: ipaddress.IPv4Network) -> bool:
@@ -231,13 +178,6 @@ def _is_of_a_size(network: ipaddress.IPv4Network) -> bool:
 
 def _of_callers(what: str) -> bool:
     return what in ("publicCidrs", "privateFrom")
-
-
-def _reason(range_name: str, cidr: str, message: str) -> str:
-    if "host bits" not in message:
-        return f"not an IPv4 range; it contains {dash}" if (dash := other_dash(cidr)) else "not an IPv4 range"
-    fits = _of_callers(range_name) or _is_of_a_size(ipaddress.IPv4Network(cidr, strict=False))
-    return "it has host bits set" + ("" if fits else f", and AWS accepts /{_LARGEST} to /{_SMALLEST}")
 
 
 def _egress(context: Context) -> Iterator[Issue]:
@@ -292,11 +232,10 @@ def _zones(context: Context) -> Iterator[Issue]:
     existing = context.spec.network.existing
     for name in existing.subnets if existing else ():
         if not is_zone_of(name, context.spec.region):
-            hint = None if is_zone_id(name) else explained(name)
             yield Issue(
                 (*context.path, "network", "existing", "subnets", name),
-                f"the zone {name} isn't in {context.spec.region}" if hint is None else f"the zone is {name}, {hint[0]}",
-                "Use a zone of the environment's region." if hint is None else hint[1],
+                f"the zone {name} isn't in {context.spec.region}",
+                "Use a zone of the environment's region.",
             )
         else:
             path = (*context.path, "network", "existing", "subnets", name)
@@ -426,10 +365,10 @@ def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Is
 
 
 def _secondary_ranges(context: Context) -> Iterator[Issue]:
-    vpc = _network(context.spec.network.vpc_cidr)
+    vpc = _range(context.spec.network.vpc_cidr)
     if vpc is None or _is_no_vpc(vpc):
         return
-    ranges = [_network(zone.node_cidr) for zone in context.spec.network.zones]
+    ranges = [_range(zone.node_cidr) for zone in context.spec.network.zones]
     for index, nodes in enumerate(ranges):
         if nodes is None or nodes.overlaps(vpc):
             continue
@@ -468,7 +407,7 @@ def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: l
 def _built(context: Context) -> Iterator[tuple[str, ipaddress.IPv4Network, Path]]:
     """Yield name, range and path of the ranges in a VPC that hpkit creates."""
     for range_name, cidr, path in _ranges(context):
-        network = _network(cidr)
+        network = _range(cidr)
         if network is not None and not _of_callers(range_name):
             yield range_name, network, path
 
@@ -497,7 +436,7 @@ def _docker(context: Context) -> Iterator[Issue]:
                 f"{range_name} is {network}, but SageMaker AI and Docker use {_DOCKER} on their machines, which then "
                 "can't "
                 "reach these addresses",
-                f"Choose another range, such as {_free_range(context, range_name)}.",
+                f"Choose a private range outside {_DOCKER}.",
             )
 
 
@@ -514,13 +453,6 @@ def _addresses_of_the_internet(context: Context) -> Iterator[Issue]:
 
 def _private_block(network: ipaddress.IPv4Network) -> ipaddress.IPv4Network | None:
     return next((block for block in _PRIVATE if network.subnet_of(block)), None)
-
-
-def _network(cidr: str | None) -> ipaddress.IPv4Network | None:
-    try:
-        return None if cidr is None else ipaddress.IPv4Network(cidr)
-    except ValueError:
-        return None
 
 
 def _endpoints(context: Context) -> Iterator[Issue]:
