@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from botocore import xform_name
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
 
 from hpkit.cli import SECTIONS
 from hpkit.config import parse, read_text
@@ -67,6 +70,26 @@ def unknown_commands(file):
         for words in typed
         if words[0] not in commands or (words[1] and commands[words[0]] and words[1] not in commands[words[0]])
     ]
+
+
+# Commands of the AWS CLI that aren't operations of an API, and options that all commands have.
+AWS_COMMANDS = {"eks update-kubeconfig", "eks get-token", "ecr get-login-password", "sso login"}
+AWS_OPTIONS = {"--region", "--profile", "--query", "--output"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_aws_commands_of_a_page_have_the_parameters_of_the_api(page):
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    wrong = []
+    for service, operation, options in re.findall(r"(?:`|\$ |\n)aws ([a-z0-9]+) ([a-z-]+)([^`|\n]*)", text):
+        if f"{service} {operation}" in AWS_COMMANDS:
+            continue
+        model = ServiceModel(Loader().load_service_model("s3" if service == "s3api" else service, "service-2"))
+        operations = {xform_name(each, "-"): model.operation_model(each) for each in model.operation_names}
+        members = operations[operation].input_shape.members
+        known = AWS_OPTIONS | {f"--{xform_name(each, '-')}" for each in members}
+        wrong += [(operation, each) for each in re.findall(r" (--[a-z-]+)", options) if each not in known]
+    assert wrong == []
 
 
 def options_of(command, words):

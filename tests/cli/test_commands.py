@@ -40,7 +40,7 @@ def test_a_misspelt_command_names_the_nearest():
         (["jobs"], "hpkit cluster status"),
         (["get", "pods"], "hpkit cluster status"),
         (["rules"], "hpkit catalog rules"),
-        (["cluster", "nodes"], "hpkit node"),
+        (["cluster", "nodes"], "hpkit cluster status"),
         (["job", "status"], "hpkit cluster status"),
     ],
 )

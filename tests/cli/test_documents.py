@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from hpkit.adopt import HandoverPlan, as_data, handover
-from hpkit.cli import access, commands, job, nodes, status, status_all, topology, usage, why
+from hpkit.cli import access, commands, job, status, status_all, topology, usage, why
 from hpkit.cli.documents import API_VERSION, json_document, schema_of
 from hpkit.cli.schema import kinds
 from hpkit.cluster.access.check import Answer, Resource
@@ -37,9 +37,9 @@ def running(monkeypatch):
         pods=[pod("john", "train", "hyperpod-i-1")],
         queues=[queue("john", 4, used=4), queue("smith", 4)],
         tasks=[task("john", "train", 4, runs=True), task("smith", "late", 8)],
-        platform=platform(nodes=(instance,), continuous=True),
+        platform=platform(nodes=(instance,)),
     )
-    for module in (job, nodes, status, topology, usage, why):
+    for module in (job, status, topology, usage, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
     monkeypatch.setattr(status_all, "aws_session", lambda *_: None)
     monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)

@@ -18,7 +18,6 @@ RUNS = {
     "catalog instances": ("p5", 0, "ml.p5.48xlarge"),
     "job new": ("--team john --instance-type ml.g5.12xlarge", 0, "hyperpod-ns-john-localqueue"),
     "local": ("list", 1, "pip install 'hpkit[local]'"),
-    "node": ("list --stack handson-dev", 2, "no AWS credentials"),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "aws preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
@@ -64,9 +63,6 @@ ONE_STACK = ("--stack", "handson-dev")
 # Further arguments that print JSON: for commands in a group, and for other types of documents.
 VARIANTS = {
     "init": ["init", "hpkit", "--dry-run"],
-    **{f"node {verb}": ["node", verb, "hyperpod-i-1", *ONE_STACK, "--dry-run"] for verb in ("replace", "reboot")},
-    "node delete": ["node", "delete", "hyperpod-i-1", *ONE_STACK, "--dry-run", "--force"],
-    "node update": ["node", "update", *ONE_STACK, "--dry-run"],
     **{f"local {verb}": ["local", verb, "--name", "none"] for verb in ("stop", "reset")},
     "describe team": ["describe", "team", "john", *ONE_STACK],
     "describe group": ["describe", "group", "gpu", *ONE_STACK],
@@ -75,7 +71,6 @@ VARIANTS = {
     "catalog rules": ["catalog", "rules"],
     "cluster status --all": ["cluster", "status", "--all"],
     "cluster access check": ["cluster", "access", "check", "ada", "get", "pods", *ONE_STACK],
-    "node list": ["node", "list", *ONE_STACK],
     "job check": ["job", "check", "docs/examples/job.yaml", *ONE_STACK],
     "job check --live": ["job", "check", "docs/examples/fsdp-john.yaml", *ONE_STACK, "--live"],
     "whatif simulate": ["whatif", "simulate", SCENARIO, *ONE_STACK],

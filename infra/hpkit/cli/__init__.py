@@ -104,7 +104,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "grafana": Command("Export dashboards and alert rules for Grafana.", "grafana"),
             },
         ),
-        "node": Command("List, replace, reboot, delete or update nodes.", "nodes"),
         "job": Command(
             "Write and check jobs, and explain why one waits.",
             children={
@@ -139,9 +138,8 @@ EXPECTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("capacity", "cost", "costs", "quotas"), "quota"),
     "diff": "review",
     **dict.fromkeys(("delete", "rm", "destroy"), "aws destroy"),
-    **dict.fromkeys(("get", "jobs", "ps", "top", "workloads"), "cluster status"),
+    **dict.fromkeys(("get", "jobs", "nodes", "ps", "top", "workloads"), "cluster status"),
     **dict.fromkeys(("create", "run", "submit"), "job new"),
-    **dict.fromkeys(("nodes", "drain", "cordon", "reboot", "replace"), "node"),
     **dict.fromkeys(("auth", "can-i", "whoami"), "cluster access"),
     **dict.fromkeys(("import", "adopt"), "aws adopt"),
     **dict.fromkeys(("create-project", "new", "scaffold"), "init"),

@@ -58,7 +58,7 @@ _MANY = 200
 def command(
     stack: str | None, profile: str | None, every_stack: bool, watch: bool, serve: bool, every: float
 ) -> Output | None:
-    """Show a running platform: instance groups, teams with their quotas and tasks, add-ons, recent events.
+    """Show a running platform: instance groups, teams with their quotas and tasks, nodes, recent events.
 
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the organization file are marked.
     If something can't be read, its part is empty, and a warning explains why.
@@ -196,7 +196,7 @@ def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
 
 def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool | None = None) -> None:
     """Print the page. terminal: whether a terminal shows it; None detects that."""
-    from hpkit.cluster.live.sections import groups_section, limit_words, teams_section
+    from hpkit.cluster.live.sections import groups_section, limit_words, node_rows, teams_section
     from hpkit.cluster.live.status import policy_words
 
     paper = console(color_system=None if os.environ.get("NO_COLOR") else "auto", force_terminal=terminal)
@@ -213,6 +213,11 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
     _table(paper, teams_section(status), (0, 1))
     for team in status.teams:
         _tasks(team)
+    rows, available = node_rows(status)
+    if len(rows) > 1:
+        click.echo(columns(rows))
+    if available:
+        click.echo(f"{plural(available, 'more node')} available")
     if platform is not None and platform.events:
         click.echo("last events")
         for event in platform.events[:_TASKS]:
@@ -244,7 +249,7 @@ def _table(paper: Console, section: Section, names: Collection[int]) -> None:
 
 
 def _tasks(team: TeamStatus) -> None:
-    from hpkit.cluster.live.status import main_resource
+    from hpkit.cluster.live.model import main_resource
     from hpkit.cluster.live.waiting import counted
 
     counts = [

@@ -16,8 +16,7 @@ from tests.examples import copy_project
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
 
-# These tests delete nodes, so other tests run first.
-pytestmark = [pytest.mark.platform(taken_away=1), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
 
 SMITHS = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
 JOHNS = "/apis/batch/v1/namespaces/hyperpod-ns-john/jobs"
@@ -109,6 +108,9 @@ def test_a_platform_that_is_as_its_file_says_has_no_difference_and_no_problem(ta
     assert (tasks["differences"], tasks["problems"], tasks["unknown"]) == ([], [], [])
     groups = {each["name"]: (each["target"], each["running"]) for each in tasks["instanceGroups"]}
     assert groups == {"gpu": (4, 4), "system": (1, 1)}
+    nodes = {(each["group"], each["status"], each["ready"], each["cordoned"]) for each in tasks["nodes"]}
+    assert nodes == {("gpu", "Running", True, False), ("system", "Running", True, False)}
+    assert sum(each["used"] for each in tasks["nodes"] if each["group"] == "gpu") == 8
     assert {each["status"] for each in tasks["addons"]} == {"ACTIVE"}
     assert tasks["events"]
 
@@ -254,7 +256,6 @@ WORDS = {
     "cluster topology": (),
     "cluster usage": ("--since", "1h"),
     "whatif record": ("--since", "2h", "--force", "--output", "hours.csv"),
-    "node list": (),
     "cluster access": (),
     "cluster access check": ("john-scientists", "create", "jobs", "-n", "john"),
     "cluster upgrade": ("--quick",),
@@ -273,8 +274,7 @@ def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, ta
         answer = ask(*words, cwd=tmp_path, **variables)
         return [line for line in answer.stderr.splitlines() if not line.startswith("note: ")] or answer.returncode
 
-    operations = {f"node {verb}" for verb in ("replace", "reboot", "delete", "update")}
-    assert WORDS.keys() | operations | {"cluster check"} == COMMANDS.keys()
+    assert WORDS.keys() | {"cluster check"} == COMMANDS.keys()
     for name, more in WORDS.items():
         words = (*name.split(), *more)
         with limited(COMMANDS[name]) as variables:
@@ -315,105 +315,6 @@ def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
         in ask("cluster", "access", "check", "Admin", "delete", "nodes").stdout
     )
     assert "has no resource job.s" in ask("cluster", "access", "check", "Admin", "delete", "job.s").stderr
-
-
-BUDGET = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "keep"},
-    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "keep"}}},
-}
-
-
-@pytest.fixture
-def kept(live):
-    """Yield a pod of a Deployment, with a disruption budget that allows no eviction."""
-    folder = "/apis/apps/v1/namespaces/default/deployments"
-    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    container = {"name": "main", "image": "keep"}
-    spec = {
-        "replicas": 1,
-        "selector": {"matchLabels": {"app": "keep"}},
-        "template": {"metadata": {"labels": {"app": "keep"}}, "spec": {"containers": [container]}},
-    }
-    live.api.create(folder, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "keep"}, "spec": spec})
-    live.api.create(budgets, BUDGET)
-
-    def node():
-        pods = live.api.items("/api/v1/namespaces/default/pods")
-        ready = [each for each in pods if each.get("status", {}).get("phase") == "Running"]
-        return ready[0]["spec"].get("nodeName") if ready else None
-
-    eventually(node, "it runs")
-    eventually(lambda: live.api.read(f"{budgets}/keep")["status"].get("currentHealthy") == 1, "the budget counts it")
-    yield node
-    live.api.delete(f"{budgets}/keep")
-    live.api.delete(f"{folder}/keep")
-    eventually(lambda: node() is None, "it goes")
-
-
-@pytest.mark.nightly
-def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_rights(live, ask, kept, limited):
-    name = kept()
-    with limited(COMMANDS["node replace"]) as variables:
-        eventually(lambda: ask("node", "list", **variables).stderr == "", "the role holds")
-        held = ask("node", "replace", name, "--yes", "--timeout", "1", **variables)
-        assert held.returncode == 1
-        assert "The disruption budget keep needs 1 healthy pods and has 1 currently" in held.stderr
-        assert "the nodes take pods again" in held.stderr
-        assert not live.api.read(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")
-        done = ask("node", "replace", name, "--yes", "--timeout", "10", "--force", "--no-wait", **variables)
-    assert done.returncode == 0, done.stderr
-    assert "although its disruption budget forbids it" in done.stderr
-    eventually(lambda: name not in {each["metadata"]["name"] for each in live.api.items("/api/v1/nodes")}, "it goes")
-    eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "another comes")
-
-
-@pytest.mark.nightly
-def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited, monkeypatch):
-    # Here, a reboot is over before it can be observed, so waiting for it would never end.
-    monkeypatch.setattr("hpkit.cluster.nodes.operate._SETTLED_SECONDS", 1.0)
-    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))["items"][0]
-    for verb, words in (("reboot", (node["name"],)), ("update", ("--group", "gpu"))):
-        with limited(COMMANDS[f"node {verb}"]) as variables:
-            eventually(lambda variables=variables: ask("node", "list", **variables).stderr == "", "the role holds")
-            done = ask("node", verb, *words, "--yes", **variables)
-        assert done.returncode == 0, done.stderr
-    eventually(
-        lambda: not any(each["spec"].get("unschedulable") for each in live.api.items("/api/v1/nodes")),
-        "they take pods again",
-    )
-
-
-def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_refuse_it(live, ask, limited, tmp_path):
-    copy_project(tmp_path)
-    file = tmp_path / "stacks" / "handson.yaml"
-    before = file.read_text(encoding="utf-8")
-    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))["items"][0]["id"]
-    words = ("node", "delete", node, "--yes", "--write", "--no-wait")
-    refused = ask(*words, cwd=tmp_path)
-    assert (refused.returncode, "CAP001" in refused.stderr, file.read_text(encoding="utf-8")) == (1, True, before)
-    with limited(COMMANDS["node delete"]) as variables:
-        eventually(lambda: ask("node", "list", **variables).stderr == "", "the role holds")
-        assert ask(*words, "--force", cwd=tmp_path, **variables).returncode == 0
-    changed = [
-        (old, new) for old, new in zip(before.splitlines(), file.read_text().splitlines(), strict=True) if old != new
-    ]
-    assert len(changed) == 1
-    assert changed[0][1] == changed[0][0].replace("instanceCount: 4", "instanceCount: 3")
-    eventually(
-        lambda: data(ask("cluster", "status", "--format", "json", cwd=tmp_path))["differences"] == [],
-        "the file says so",
-    )
-    cluster = live.cluster()
-    groups = [
-        {key: value for key, value in group.items() if key in ("InstanceGroupName", "InstanceType", "ExecutionRole")}
-        | {"InstanceCount": 4 if group["InstanceGroupName"] == "gpu" else group["TargetCount"]}
-        | ({"LifeCycleConfig": group["LifeCycleConfig"]} if "LifeCycleConfig" in group else {})
-        for group in cluster["InstanceGroups"]
-    ]
-    live.sm.update_cluster(ClusterName=cluster["ClusterName"], InstanceGroups=groups)
-    eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "it is as it was")
 
 
 def test_what_is_not_there_or_not_said_is_one_sentence(ask, tmp_path):

@@ -6,8 +6,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy
-from hpkit.cluster.live.status import main_resource, policy_words, status_of
+from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy, main_resource
+from hpkit.cluster.live.status import policy_words, status_of
 from tests.cluster.live.builders import GPU, NOW, node, observed, queue, task
 
 POLICY = SchedulerPolicy("acme-dev", "Created", "", "Enabled", "Disabled", {"experiment": 40, "training": 80})

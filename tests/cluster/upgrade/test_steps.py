@@ -105,7 +105,7 @@ def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():
     nodes = {("gpu", "1.0.0", "SecurityUpdateRequired"): 3, ("cpu", "1.1.0", "UpToDate"): 1}
     upgrade = steps(data(version), Running(version, nodes=nodes, known=True))
     assert [each.title for each in upgrade.steps] == ["Nodes"]
-    assert "--group gpu" in upgrade.steps[0].commands[0]
+    assert "InstanceGroupName=gpu" in upgrade.steps[0].commands[0]
     assert "3 nodes of gpu with AMI release 1.0.0: SecurityUpdateRequired" in upgrade.behind
 
 

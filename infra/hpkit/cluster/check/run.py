@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kubernetes.client import ApiException
 
 from hpkit.cluster.check.probes import NAME, NAMESPACE, SERVICE, Probe, Status
 from hpkit.cluster.jobs.kinds import mapping, mappings
 from hpkit.cluster.live.kubernetes import CONFLICT, NOT_FOUND, Kubernetes, message_of
-from hpkit.cluster.nodes.drain import Clock
 from hpkit.errors import ToolError
 
 __all__ = ["Result", "cleared", "run"]
@@ -22,6 +21,16 @@ _PAUSE_SECONDS: Final = 1.0
 _DELETE_SECONDS: Final = 120.0
 _WITH_PODS: Final = {"propagationPolicy": "Foreground"}
 Document = Mapping[str, Any]
+
+
+class Clock(Protocol):
+    """The functions of `time` that waiting needs."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait for some seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, TypedDict
 
 from hpkit.cluster.live.model import AddonHealth, ClusterEvent, NodePool, SchedulerPolicy
+from hpkit.cluster.live.nodes import Node
 from hpkit.cluster.live.status import RunningTask, Status, TeamStatus, WaitingTask
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_number
@@ -65,6 +66,7 @@ class ClusterStatus(TypedDict):
     policy: _Policy | None
     instanceGroups: list[_Group]
     nodePools: list[NodePool]
+    nodes: list[Node]
     teams: list[_Team]
     waitingInNoQueue: list[WaitingTask]
     addons: list[AddonHealth]
@@ -96,6 +98,7 @@ def status_document(plan: Plan, status: Status, differs: Iterable[str]) -> Clust
             for group_status in status.groups
         ],
         "nodePools": list(status.pools),
+        "nodes": list(status.nodes),
         "teams": [_team(each) for each in status.teams],
         "waitingInNoQueue": list(status.unserved),
         "addons": [] if platform is None else list(platform.addons),

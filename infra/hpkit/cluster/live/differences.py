@@ -7,8 +7,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Final
 
-from hpkit.cluster.live.model import Observed, Platform, Queue, Quota
-from hpkit.cluster.live.status import main_resource
+from hpkit.cluster.live.model import Observed, Platform, Queue, Quota, main_resource
 from hpkit.cluster.live.waiting import counted, sized
 from hpkit.errors import CatalogError
 from hpkit.kueue.configuration import gang_differences

@@ -16,7 +16,7 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 TOO_MANY_REQUESTS: Final = 429
 _PAGE: Final = 500
-_TYPES: Final = {"POST": "application/json", "PATCH": "application/merge-patch+json", "DELETE": "application/json"}
+_TYPES: Final = {"POST": "application/json", "DELETE": "application/json"}
 
 Query = tuple[tuple[str, str], ...]
 
@@ -62,10 +62,6 @@ class Kubernetes:
     def create(self, path: str, document: Mapping[str, Any]) -> Any:
         """Create an object, or ask a review, and return the answer."""
         return self._call("POST", path, body=document)
-
-    def merge(self, path: str, document: Mapping[str, Any]) -> Any:
-        """Change an object by a merge patch (RFC 7386)."""
-        return self._call("PATCH", path, body=document)
 
     def delete(self, path: str, options: Mapping[str, Any]) -> Any:
         """Delete an object."""

@@ -5,7 +5,7 @@ Amounts are in Kubernetes' units: CPUs, bytes, numbers. Times are aware datetime
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -32,16 +32,27 @@ __all__ = [
     "TaskPods",
     "TaskState",
     "TopologyAsked",
+    "main_resource",
     "team_of",
 ]
 
 
+_ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
 TaskState = Literal["running", "starting", "pending", "stopped", "succeeded", "failed"]
 
 
 def team_of(namespace: str) -> str:
     """Return the team for which the service created a namespace, otherwise the namespace."""
     return namespace.removeprefix(NAMESPACE_PREFIX)
+
+
+def main_resource(names: Iterable[str]) -> str:
+    """Return the main resource: an accelerator, a partition of one, or else CPUs."""
+    present = set(names)
+    for name in _ACCELERATORS:
+        if name in present:
+            return name
+    return next((name for name in sorted(present) if name.startswith("nvidia.com/")), "cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +120,6 @@ class Platform:
     """AWS's data: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
 
     - policy: None if the cluster has none.
-    - continuous: whether nodes are provisioned one by one.
     - kubernetes: the version of the EKS cluster.
     - unread: which of nodes, policy and `addons` weren't read, and so might exist.
     """
@@ -122,7 +132,6 @@ class Platform:
     policy: SchedulerPolicy | None
     addons: tuple[AddonHealth, ...]
     events: tuple[ClusterEvent, ...]
-    continuous: bool = False
     kubernetes: str = ""
     node_recovery: str = ""
     unread: frozenset[str] = frozenset()

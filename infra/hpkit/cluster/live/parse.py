@@ -83,7 +83,6 @@ def platform_of(
         policy=None if policy is None else _policy(policy),
         addons=tuple(_addon(each) for each in addons),
         events=tuple(sorted(map(_event, events), key=lambda each: each.time, reverse=True)),
-        continuous=cluster.get("NodeProvisioningMode") == "Continuous",
         kubernetes=kubernetes,
         node_recovery=cluster.get("NodeRecovery") or "",
         unread=unread,

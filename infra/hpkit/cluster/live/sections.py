@@ -11,7 +11,10 @@ from hpkit.cluster.live.status import Status
 from hpkit.cluster.live.waiting import counted, sized
 from hpkit.text.formatting import amount
 
-__all__ = ["Section", "groups_section", "limit_words", "pools_section", "teams_section"]
+__all__ = ["Section", "groups_section", "limit_words", "node_rows", "pools_section", "teams_section"]
+
+# More nodes are only listed if they don't take pods.
+_NODES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +82,19 @@ def teams_section(status: Status) -> Section:
     ]
     head = ("team", "resource", "quota", "used", "borrowed", "lent", "runs", "waits")
     return Section("Teams", head=head, rows=rows, numbers=frozenset({2, 3, 6, 7}))
+
+
+def node_rows(status: Status) -> tuple[list[tuple[str, ...]], int]:
+    """Return the table of nodes with its header, and the number of available nodes that it omits."""
+    nodes = [node for node in status.nodes if len(status.nodes) <= _NODES or not node.is_available]
+    rows = [
+        (
+            node.name,
+            node.group,
+            node.state_words,
+            node.use_words,
+            ", ".join(sorted(node.tasks)),
+        )
+        for node in nodes
+    ]
+    return [("node", "group", "state", "used", "tasks"), *rows], len(status.nodes) - len(nodes)

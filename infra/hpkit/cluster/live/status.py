@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task
+from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task, main_resource
+from hpkit.cluster.live.nodes import Node, nodes_of
 from hpkit.cluster.live.waiting import waiting_reason
 from hpkit.text.formatting import amount
 
@@ -21,12 +22,10 @@ __all__ = [
     "Status",
     "TeamStatus",
     "WaitingTask",
-    "main_resource",
     "policy_words",
     "status_of",
 ]
 
-_ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
 # Values of SageMaker's ClusterInstanceStatus that don't end by themselves.
 _FAILING = ("Failure", "NotFound")
 _SHOWN = 5
@@ -143,6 +142,7 @@ class Status:
     groups: tuple[GroupStatus, ...]
     teams: tuple[TeamStatus, ...]
     pools: tuple[NodePool, ...]
+    nodes: tuple[Node, ...]
     problems: tuple[str, ...]
     unserved: tuple[WaitingTask, ...] = ()
 
@@ -153,16 +153,7 @@ def status_of(observed: Observed) -> Status:
     teams = tuple(_teams(observed))
     unserved = tuple(_unserved(observed)) if observed.queues and "localqueues" not in observed.unread else ()
     problems = (*_problems(observed, groups, teams), *_of_unserved(unserved))
-    return Status(observed, groups, teams, observed.pools, problems, unserved)
-
-
-def main_resource(names: Iterable[str]) -> str:
-    """Return the main resource: an accelerator, a partition of one, or else CPUs."""
-    present = set(names)
-    for name in _ACCELERATORS:
-        if name in present:
-            return name
-    return next((name for name in sorted(present) if name.startswith("nvidia.com/")), "cpu")
+    return Status(observed, groups, teams, observed.pools, nodes_of(observed), problems, unserved)
 
 
 def policy_words(platform: Platform) -> str:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from hpkit.cluster.live.model import KubernetesNode, Observed, Pod, team_of
-from hpkit.cluster.live.status import main_resource
+from hpkit.cluster.live.model import KubernetesNode, Observed, Pod, main_resource, team_of
 from hpkit.text.formatting import amount
 
 __all__ = ["Branch", "Leaf", "Placement", "placements", "tree_of"]

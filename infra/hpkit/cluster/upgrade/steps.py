@@ -214,21 +214,18 @@ def _addon_steps(plan: Plan, running: Running, written: dict[str, str], version:
 
 def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
     behind = sorted({group for group, _, status in running.nodes if status not in ("", "UpToDate")})
-    group_options = "" if versions else "".join(f" --group {name}" for name in behind)
+    names = [group.spec.name for group in plan.all_groups] if versions else behind
+    groups = " ".join(f"InstanceGroupName={name}" for name in names)
     custom = sorted(group.spec.name for group in plan.groups if group.spec.image_id not in (None, "default"))
     why = "An AMI belongs to a Kubernetes version: the new release gives nodes the new kubelet and its fixes."
     if custom:
         why += f" {', '.join(custom)} have a custom AMI (imageId): rebuild it first."
-    why += (
-        " With --batch 1, one node at a time is unavailable, and its pods are stopped without draining. Without "
-        "--batch, all nodes are drained first and are unavailable at the same time."
-    )
+    why += " All nodes of the groups are unavailable at the same time, and the service doesn't drain them."
     return Step(
         "Nodes",
         why,
         commands=(
-            f"hpkit node update --stack {plan.stack}{group_options} --batch 1 --dry-run",
-            f"hpkit node update --stack {plan.stack}{group_options} --batch 1",
+            f"aws sagemaker update-cluster-software --cluster-name {plan.spec.cluster.name} --instance-groups {groups}",
         ),
         reads=(_AMI_NOTES, f"{_HYPERPOD}/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html"),
     )

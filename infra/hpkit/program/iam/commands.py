@@ -46,7 +46,6 @@ _LIST: Final = (("list", "nodes"), ("list", "pods"), *_QUEUES, ("list", "nodepoo
 _PLACES: Final = tuple(
     ("list", resource) for resource in ("nodes", "pods", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io")
 )
-_DRAIN: Final = (("get", "nodes"), ("patch", "nodes"), ("create", "pods/eviction"), ("delete", "pods"))
 _ENTRIES: Final = ("eks:DescribeAccessEntry", "eks:ListAccessEntries", "eks:ListAssociatedAccessPolicies")
 _BINDINGS: Final = (
     ("list", "clusterrolebindings.rbac.authorization.k8s.io"),
@@ -74,11 +73,6 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
     ),
     "cluster topology": CommandRights(_EKS, _PLACES),
     "whatif record": CommandRights(_FIND, _LIST),
-    "node list": CommandRights(_INSTANCES, _PLACES),
-    "node replace": CommandRights((*_INSTANCES, "sagemaker:BatchReplaceClusterNodes"), (*_PLACES, *_DRAIN)),
-    "node reboot": CommandRights((*_INSTANCES, "sagemaker:BatchRebootClusterNodes"), (*_PLACES, *_DRAIN)),
-    "node delete": CommandRights((*_INSTANCES, "sagemaker:BatchDeleteClusterNodes"), (*_PLACES, *_DRAIN)),
-    "node update": CommandRights((*_INSTANCES, "sagemaker:UpdateClusterSoftware"), (*_PLACES, *_DRAIN)),
     "cluster access": CommandRights((*_FIND, *_ENTRIES), _BINDINGS),
     "cluster access check": CommandRights((*_FIND, *_ENTRIES), _REVIEW),
     "cluster upgrade": CommandRights(

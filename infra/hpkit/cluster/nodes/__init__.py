@@ -1,1 +1,0 @@
-"""Operations on single nodes: selection, draining, and requests to the service."""
