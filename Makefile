@@ -99,7 +99,7 @@ workflows: install
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-# Draws the pictures in docs/images from the output of commands; needs Chromium.
+# Draws the pictures in docs/images from the output of commands.
 pictures: install tools
 	$(BIN)/python -m generate.pictures
 

@@ -1,4 +1,4 @@
-"""Pictures for the pages, from the commands' output: `make pictures`. Pictures of web pages require Chromium.
+"""Pictures for the pages, from the commands' output: `make pictures`.
 
 Run it manually after changes of what they show. It deploys a stack on the local cloud and deletes it.
 """
@@ -50,9 +50,6 @@ def main() -> None:
     _run("hpkit local down --yes --stack handson-dev")
     with tempfile.TemporaryDirectory() as folder:
         _terminal("review", {"hpkit review": _review(Path(folder))}, width=_REVIEW_WIDTH)
-        report = Path(folder) / "simulation.html"
-        _run(f"hpkit whatif simulate stacks/scenarios/handson.yaml --stack handson-dev --format html --output {report}")
-        _browser("simulate", report, 1000)
 
 
 _BROKEN: Final = "sed 's/instanceCount: 15/instanceCount: 14/' stacks/startup.yaml | hpkit validate /dev/stdin"
@@ -107,19 +104,6 @@ def _review(folder: Path) -> str:
         text = text.replace(before, after)
     file.write_text(text, encoding="utf-8")
     return _run("hpkit review --base HEAD", folder, may_fail=True)
-
-
-def _browser(name: str, page: Path, height: int) -> None:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        raise SystemExit("Chromium is not on the PATH; install it for pictures of pages")
-    picture = IMAGES / f"{name}.png"
-    subprocess.run(  # noqa: S603 - our own words
-        [chromium, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size=1000,{height}",
-         f"--screenshot={picture}", page.as_uri()],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
 
 
 if __name__ == "__main__":

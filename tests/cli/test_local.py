@@ -14,7 +14,7 @@ import threading
 import pytest
 
 from hpkit.cache import cache_root
-from hpkit.cli.shells import exports, own_shell, to_use, undone
+from hpkit.cli.shells import exports, own_shell, to_use
 from hpkit.errors import ToolError
 from hpkit.program.teardown import Teardown
 from hpkit_local.aws.testing import client
@@ -135,10 +135,6 @@ SCRIPTS = {
     "bash": ["set -eu", 'eval "$({env})"', 'eval "$({env} --unset)"'],
     "zsh": ['eval "$({env} --shell zsh)"', 'eval "$({env} --shell zsh --unset)"'],
     "fish": ["{env} --shell fish | source", "{env} --shell fish --unset | source"],
-    "pwsh": [
-        "{env} --shell powershell | Out-String | Invoke-Expression",
-        "{env} --shell powershell --unset | Out-String | Invoke-Expression",
-    ],
 }
 
 
@@ -151,10 +147,9 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
     if executable is None:
         pytest.skip(f"there is no {shell} here")
     *head, use, back = [line.format(env=f"{HPKIT} local env --name cli") for line in SCRIPTS[shell]]
-    find = "(Get-Command hpkit).Source" if shell == "pwsh" else "command -v hpkit"
     show = f'{sys.executable} -c "{SHOW}"'
     answer = subprocess.run(
-        [executable, "-c", "\n".join([*head, use, use, show, find, back, show])],
+        [executable, "-c", "\n".join([*head, use, use, show, "command -v hpkit", back, show])],
         cwd=repository,
         env={**os.environ, **BEFORE},
         capture_output=True,
@@ -180,19 +175,11 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
     ("shell", "line"),
     [
         ("fish", "set -gx KUBECONFIG '/a \\\\ b\\'s'"),
-        ("powershell", "$env:KUBECONFIG = '/a \\ b''s'"),
         ("zsh", "export KUBECONFIG='/a \\ b'\"'\"'s'"),
     ],
 )
 def test_quotes_and_backslashes_are_written_as_each_shell_reads_them(shell, line):
     assert exports(shell, {"KUBECONFIG": "/a \\ b's"}).splitlines()[-1] == line
-
-
-def test_powershell_removes_what_was_not_set_before():
-    """.NET's method receives an empty text for an unset variable, and keeps it."""
-    lines = undone("powershell", ["KUBECONFIG"])
-    assert "SetEnvironmentVariable" not in lines
-    assert 'Remove-Item -Path "Env:$name"' in lines
 
 
 def test_in_fish_path_is_a_list():
@@ -207,7 +194,6 @@ def test_in_fish_path_is_a_list():
         ("", "bash", 'eval "$(e)"'),
         ("/usr/bin/zsh", "zsh", 'eval "$(e)"'),
         ("/usr/local/bin/fish", "fish", "e | source"),
-        ("/usr/bin/pwsh", "powershell", "e --shell powershell | Out-String | Invoke-Expression"),
     ],
 )
 def test_the_shell_is_that_of_the_user(monkeypatch, shell, known, use):

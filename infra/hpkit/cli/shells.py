@@ -9,23 +9,21 @@ from pathlib import Path
 
 __all__ = ["SHELLS", "called", "exports", "line_to_use", "own_shell", "to_use", "undone"]
 
-SHELLS = ("bash", "zsh", "fish", "powershell")
-_BY_NAME = {"pwsh": "powershell", "powershell": "powershell", "zsh": "zsh", "fish": "fish"}
+SHELLS = ("bash", "zsh", "fish")
 # Kept by the shell itself, not exported and not printed: what was set before may be the keys of an account.
 _KEPT = "_hpkit_before_"
 
 
 def own_shell() -> str:
     """Return the user's shell, by SHELL; any shell that isn't one of SHELLS is assumed to read bash."""
-    return _BY_NAME.get(Path(os.environ.get("SHELL", "")).name, "bash")
+    name = Path(os.environ.get("SHELL", "")).name
+    return name if name in SHELLS else "bash"
 
 
 def to_use(shell: str, command: str) -> str:
     """Return the line that makes a shell take over what `command` prints."""
     if shell == "fish":
         return f"{command} | source"
-    if shell == "powershell":
-        return f"{command} --shell powershell | Out-String | Invoke-Expression"
     return f'eval "$({command})"'
 
 
@@ -46,16 +44,12 @@ def called() -> str:
 
 def exports(shell: str, variables: Mapping[str, str]) -> str:
     """Return the lines that set variables, and keep what was set before."""
-    if shell == "powershell":
-        return _powershell(variables)
     keep, write = (_keep_in_fish, _set_in_fish) if shell == "fish" else (_keep, _set)
     return "\n".join([*map(keep, variables), *(write(name, value) for name, value in variables.items())])
 
 
 def undone(shell: str, names: list[str]) -> str:
     """Return the lines that set variables back; a PATH of which nothing was kept stays."""
-    if shell == "powershell":
-        return _powershell_undone(names)
     return "\n".join((_undo_in_fish if shell == "fish" else _undo)(name) for name in names)
 
 
@@ -94,36 +88,3 @@ def _undo_in_fish(name: str) -> str:
     kept = f"{_KEPT}{name}"
     otherwise = "true" if name == "PATH" else f"set -e {name}"
     return f"if set -q {kept}[1]; set -gx {name} ${kept}; else; {otherwise}; end; set -e {kept}"
-
-
-def _quoted_in_powershell(value: str) -> str:
-    """Quote: inside '…' a quote is written twice.
-
-    https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
-    """
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _powershell(variables: Mapping[str, str]) -> str:
-    names = ", ".join(map(_quoted_in_powershell, variables))
-    keep = (
-        f"if (-not (Test-Path -Path Variable:{_KEPT})) {{ $global:{_KEPT} = @{{}}; foreach ($name in {names}) "
-        f"{{ $global:{_KEPT}[$name] = [Environment]::GetEnvironmentVariable($name) }} }}"
-    )
-    return "\n".join([keep, *(f"$env:{name} = {_quoted_in_powershell(value)}" for name, value in variables.items())])
-
-
-def _powershell_undone(names: list[str]) -> str:
-    """Return the lines that set variables back.
-
-    Not by SetEnvironmentVariable: PowerShell hands it $null as "", which since .NET 9 leaves an empty variable
-    (https://learn.microsoft.com/dotnet/core/compatibility/core-libraries/9.0/empty-env-variable).
-    """
-    quoted = ", ".join(_quoted_in_powershell(name) for name in names)
-    kept = f"(Test-Path -Path Variable:{_KEPT}) -and ($null -ne $global:{_KEPT}[$name])"
-    return (
-        f"foreach ($name in {quoted}) {{ "
-        f'if ({kept}) {{ Set-Item -Path "Env:$name" -Value $global:{_KEPT}[$name] }} '
-        "elseif ($name -ne 'PATH') { Remove-Item -Path \"Env:$name\" -ErrorAction SilentlyContinue } }\n"
-        f"Remove-Variable -Name {_KEPT} -Scope Global -ErrorAction SilentlyContinue"
-    )

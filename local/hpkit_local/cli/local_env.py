@@ -30,8 +30,7 @@ class Environment(TypedDict):
 def env(name: str | None, root: Path | None, shell: str | None, unset: bool) -> Output:
     """Print shell commands that point AWS, Kubernetes and Pulumi at an instance.
 
-    bash, zsh: eval "$(hpkit local env)". fish: hpkit local env | source. PowerShell: hpkit local env --shell powershell
-    | Out-String | Invoke-Expression.
+    bash, zsh: eval "$(hpkit local env)". fish: hpkit local env | source.
     """
     from hpkit_local.cloud import VARIABLES, control
 

@@ -152,7 +152,7 @@ def test_a_sweep_says_once_which_tasks_are_left_out(tmp_path):
     [
         ((), 2, "Missing option '--stack'"),
         (("--stack", "handson-dev", "--vary", "teams[x].y=1"), 2, "there is no [x]"),
-        (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "supports only text and json"),
+        (("--stack", "handson-dev", "--vary", "a=1", "--skip-impossible"), 2, "can't be combined with --vary"),
         (("--stack", "handson-dev", "--output", "/no/such/folder"), 1, "no such file or directory"),
         (("--stack", "nosuch-dev"), 2, "requires stacks/nosuch.yaml, which doesn't exist"),
     ],

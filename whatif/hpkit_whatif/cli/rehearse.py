@@ -44,7 +44,7 @@ _OWN = "rehearsal"
     help="Maximum scenario seconds per second. Default: advance to the next event once Kueue is idle.",
 )
 @click.option("--check", is_flag=True, help="Print each difference from the simulator, and exit 1 if any exists.")
-@output_options("text", "json", "html", documents=("hpkit_whatif.simulate.report:Simulation",))
+@output_options("text", "json", documents=("hpkit_whatif.simulate.report:Simulation",))
 @click.option("--seed", type=int, help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 def command(

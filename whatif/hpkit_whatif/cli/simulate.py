@@ -27,7 +27,6 @@ _MOST_ITEMS = 3
 @output_options(
     "text",
     "json",
-    "html",
     documents=(
         "hpkit_whatif.simulate.report:Simulation",
         "hpkit_whatif.cli.simulate_vary:SimulationList",
@@ -67,7 +66,11 @@ def command(
         from hpkit_whatif.cli.simulate_vary import varied
         from hpkit_whatif.simulate.workers import cluster
 
-        _refuse_with_vary(skip_impossible)
+        if skip_impossible:
+            raise click.UsageError(
+                "--skip-impossible can't be combined with --vary, where a task that can't run counts as waiting until "
+                "the end"
+            )
         where = cluster(on) if on else None
         return varied(open_scenario(scenario), stack, variations, seed=seed, workers=workers, on=where)
     for option, value in (("--workers", workers), ("--on", on)):
@@ -76,30 +79,14 @@ def command(
     return output_of(simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible))
 
 
-def _refuse_with_vary(skip_impossible: bool) -> None:
-    if click.get_current_context().params["form"] == "html":
-        raise click.UsageError("--vary supports only text and json")
-    if skip_impossible:
-        raise click.UsageError(
-            "--skip-impossible can't be combined with --vary, where a task that can't run counts as waiting until the "
-            "end"
-        )
-
-
 def output_of(report: "Report", code: int = 0) -> Output:
     """Return a report in each format."""
     from hpkit_whatif.simulate.report import Simulation
-
-    def html() -> str:
-        from hpkit_whatif.simulate.as_html import as_html
-
-        return as_html(report)
 
     return Output(
         code,
         text=lambda: _table(report),
         json=lambda: json_document(Simulation, **report.as_dict()),
-        html=html,
     )
 
 
