@@ -1,7 +1,6 @@
 """The organizations of forty companies are read, planned, recorded, and checked by the policy pack without settings.
 
-The nightly run tests all of them, other runs a sixth. test_engine_companies.py deploys and deletes them on the local
-cloud.
+The nightly run tests all of them, other runs a sixth.
 """
 
 import pytest

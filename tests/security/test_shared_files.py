@@ -1,6 +1,6 @@
 """A member tries to get another team's files on the shared file system: volumes, claims and IDs on a real API server.
 
-These tests add the program's objects to the platform that other files share; tests/program/test_engine_lustre.py shows
+These tests add the program's objects to the platform that other files share; tests/program/test_engine_options.py shows
 that one `up` creates all of them.
 """
 
