@@ -84,14 +84,6 @@ def test_a_file_that_is_no_map_says_what_it_is(content, says):
     assert says in found.message
 
 
-@pytest.mark.parametrize(
-    "settings", [b'{"eks-addons-pinned": "mandatory"}', b'{"all": "advisory", "clusters-private": {"ranges": []}}']
-)
-def test_settings_of_the_policy_pack_are_told_from_an_organization(settings):
-    (found,) = findings_in(settings)
-    assert found.message.startswith("this is the policy pack's settings")
-
-
 def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing():
     plain = text_of(organization())
     assert findings_in(plain) == []

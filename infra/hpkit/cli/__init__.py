@@ -29,7 +29,7 @@ from hpkit.text.spelling import near
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["EXPECTED", "SECTIONS", "Command", "command_lines", "commands", "main"]
+__all__ = ["SECTIONS", "Command", "command_lines", "commands", "main"]
 
 
 @dataclass(frozen=True)
@@ -131,24 +131,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "local": Command("Run a stack on this machine without an AWS account.", extra="local"),
     },
 }
-# Names that users of kubectl, the AWS CLI and Pulumi try, and the command that does what they mean.
-EXPECTED: Final[Mapping[str, str]] = {
-    "check": "validate",
-    **dict.fromkeys(("explain", "show", "team", "teams", "group", "groups"), "describe"),
-    **dict.fromkeys(("capacity", "cost", "costs", "quotas"), "quota"),
-    "diff": "review",
-    **dict.fromkeys(("delete", "rm", "destroy"), "aws destroy"),
-    **dict.fromkeys(("get", "jobs", "nodes", "ps", "top", "workloads"), "cluster status"),
-    **dict.fromkeys(("create", "run", "submit"), "job new"),
-    **dict.fromkeys(("auth", "can-i", "whoami"), "cluster access"),
-    **dict.fromkeys(("import", "adopt"), "aws adopt"),
-    **dict.fromkeys(("create-project", "new", "scaffold"), "init"),
-    **dict.fromkeys(("policy", "iam"), "aws deployer-policy"),
-    **dict.fromkeys(("doctor", "install"), "local doctor"),
-    **dict.fromkeys(("apply", "deploy"), "local up"),
-    **{name: f"local {name}" for name in ("down", "env", "logs", "preview", "refresh", "reset", "start", "stop", "up")},
-    **{name: f"--{name}" for name in ("help", "version")},
-}
 _OBJECTS_BETWEEN_SEARCHES = 200_000
 # What to do first, below the list of commands; in a clone, each runs from its source.
 _FIRST_STEPS = (
@@ -204,7 +186,7 @@ class _LazyGroup(click.Group):
 
     def _hint(self, name: str) -> str:
         inside = next((each for each in command_lines() if each.endswith(f" {name}")), None)
-        meant = EXPECTED.get(name.lower()) or inside or near(name, self._lazy)
+        meant = inside or near(name, self._lazy)
         if meant:
             return f"Did you mean `hpkit {meant}`?" if meant not in self._lazy else f"Did you mean `{meant}`?"
         begin = ", ".join(f"`{each}`" for each, _ in _FIRST_STEPS)

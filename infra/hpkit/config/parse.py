@@ -26,12 +26,10 @@ from hpkit.config.contract import (
 from hpkit.config.document import Document, Mark, Path, Problem, format_path, value_at
 from hpkit.config.load import IN_CURLY_QUOTES, resolve
 from hpkit.config.organization import Organization
-from hpkit.config.other_files import other_file
 from hpkit.config.suggest import (
     ON_WHEN_EMPTY,
     candidates,
     explained,
-    is_alike,
     is_size,
     key_candidates,
     nearest,
@@ -50,6 +48,7 @@ from hpkit.config.wording import (
     root_errors,
     shown,
 )
+from hpkit.text.spelling import alike
 
 __all__ = ["Parsed", "parse"]
 
@@ -61,11 +60,11 @@ _MOST_CHARACTERS = 200
 # A single value can't mean a map with more keys.
 _MOST_SHORT = 4
 _QUOTA_WORDS = ("allocation", "allocations", "quota", "quotas")
+# A file with one of these keys, or a similar key, is meant for hpkit.
+_MAIN_KEYS = ("clusterPolicy", "environments", "organization", "teams")
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
 # Keys that allow losses, or open what is closed by default: no hint suggests one that wasn't written.
 _LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
-# Keys of a reference to an object of Kubernetes.
-_REFERENCE = {"apiVersion", "group", "kind", "name", "namespace"}
 # What reserves less than a whole instance.
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
 
@@ -89,8 +88,8 @@ def parse(document: Document) -> Parsed:
     """Validate a document against the config contract; reports CFG001–CFG005, never raises."""
     if document.data is None or not isinstance(document.data, dict):
         return Parsed(None, document.problems or (_not_a_mapping(document),), document)
-    if what := other_file(document.data):
-        problem = Problem("CFG005", (), f"this is {what}", _NAME_ONE, document.locate(()))
+    if message := _other_file(document.data):
+        problem = Problem("CFG005", (), message, _NAME_ONE, document.locate(()))
         return Parsed(None, (problem,), document, ((),))
     if unnamed := _unnamed_environment(document.data):
         mark = document.locate(("environments",), key=True)
@@ -175,6 +174,14 @@ def _unnamed_environment(data: dict[str, Any]) -> list[str]:
         return []
     here = [key for key in fields_at(("environments", "")) if key in environments]
     return here if len(here) > 1 else []
+
+
+def _other_file(data: Mapping[str, Any]) -> str:
+    """Return that a file isn't an organization file, if none of its keys is, or is similar to, one of its main keys."""
+    if not data or any(alike(key, own) for key in data for own in _MAIN_KEYS):
+        return ""
+    keys = ", ".join(list(data)[:_MOST_SHORT]) + (", …" if len(data) > _MOST_SHORT else "")
+    return f"this isn't an organization file: it has {keys}, but neither organization nor environments"
 
 
 def _not_a_mapping(document: Document) -> Problem:
@@ -304,7 +311,7 @@ class _Reading:
         if home is not None:
             self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
             return
-        if near and near in siblings and is_alike(key, near):
+        if near and near in siblings and alike(key, near):
             fix = f"Remove it: `{near}` already exists."
         elif near and near not in siblings:
             fix = f"Did you mean `{near}`?"
@@ -341,7 +348,7 @@ class _Reading:
     @staticmethod
     def _is_near(key: str, name: str) -> bool:
         """Return whether a key more likely means a known one next to it than the same key in another section."""
-        return is_alike(key, name) or name.lower().endswith(key.lower()) or name.lower().startswith(key.lower())
+        return alike(key, name) or name.lower().endswith(key.lower()) or name.lower().startswith(key.lower())
 
     def _other_name(self, path: Path) -> str | None:
         """Return how to state quota with a team, or a weight with quota; both are part of another section."""
@@ -368,7 +375,7 @@ class _Reading:
         sections = self._sections(path, next_to_it, suited=True)
         if len(sections) == 1:
             return sections[0], str(sections[0][-1])
-        if sections or (near and is_alike(key, near)):
+        if sections or (near and alike(key, near)):
             return None
         if around and key in fields_at(()):
             return (), ""
@@ -492,7 +499,7 @@ class _Reading:
         if f"{key}s" in free:
             return f"{key}s"
         suited = [each for each in key_names if self._suits(value, (*path[:-1], each))]
-        if (near := nearest(key, suited)) and is_alike(key, near):
+        if (near := nearest(key, suited)) and alike(key, near):
             return near
         near = nearest(key, [each for each in suited if each not in _LOWERING])
         # What has to be there and is not, if it takes just this value: `id` for `rule`, `expires` for `until`.
@@ -501,7 +508,7 @@ class _Reading:
         return fitting[0] if len(missing) == 1 and fitting else near
 
     def _value_of_one(self, path: Path, key_names: Sequence[str]) -> tuple[str, Any] | None:
-        """Return key and value that a line without a colon, or a map with one entry (nodeClassRef), probably means."""
+        """Return key and value that a line without a colon, or a map with one entry, probably means."""
         value, siblings = _at(self._data, path), _at(self._data, path[:-1])
         name, space, rest = str(path[-1]).partition(" ")
         if space and value is None and name in key_names and name not in siblings:
@@ -509,13 +516,7 @@ class _Reading:
             return name, resolve(rest.strip())
         if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in siblings:
             return pair[0], resolve(pair[1])
-        if name.lower() == "spot" and value is True and "capacityType" in key_names and "capacityType" not in siblings:
-            return "capacityType", "Spot"
-        if name.startswith("nvidia.com/mig-") and "acceleratorPartition" in key_names and isinstance(value, int):
-            return "acceleratorPartition", {"type": name.partition("/")[2], "count": value}
         inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-        if isinstance(value, dict) and {"name"} < value.keys() <= _REFERENCE:
-            inner = value["name"]
         near = nearest(name, [each for each in key_names if each not in siblings and each not in _LOWERING])
         if (
             near is None
@@ -661,7 +662,7 @@ class _Reading:
         """Return the role's name in a value that should be its ARN, or ""."""
         name = value.strip().removeprefix("role/") if isinstance(value, str) else ""
         is_role = self._takes(path, f"arn:aws:iam::123456789012:role/{name}") and not self._takes(path, "arn:x")
-        return name if re.fullmatch(r"[\w+=,.@-]{1,64}", name, re.ASCII) and is_role else ""
+        return name if re.fullmatch(r"[\w+=,.-]{1,64}", name, re.ASCII) and is_role else ""
 
     def _candidates(self, detail: ErrorDetails, path: Path) -> Iterator[Any]:
         if detail["loc"] != path:

@@ -1,4 +1,4 @@
-"""Converts values to other shapes: `a=b:NoSchedule` to a taint, pairs to a map.
+"""Converts values to other shapes, such as pairs to a map.
 
 A shape is only suggested if the contract accepts it in place of the wrong one.
 """
@@ -11,8 +11,6 @@ __all__ = ["from_list", "from_map", "shapes_of"]
 
 # A key and a value, as AWS lists tags.
 _PAIR: Final = 2
-# As kubectl has taints.
-_TAINT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?:(?P<effect>[A-Za-z]+)\Z")
 _PERCENT = re.compile(r"(\d{1,3})\s*%\Z")
 
 
@@ -61,13 +59,11 @@ def from_map(mapping: dict[str, Any]) -> Iterator[Any]:
 
 
 def shapes_of(value: Any) -> Iterator[Any]:
-    """Yield the maps that a single value can mean: a taint in kubectl's form, or a number of nodes at a time."""
+    """Yield the map that a number of nodes at a time can mean."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         return
     if isinstance(value, int):
         yield {"type": "INSTANCE_COUNT", "value": value}
         return
-    if taint := _TAINT.match(value):
-        yield {key: each for key, each in taint.groupdict().items() if each}
     if percent := _PERCENT.match(value):
         yield {"type": "CAPACITY_PERCENTAGE", "value": int(percent[1])}

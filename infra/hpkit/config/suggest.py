@@ -13,10 +13,9 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hpkit.catalog import aws_regions, find_instance_type, region_in_words, vpc_endpoints
-from hpkit.config.days import days_meant
 from hpkit.config.shapes import from_list, from_map, shapes_of
 from hpkit.text.plural import plural
-from hpkit.text.spelling import alike, near
+from hpkit.text.spelling import near
 
 __all__ = [
     "DASHES",
@@ -24,7 +23,6 @@ __all__ = [
     "YAML_1_1_BOOLS",
     "candidates",
     "explained",
-    "is_alike",
     "is_size",
     "key_candidates",
     "nearest",
@@ -57,51 +55,14 @@ _WILDCARD = re.compile(r"(arn:aws[a-z-]*:iam::\d{12}:role/)[^*?]*[*?].*\Z")
 _ONE_COLON = re.compile(r"arn:(aws[a-z-]*):iam:(?=\d{12}:)")
 _KEYS_NAME = re.compile(r"(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/.+\Z")
 _KEYS_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-_VARIABLE = re.compile(r"\$\{|\$\(|\{\{|%\{|\A\$[A-Za-z_]|\A(?:var|local|data)\.[a-z_]")
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z", re.ASCII)
+_VARIABLE = re.compile(r"\$\{|\{\{|\A\$[A-Za-z_]")
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\Z")
 _CRON_OF_AWS = re.compile(r"cron\((?P<fields>[^()]+)\)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
 _ROLE_NAME = re.compile(r"[A-Za-z][\w+=,.-]{0,63}\Z", re.ASCII)
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
-# Other names that people use for a key, by field.
-_OTHER_NAMES: Final = {
-    "availabilityzones": "zones",
-    "aws.amazon.com/neuron": "accelerators",
-    "az": "availabilityZone",
-    "azs": "zones",
-    "desiredsize": "instanceCount",
-    "ebs": "ebsVolumeConfig",
-    "fsx": "lustre",
-    "gpu": "accelerators",
-    "gpus": "accelerators",
-    "hyperpod": "cluster",
-    "instancegroupname": "name",
-    "karpenter": "autoscaling",
-    "kubernetes": "eks",
-    "minsize": "minInstanceCount",
-    "monitoring": "observability",
-    "nodeclassref": "nodeClass",
-    "nominalquota": "count",
-    "nvidia.com/gpu": "accelerators",
-    "quota": "allocations",
-    "quotas": "allocations",
-    "replicas": "instanceCount",
-    "resourcesharingconfig": "sharing",
-    "schedulerconfig": "clusterPolicy",
-    "size": "storageCapacityGiB",
-    "sku": "instanceType",
-    "value": "weight",
-    "vpc": "network",
-}
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-# Other names that people use for an enum's member, by field.
-_OTHER_WORDS: Final = {
-    "fcfs": "FirstComeFirstServed",
-    "fifo": "FirstComeFirstServed",
-    "priority": "Rank",
-}
 # Frequencies as people write them, and as cron's short forms.
 _OFTEN: Final = {
     **dict.fromkeys(("hourly", "every hour"), "@hourly"),
@@ -154,8 +115,6 @@ def nearest(key: str, candidates: Iterable[str]) -> str | None:
     # Least and most are spelt alike, and are opposites.
     opposite = {"max": "min", "min": "max"}.get(key[:3].lower())
     names = [name for name in candidates if opposite is None or not name.lower().startswith(opposite)]
-    if (other := _OTHER_NAMES.get(key.lower(), "")) in names:
-        return other
     ends = [name for name in names if len(key) > _SHORT and name.lower().endswith(key.lower())]
     return near(key, names) or min(ends, key=len, default=None)
 
@@ -164,11 +123,6 @@ def rule_id(text: str) -> str | None:
     """Return the rule ID that a text contains in another form (`cap-5`), or None."""
     found = _RULE_ID.match(text)
     return f"{found[1].upper()}{int(found[2]):03d}" if found else None
-
-
-def is_alike(key: str, name: str) -> bool:
-    """Return whether a key certainly means a known one: by another name of the field, or a similar spelling."""
-    return _OTHER_NAMES.get(key.lower()) == name or alike(key, name)
 
 
 def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
@@ -184,7 +138,7 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
         return None
     if _VARIABLE.search(value):
         return "which is a variable; variables aren't expanded here", "Replace it with its value.", ""
-    if arn := _explained_arn(value) or _explained_email(value):
+    if arn := _explained_arn(value):
         return arn
     if dash := other_dash(value):
         meant = DASHES.sub("-", value)
@@ -236,16 +190,6 @@ def _explained_arn(value: str) -> tuple[str, str, str] | None:
         fix = "List the ARN of each role; `aws iam list-roles --query 'Roles[].Arn'` prints them."
         return "which has a wildcard; each role needs its own entry", fix, f"{wildcard[1]}NAME"
     return None
-
-
-def _explained_email(value: str) -> tuple[str, str, str] | None:
-    if not _EMAIL.match(value):
-        return None
-    return (
-        "which is an email address; only roles can get access",
-        "Use the ARN of a role that the person can assume; `aws iam list-roles --query 'Roles[].Arn'` prints ARNs.",
-        "arn:aws:iam::123456789012:role/NAME",
-    )
 
 
 def other_dash(text: str) -> str:
@@ -351,8 +295,7 @@ def units(value: Any) -> tuple[str, ...]:
 def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
     names = {str(member): member for member in allowed}
     suggestion = _WORDS.get(str(value).lower())
-    other = _OTHER_WORDS.get(str(value).lower(), "")
-    likely = other if other in names else near(str(value), names)
+    likely = near(str(value), names)
     if isinstance(value, (int, float)) and all(isinstance(member, int) for member in allowed):
         yield min(allowed, key=lambda member: abs(member - value))
     elif suggestion is not None:
@@ -376,7 +319,6 @@ def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
     yield f"{raw}%"
     if float(value).is_integer():
         yield int(value)
-        yield from days_meant(str(int(value)))
         if 10 <= value < 1000 and key == "version":
             # 135 and 35 for 1.35.
             yield from _versions(str(int(value)))
@@ -396,7 +338,6 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
         yield from _from_amount(number[1], number[2], key, is_time=seconds is not None)
     if fraction := _FRACTION.match(text):
         yield from _from_fraction(int(fraction[1]), int(fraction[2]))
-    yield from days_meant(text)
     yield from (rule,) if (rule := rule_id(text)) else ()
     yield _ONE_COLON.sub(r"arn:\1:iam::", text)
     yield text.strip("'")
@@ -410,9 +351,6 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
         yield from key_candidates(text)
     if number and seconds is None:
         yield number[1]
-    if "=" in text:
-        # Labels as kubectl takes them.
-        yield from from_list(tuple(part.strip() for part in text.split(",")), key)
 
 
 def _from_word(text: str, key: str) -> Iterator[Any]:
