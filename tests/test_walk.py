@@ -34,7 +34,7 @@ ELSEWHERE = {
     "review",
     "scientists",
 }
-ELSEWHERE |= {"storage", "whatif"}
+ELSEWHERE |= {"storage", "trial", "whatif"}
 PAGES = sorted(
     page for kind in ("guides", "tutorials") for page in (DOCS / kind).glob("*.md") if page.stem not in ELSEWHERE
 )

@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from tests.adopt.shapes import Maker, by_hand, console, terraform
-from tests.documents import document
 from tests.program.cloud import ROOT, Live, Program
 from tests.running import eventually
 
@@ -74,8 +73,8 @@ def lives_on(shell, repository, live, before, *, a_team_more, first=None):
     assert counts(shell, "up") == {"update": 2}
     assert counts(shell, "refresh") == {}
     changed = live.settled()
-    said = shell("hpkit", "aws", "adopt", "undo", "--stack", STACK, "--yes", "--format", "json").stdout
-    assert [item["action"] for item in document(said)["items"]] == ["write", "remove"]
+    shell("pulumi", "stack", "export", "--stack", STACK, "--file", f"{STACK}.state.json")
+    shell("pulumi", "stack", "rm", STACK, "--yes", "--force", "--preserve-config")
     assert shell("pulumi", "stack", "ls", "--json").stdout.strip() == "[]"
     assert live.settled() == changed, "handing back touched something"
 

@@ -9,14 +9,12 @@ import click
 import jsonschema
 import pytest
 
-from hpkit.adopt import HandoverPlan, as_data, handover
 from hpkit.cli import access, commands, job, status, status_all, topology, usage, why
-from hpkit.cli.documents import API_VERSION, json_document, schema_of
+from hpkit.cli.documents import API_VERSION, schema_of
 from hpkit.cli.schema import kinds
 from hpkit.cluster.access.check import Answer, Resource
 from hpkit.cluster.access.model import Access, Entry
 from hpkit.cluster.live.model import ClusterNode
-from tests.adopt.test_handover import CLUSTER, TF_CLUSTER, imported, terraform
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.cli.tries import ELSEWHERE, RUNS, VARIANTS, WITHOUT
@@ -71,7 +69,7 @@ def test_every_command_prints_json_or_has_a_reason_not_to():
     page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
     assert [name for name in WITHOUT if f"`{name}`" not in page] == []
     assert with_json == {name for kind in kinds().values() for name in kind.commands}
-    assert with_json - {"aws adopt handover"} == {name.partition(" --")[0] for name in CASES} | {*ELSEWHERE}
+    assert with_json == {name.partition(" --")[0] for name in CASES} | {*ELSEWHERE}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -81,13 +79,6 @@ def test_the_json_of_a_command_is_as_its_schema_says(name, running):
     said = document(answer.stdout)
     assert said["apiVersion"] == API_VERSION
     assert name.partition(" --")[0] in kinds()[said["kind"]].commands
-
-
-def test_the_json_of_a_handover_is_as_its_schema_says():
-    other = terraform("aws_budgets_budget.b", "aws_budgets_budget", "b")
-    found = handover([TF_CLUSTER, other], [CLUSTER, imported("aws:eks/addon:Addon", "eks:coredns")])
-    said = document(json_document(HandoverPlan, **as_data(found)))
-    assert [each["address"] for each in said["letGo"]] == [TF_CLUSTER.address]
 
 
 @pytest.mark.parametrize("kind", kinds())

@@ -54,7 +54,7 @@ WITHOUT = {
 }
 # Commands whose JSON is validated in tests that have an AWS endpoint, Pulumi, or a Kueue.
 ELSEWHERE = (
-    *("aws preflight", "aws adopt", "aws adopt run", "aws adopt undo", "aws recover", "aws destroy", "catalog refresh"),
+    *("aws preflight", "aws adopt", "aws adopt run", "aws recover", "aws destroy", "catalog refresh"),
     *("cluster check", "catalog fetch-chart", "cluster grafana export"),
     *("whatif record", "whatif rehearse"),
     *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),

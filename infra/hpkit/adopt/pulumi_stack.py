@@ -90,10 +90,6 @@ class PulumiStack:
         targets = [word for urn in urns for word in ("--target", urn)]
         self._run("refresh", "--stack", self.stack, "--yes", "--skip-preview", *targets)
 
-    def forget(self) -> None:
-        """Remove the stack with its state, and keep its resources."""
-        self._run("stack", "rm", self.stack, "--yes", "--force", "--preserve-config")
-
     def _command(self, *arguments: str) -> list[str]:
         return ["pulumi", *arguments, "--non-interactive"]
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.adopt_common import import_file, read, stop_at, write
-from hpkit.cli.adopt_handover import handover
-from hpkit.cli.adopt_run import run, undo
+from hpkit.cli.adopt_run import run
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts, output_option
 from hpkit.cli.output import WholeLines
@@ -143,5 +142,4 @@ def _list(title: str, lines: Iterable[str], action: str = "") -> None:
         click.echo(f"  {line}", err=True)
 
 
-for _each in (run, handover, undo):
-    command.add_command(_each)
+command.add_command(run)

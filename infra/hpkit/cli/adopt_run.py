@@ -1,4 +1,4 @@
-"""`hpkit aws adopt run` and `undo`: imports a live platform into a stack's state, and removes it again."""
+"""`hpkit aws adopt run`: imports a live platform into a stack's state."""
 
 import json
 from typing import Any
@@ -9,15 +9,13 @@ from hpkit.cli.adopt_common import import_file, plan_of, recorded, registered, s
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts
-from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.plan.names import names_of_teams
-from hpkit.program.teardown import resources_in
 from hpkit.project import project_root
 from hpkit.text.plural import plural
 
-__all__ = ["run", "undo"]
+__all__ = ["run"]
 
 
 @click.command("run")
@@ -68,31 +66,6 @@ def run(stack: str, source: str | None) -> None:
     state = with_objects(pulumi.export(), recording, imports.objects)
     pulumi.write_state(with_write_only_inputs(state, recording))
     _show(pulumi.preview(), imports.count, stack)
-
-
-@click.command("undo")
-@stack_option("The stack", required=True)
-@click.option("--yes", is_flag=True, help="Skip the confirmation.")
-@acts
-def undo(stack: str, yes: bool) -> None:
-    """Undo an adoption: delete the stack's state, and keep the live platform.
-
-    The state is saved to a file first, and `pulumi stack import` restores it.
-    """
-    from hpkit.adopt.pulumi_stack import PulumiStack
-
-    pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
-    if not pulumi.exists():
-        raise ToolError(f"this backend has no stack {stack}")
-    state = pulumi.export()
-    resources = resources_in((state["deployment"] or {}).get("resources") or [])
-    if not yes:
-        confirm(f"Remove {len(resources)} resources from the state of {stack}? The live platform isn't changed.")
-    state_file = project_root() / f"{stack}.state.json"
-    write(state_file, json.dumps(state, indent=2) + "\n", private=True)
-    pulumi.forget()
-    acted("remove", stack, detail=f"{plural(len(resources), 'resource')} of the live platform are unchanged")
-    click.echo(f"{stack} is removed, and the live platform is unchanged. Its last state: {state_file}")
 
 
 def _move(source: str, stack: str) -> None:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 import yaml
 
-from hpkit.adopt.resource_types import RESOURCE_TYPES
-
 __all__ = ["BETWEEN", "NOT_CONVERTED", "SINGULAR", "converted", "manifests", "terraform"]
 
 # Types of resources that no scanner here supports in any form, with the reason.
@@ -116,7 +114,11 @@ def _references(recording):
 
 
 def _type(token):
-    return RESOURCE_TYPES[token].terraform[0]
+    """Return Terraform's type, which Pulumi's names follow, except for modules of EC2, Prometheus, and S3's objects."""
+    module, _, name = token.removeprefix("aws:").partition("/")
+    name = _snake(name.partition(":")[0])
+    prefixes = {"ec2": "", "amp": "prometheus_"}
+    return "aws_s3_object" if name == "bucket_objectv2" else f"aws_{prefixes.get(module, f'{module}_')}{name}"
 
 
 def _name(name):
