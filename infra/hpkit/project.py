@@ -41,6 +41,7 @@ __all__ = [
     "load",
     "load_stack",
     "organization_files",
+    "parts_of_stack",
     "policy_file",
     "policy_settings",
     "problems_with_others",
@@ -51,7 +52,6 @@ __all__ = [
     "require_environment",
     "require_names",
     "select",
-    "split_stack",
     "stack_config",
     "stack_file_problems",
     "stack_names",
@@ -294,11 +294,19 @@ def described_by(stack: str, *, root: Path | None = None) -> tuple[str, str]:
 
     Raises SelectionError if a name isn't valid. root: the project's folder, by default found from here upward.
     """
-    stated = _keys_of(stack_config(stack, root=root))
-    by_name = split_stack(stack) if not {"organization", "environment"} <= stated.keys() else ("", "")
-    organization = stated.get("organization", by_name[0])
-    environment = stated.get("environment", by_name[1])
+    organization, environment = parts_of_stack(stack, stack_config(stack, root=root))
+    if not organization or not environment:
+        raise SelectionError(f"`{stack}` isn't a valid stack name; use <organization>-<environment>")
     require_names(stack, organization, environment)
+    return organization, environment
+
+
+def parts_of_stack(stack: str, config: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a stack's organization and environment: from its settings, or from its name, split at the last `-`."""
+    by_name = stack.rpartition("-")[::2]
+    organization, environment = (
+        config[key] if isinstance(config.get(key), str) else part for key, part in zip(_KEYS, by_name, strict=True)
+    )
     return organization, environment
 
 
@@ -379,14 +387,6 @@ def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
     return data
 
 
-def split_stack(name: str) -> tuple[str, str]:
-    """Return the organization and environment in a stack's name, split at the last `-`. Raises SelectionError."""
-    organization, dash, environment = name.rpartition("-")
-    if not dash or not organization or not environment:
-        raise SelectionError(f"`{name}` isn't a valid stack name; use <organization>-<environment>")
-    return organization, environment
-
-
 def require_names(stack: str, organization: str, environment: str) -> None:
     """Raise SelectionError unless a stack's organization and environment are names, not paths.
 
@@ -450,9 +450,7 @@ def stack_file_problems(documents: Mapping[str, Document], environments: Mapping
             continue
         wrong = _wrong_stack_file(name, document, environments, [Path(each).name for each in documents])
         if wrong is None:
-            stated = _keys_of(_config_of(document))
-            by_name = name.removeprefix("Pulumi.").removesuffix(".yaml").rpartition("-")
-            meant = (stated.get("organization", by_name[0]), stated.get("environment", by_name[2]))
+            meant = parts_of_stack(_stack_of(name), _config_of(document))
             findings += _second_stack(file, document, stacks.setdefault(meant, name), meant)
             findings += _unknown_keys(file, document)
         else:
@@ -580,10 +578,8 @@ def _wrong_stack_file(
     if document.problems:
         first = document.problems[0]
         return first.mark or Mark(1, 1), first.message, first.fix
-    stated, name = _keys_of(_config_of(document)), file.removeprefix("Pulumi.").removesuffix(".yaml")
-    by_name = name.rpartition("-")
-    organization = stated.get("organization", by_name[0])
-    environment = stated.get("environment", by_name[2])
+    name = _stack_of(file)
+    organization, environment = parts_of_stack(name, _config_of(document))
     key = f"hpkit:{'environment' if organization in environments else 'organization'}"
     mark = document.locate(("config", key), key=True)
     if organization not in environments:
@@ -601,7 +597,8 @@ def _wrong_stack_file(
         choices = ", ".join(f"`{each}`" for each in environments[organization])
         message = f"stacks/{organization}.yaml has no environment `{environment}`"
         return mark, message, f"Set `{key}: …` under config to one of {choices}. Or remove the file."
-    if by_name[2] in environments.get(by_name[0], ()) and (organization, environment) != (by_name[0], by_name[2]):
+    by_name = parts_of_stack(name, {})
+    if by_name[1] in environments.get(by_name[0], ()) and (organization, environment) != by_name:
         key = _KEYS[organization == by_name[0]]
         mark = document.locate(("config", key), key=True)
         message = f"the stack file's name is {name}, but it configures environment {environment} of {organization}"
@@ -623,8 +620,9 @@ def stack_config(stack: str, *, root: Path | None = None) -> dict[str, Any]:
     return _config_of(document)
 
 
-def _keys_of(config: Mapping[str, Any]) -> dict[str, str]:
-    return {key.removeprefix("hpkit:"): config[key] for key in _KEYS if isinstance(config.get(key), str)}
+def _stack_of(file: str) -> str:
+    """Return the stack whose settings file has a name."""
+    return file.removeprefix("Pulumi.").removesuffix(".yaml")
 
 
 def _config_of(document: Document) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.cli.tables import plan_of
+from hpkit.cli.inputs import choose_stack
 from hpkit_whatif.admission import Event
 from hpkit_whatif.cli.rehearse import Rehearsal, _Notes, _Pace
 from hpkit_whatif.scenario import open_scenario
@@ -48,7 +48,7 @@ def test_an_instance_that_does_not_run_is_not_started_for_it(tmp_path):
 def test_what_is_admitted_at_once_has_waited_for_nothing_however_fine_its_time(tmp_path):
     file = tmp_path / "one.yaml"
     file.write_text("until: 10s\ntasks: [{name: a, team: john, count: 1, submit: 3.567s}]\n")
-    rehearsal = Rehearsal.from_source(plan_of("handson-dev"), open_scenario(file))
+    rehearsal = Rehearsal.from_source(choose_stack("handson-dev"), open_scenario(file))
     notes = _Notes(rehearsal, _Pace(None, 1, lambda _line: None))
     for kind in ("Submitted", "Admitted"):
         notes.take(Event(rehearsal.workloads[0].created, kind, "a"))

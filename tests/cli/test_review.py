@@ -492,7 +492,6 @@ def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):
     ("arguments", "says"),
     [
         (["--stack", "nobody-dev"], "neither side has the stack nobody-dev (known: acme-dev, other-dev)"),
-        (["--stack", "plain"], "isn't a valid stack name"),
         (["--base", "nowhere"], "git has no commit `nowhere`;"),
         (["--base", "--output=/tmp/x"], "git has no commit"),
         (["--format", "xml"], "xml"),

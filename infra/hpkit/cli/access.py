@@ -12,7 +12,8 @@ import click
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options
-from hpkit.cli.live_common import choose_stack, kubernetes_api, platform_options, rights
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.live_common import kubernetes_api, platform_options, rights
 from hpkit.cli.output import WholeLines
 from hpkit.cli.tables import columns
 from hpkit.errors import InputError

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.documents import acted
-from hpkit.cli.inputs import resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.project import project_root, pulumi_project
+from hpkit.project import project_root, pulumi_project, select
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def read(cluster: str, region: str) -> "LivePlatform":
 
 def plan_of(stack: str) -> Plan:
     """Return the plan of a stack; raises ToolError if its file has errors, since the program would register nothing."""
-    loaded = resolve((), (stack,))[0]
+    loaded = select((), (stack,))[0]
     errors = [finding for finding in loaded.findings if finding.severity == "error"]
     if errors or not loaded.plans:
         raise ToolError(f"{loaded.file} has {plural(len(errors), 'error')}; run `hpkit validate --stack {stack}`")

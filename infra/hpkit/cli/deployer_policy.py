@@ -10,7 +10,7 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import output_options
-from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.cli.inputs import choose_file, record_plan
 from hpkit.plan.model import Plan
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import (
@@ -114,8 +114,7 @@ def command(
     variants = read_only + governance + bystander
     if variants > 1 or ((read_only or bystander) and (state or until)) or (governance and until):
         raise click.UsageError("--read-only, --governance, --bystander, and --state with --until can't be combined")
-    (loaded,) = resolve((), (stack,))
-    (plan,) = plans_of([loaded])
+    loaded, plan = choose_file(stack)
     stated = plan.spec.account
     if account is not None and stated not in (None, account):
         raise click.BadParameter(f"{stack} belongs to account {stated}, according to its file", param_hint="--account")

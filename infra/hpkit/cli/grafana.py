@@ -10,7 +10,7 @@ import click
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts
-from hpkit.cli.live_common import choose_stack
+from hpkit.cli.inputs import choose_stack
 from hpkit.cli.output import WholeLines
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.names import grafana_topic_arn

@@ -9,7 +9,7 @@ import click
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options
-from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.cli.inputs import choose_file, record_plan
 from hpkit.cli.output import stdout_to_stderr
 from hpkit.errors import ToolError
 from hpkit.extensions import extension
@@ -51,8 +51,7 @@ def command(stack: str, registry: str | None, account: str | None, *, copying: b
     """
     from hpkit.program.charts import mirrored
 
-    (loaded,) = resolve((), (stack,))
-    (plan,) = plans_of([loaded])
+    loaded, plan = choose_file(stack)
     stated = registry or plan.spec.cluster.dependencies.image_registry
     place = stated or f"{account or _ACCOUNT}.dkr.ecr.{plan.spec.region}.amazonaws.com"
     sources, read_from = _sources(plan, loaded)

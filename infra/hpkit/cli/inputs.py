@@ -16,20 +16,24 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.program.recording import Answers, Recording
 
-__all__ = ["plans_of", "record_plan", "resolve"]
+__all__ = ["choose_file", "choose_stack", "plans_of", "record_plan"]
 
 _DEFECT = "This is a bug in hpkit, not in your file. Report it with this traceback and, if you can, with"
 
 
-def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
-    """Return a command's input: the given files, the given stacks, or the whole project.
+def choose_stack(stack: str | None) -> Plan:
+    """Return the plan of a stack, or of the project's only one; SelectionError if the project has several."""
+    return choose_file(stack)[1]
 
-    Raises click.UsageError (exit 2) if it doesn't exist.
-    """
-    try:
-        return select(files, stacks)
-    except SelectionError as error:
-        raise click.UsageError(str(error)) from None
+
+def choose_file(stack: str | None) -> tuple[Loaded, Plan]:
+    """Return the file and the plan of a stack; SelectionError as `choose_stack`."""
+    loaded = select((), (stack,) if stack else ())
+    plans = plans_of(loaded)
+    if len(plans) != 1:
+        names = ", ".join(plan.stack for plan in plans) or "none"
+        raise SelectionError(f"name the stack with --stack or HPKIT_STACK; the project has {names}")
+    return next(each for each in loaded if each.plans), plans[0]
 
 
 def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:

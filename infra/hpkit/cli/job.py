@@ -14,7 +14,8 @@ import click
 from hpkit.cli.completion import complete_teams, stack_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, colored, folded, output_option, output_options
-from hpkit.cli.live_common import choose_stack, observe, profile_option, rights
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.live_common import observe, profile_option, rights
 from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.text.plural import plural
 

@@ -11,11 +11,9 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
-from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.program.iam.commands import COMMANDS
-from hpkit.project import Loaded
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., object])
 __all__ = [
     "age",
-    "choose_file",
-    "choose_stack",
     "kubernetes_api",
     "observe",
     "platform_options",
@@ -62,21 +58,6 @@ def rights(name: str) -> str:
         verbs.setdefault(verb, []).append(resource)
     inside = "; ".join(f"{verb} {', '.join(resources)}" for verb, resources in verbs.items())
     return f"IAM permissions: {', '.join(sorted(needed.iam))}. Kubernetes permissions: {inside or 'none'}."
-
-
-def choose_stack(stack: str | None) -> Plan:
-    """Return the plan of the stack that is meant; click.UsageError where the project has several and none is named."""
-    return choose_file(stack)[1]
-
-
-def choose_file(stack: str | None) -> tuple[Loaded, Plan]:
-    """Return the file and the plan of the stack that is meant; click.UsageError as `choose_stack`."""
-    loaded = resolve((), (stack,) if stack else ())
-    plans = plans_of(loaded)
-    if len(plans) != 1:
-        names = ", ".join(plan.stack for plan in plans) or "none"
-        raise click.UsageError(f"name the stack with --stack or HPKIT_STACK; the project has {names}")
-    return next(each for each in loaded if each.plans), plans[0]
 
 
 def observe(

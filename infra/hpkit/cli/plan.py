@@ -8,10 +8,10 @@ import click
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options
-from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.cli.inputs import plans_of, record_plan
 from hpkit.cli.tables import console
 from hpkit.plan.model import Plan
-from hpkit.project import Loaded
+from hpkit.project import Loaded, select
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Node, Recording
@@ -51,7 +51,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], *, everything: bool
 
     Runs the program without Pulumi's engine. Without FILE or --stack, shows all of stacks/*.yaml.
     """
-    chosen = resolve(files, stacks)
+    chosen = select(files, stacks)
     # Says the errors first, and ends here where the form of a file is not right.
     plans_of(chosen)
     recordings = [_recording(plan, loaded) for loaded in chosen for plan in loaded.plans.values()]

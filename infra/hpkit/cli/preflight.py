@@ -11,7 +11,7 @@ from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, colored, folded, output_options
-from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.cli.inputs import choose_file, record_plan
 from hpkit.cli.output import own
 from hpkit.cli.tables import columns, grid, lines_of
 from hpkit.plan.model import Plan
@@ -68,8 +68,7 @@ def command(stack: str, profile: str | None, offerings: bool) -> Output:
     from hpkit.preflight.evaluate import count_by_status, evaluate
     from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers
 
-    (loaded,) = resolve((), (stack,))
-    (plan,) = plans_of([loaded])
+    loaded, plan = choose_file(stack)
     # Without an organization there would be no plan.
     organization = cast("Organization", loaded.parsed.organization)
     session = aws_session(profile, plan.spec.region)

@@ -9,13 +9,14 @@ from hpkit.catalog.prices import near_monthly_cost, price_note
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options
-from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.inputs import plans_of
 from hpkit.cli.policy_settings import budgets
 from hpkit.cli.tables import console, grid
 from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
 from hpkit.plan.capacity import TeamShare, TypeQuota, rounding
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
+from hpkit.project import select
 from hpkit.text.formatting import amount, json_number
 
 __all__ = ["QuotaList", "command"]
@@ -85,7 +86,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...]) -> Output:
     lend) and lend. If the policy budget-of-teams sets a budget, it's shown next to the cost. Restricted instance groups
     are listed separately, because no quota counts them.
     """
-    tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
+    tables = [(plan, quotas_of(plan)) for plan in plans_of(select(files, stacks))]
 
     def text() -> None:
         for plan, table in tables:

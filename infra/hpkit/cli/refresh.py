@@ -13,11 +13,11 @@ from hpkit.changes.review.cost import platform_items
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts, folded
-from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.inputs import plans_of
 from hpkit.clients.calls import ApiCall, FailedCall
 from hpkit.errors import InputError, ToolError
 from hpkit.plan.model import Plan
-from hpkit.project import project_root
+from hpkit.project import project_root, select
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def command(profile: str | None, dry_run: bool) -> None:
     instead of the catalog's, and shows their region and date. Prices that aren't in the price list are reported and
     stay unknown. Writes nothing if no price changed. IAM permission: pricing:GetProducts.
     """
-    plans = plans_of(resolve((), ()))
+    plans = plans_of(select((), ()))
     regions = sorted({plan.spec.region for plan in plans})
     session = aws_session(profile, _ENDPOINTS.get(regions[0].partition("-")[0], _ANYWHERE))
     path = project_root() / PRICE_FILE

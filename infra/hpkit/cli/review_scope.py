@@ -25,10 +25,10 @@ from hpkit.project import (
     environments_in,
     load,
     organization_files,
+    parts_of_stack,
     policy_file,
     pulumi_project,
     require_names,
-    split_stack,
     stack_file_problems,
     without_parts,
 )
@@ -138,7 +138,6 @@ def scope_of(folder: Path, base: Base, requested: tuple[str, ...]) -> Scope:
         stack_names = sorted(before.stacks.keys() | after.stacks.keys())
         for name in requested:
             if name not in stack_names:
-                split_stack(name)
                 raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(stack_names) or 'none'})")
         why = {name: why.get(name, "selected with --stack") for name in requested}
     stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
@@ -270,13 +269,11 @@ def _stated(stack: str, document: Document) -> _Place | None:
     """
     data = document.data.get("config") if isinstance(document.data, dict) else None
     config = data if isinstance(data, dict) else {}
-    organization, dash, environment = stack.rpartition("-")
-    stated = config.get("hpkit:organization"), config.get("hpkit:environment")
-    names = (stated[0] or (organization if dash else None), stated[1] or (environment if dash else None))
-    if not all(isinstance(name, str) and name for name in names):
+    names = parts_of_stack(stack, config)
+    if not all(names):
         return None
     try:
-        require_names(stack, str(names[0]), str(names[1]))
+        require_names(stack, *names)
     except SelectionError as error:
         raise InputError(str(error)) from None
-    return _Place(str(names[0]), str(names[1]))
+    return _Place(*names)

@@ -16,7 +16,8 @@ from click.core import ParameterSource
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options, width
-from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.live_common import age, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
 from hpkit.plan.model import NAMESPACE_PREFIX, Plan
 from hpkit.text.plural import plural

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import click
 
 from hpkit.cli.aws_session import aws_session, session_at
-from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.inputs import plans_of
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import HpkitError
 from hpkit.extensions import extension, is_installed
 from hpkit.plan.model import Plan
-from hpkit.project import is_local, project_root, stack_config
+from hpkit.project import is_local, project_root, select, stack_config
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ClusterStatusList(TypedDict):
 
 def read_all(profile: str | None) -> list[StackRow]:
     """Return the rows of all stacks of the project, in the project's order."""
-    plans = plans_of(resolve((), ()))
+    plans = plans_of(select((), ()))
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         return list(pool.map(lambda plan: _row(plan, profile), plans))
 

@@ -5,9 +5,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpkit.cli.formats import folded, width
-from hpkit.errors import InputError
-from hpkit.plan.model import Plan
-from hpkit.project import load_stack
 from hpkit.text.formatting import aligned
 from hpkit.text.printable import printable
 
@@ -15,18 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["columns", "console", "grid", "lines_of", "paper", "plan_of", "text_of"]
+__all__ = ["columns", "console", "grid", "lines_of", "paper", "text_of"]
 
 # Beyond a terminal's 80: a table is read by its columns, and these are many.
 _WIDTH = 120
-
-
-def plan_of(stack: str) -> Plan:
-    """Return the plan of a stack; InputError where its file has errors of form."""
-    loaded = load_stack(stack)
-    for plan in loaded.plans.values():
-        return plan
-    raise InputError(f"{loaded.file} can't be read; to see the errors, run `hpkit validate --stack {stack}`")
 
 
 def paper() -> "Console":

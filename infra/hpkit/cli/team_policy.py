@@ -6,7 +6,7 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import output_options
-from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.inputs import choose_stack
 from hpkit.errors import SelectionError
 from hpkit.plan.names import partition_of
 from hpkit.program.iam.account import AwsAccount
@@ -35,7 +35,7 @@ def command(stack: str, team: str, account: str | None) -> None:
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` isn't an account ID, which has 12 digits", param_hint="--account")
-    (plan,) = plans_of(resolve((), (stack,)))
+    plan = choose_stack(stack)
     stated = plan.spec.account
     if account is not None and stated not in (None, account):
         raise click.BadParameter(f"{stack} belongs to account {stated}, according to its file", param_hint="--account")

@@ -10,7 +10,8 @@ import click
 
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options, width
-from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.live_common import observe, platform_options, rights
 from hpkit.cli.tables import columns
 from hpkit.errors import ToolError
 from hpkit.text.plural import plural

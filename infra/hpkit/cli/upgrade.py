@@ -11,7 +11,8 @@ import click
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options
-from hpkit.cli.live_common import choose_file, observe, platform_options, rights
+from hpkit.cli.inputs import choose_file
+from hpkit.cli.live_common import observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import click
 
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options
-from hpkit.cli.live_common import choose_stack, observe, platform_options, rights, seconds_of
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.live_common import observe, platform_options, rights, seconds_of
 from hpkit.cli.tables import columns
 from hpkit.cluster.usage.report import GROUPINGS
 from hpkit.errors import InputError, ToolError

@@ -8,9 +8,8 @@ from hpkit.checks import summarize
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, Validation, findings_github, findings_sarif, findings_text, output_options
-from hpkit.cli.inputs import resolve
 from hpkit.cli.output import own
-from hpkit.project import cluster_problems, listed_findings, project_findings
+from hpkit.project import cluster_problems, listed_findings, project_findings, select
 
 __all__ = ["command"]
 
@@ -36,7 +35,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], *, policies: bool) 
 
     Without FILE or --stack, checks all of stacks/*.yaml. Exit codes: 0, no errors; 1, errors; 2, usage error.
     """
-    loaded = resolve(files, stacks)
+    loaded = select(files, stacks)
     findings = listed_findings(loaded)
     if not files and not stacks:
         findings += project_findings(loaded)

@@ -9,7 +9,8 @@ import click
 from hpkit.cli.completion import complete_teams
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options
-from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.live_common import age, observe, platform_options, rights
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.why import Explanation

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from kubernetes.client import ApiClient
 
-from hpkit.cli.tables import plan_of
+from hpkit.cli.inputs import choose_stack
 from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
 from hpkit.cluster.jobs.new import resources_of
 from hpkit.cluster.live.kubernetes import Kubernetes
@@ -100,7 +100,7 @@ class World:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("stack", ["handson-dev", "startup-dev", "bestpractice-prod"])
 def test_each_forecast_comes_true(stack, seed, clouds):
-    plan, instance = plan_of(stack), clouds.empty()
+    plan, instance = choose_stack(stack), clouds.empty()
     guaranteed = {kind: capacity.guaranteed for kind, capacity in plan.capacity.items()}
     objects = team_objects(quota_requests(plan), policy_request(plan), guaranteed)
     classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes}

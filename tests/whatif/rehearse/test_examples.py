@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.cli.tables import plan_of
+from hpkit.cli.inputs import choose_stack
 from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.scenario import open_scenario
 
@@ -22,7 +22,7 @@ def tell(report):
 
 
 def of(stem, stack, instance):
-    rehearsal = Rehearsal.from_source(plan_of(stack), open_scenario(str(FOLDER / f"{stem}.yaml")))
+    rehearsal = Rehearsal.from_source(choose_stack(stack), open_scenario(str(FOLDER / f"{stem}.yaml")))
     report, differences = rehearsal.on(instance)
     assert differences == []
     return tell(report)

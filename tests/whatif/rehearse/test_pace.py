@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hpkit.cli.tables import plan_of
+from hpkit.cli.inputs import choose_stack
 from hpkit_local.kubernetes.api import Api
 from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.scenario import open_scenario
@@ -35,7 +35,7 @@ def scenario(tmp_path):
 def test_at_a_speed_nothing_comes_before_its_time(clouds, scenario):
     times = {}
     began = time.monotonic()
-    rehearsal = Rehearsal.from_source(plan_of(STACK), open_scenario(str(scenario)))
+    rehearsal = Rehearsal.from_source(choose_stack(STACK), open_scenario(str(scenario)))
     _, differences = rehearsal.on(clouds.empty(), speed=20, say=lambda line: times.setdefault(line, time.monotonic()))
     assert differences == []
     (moment,) = (when for line, when in times.items() if "submitted second" in line)

@@ -76,14 +76,14 @@ def command(
     work of TEAM|all < 2` (instance-hours), `utilization > 80%`, `fairness > 0.9`. If no policy meets
     all goals, shows the closest one and exits 1.
     """
-    from hpkit.cli.tables import plan_of
+    from hpkit.cli.inputs import choose_stack
     from hpkit.project import load_stack
     from hpkit_whatif.recommend import parse_goal, recommend
     from hpkit_whatif.recommend.model import RecommendedPolicy
     from hpkit_whatif.scenario import open_scenario
     from hpkit_whatif.simulate.workers import cluster
 
-    teams = [team.name for team in plan_of(stack).teams]
+    teams = [team.name for team in choose_stack(stack).teams]
     parsed_goals = [parse_goal(goal, teams) for goal in goals]
     where = cluster(on) if on else None
     loaded = load_stack(stack)

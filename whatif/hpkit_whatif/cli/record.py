@@ -8,7 +8,8 @@ import click
 
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts, output_option
-from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.live_common import observe, platform_options, rights
 from hpkit.errors import SelectionError
 from hpkit.text.plural import plural
 

@@ -13,7 +13,7 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import Output, output_options
-from hpkit.cli.tables import plan_of
+from hpkit.cli.inputs import choose_stack
 from hpkit.errors import InputError, ToolError
 from hpkit_local.cli.local_common import in_repository, root_of, to_stderr
 from hpkit_whatif.cli.simulate import output_of
@@ -65,7 +65,7 @@ def command(
     from hpkit_whatif.scenario import open_scenario
 
     rehearsal = Rehearsal.from_source(
-        plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible
+        choose_stack(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible
     )
     with _instance(name, root) as instance:
         report, differences = rehearsal.on(instance, speed=speed)

@@ -8,7 +8,8 @@ import click
 from hpkit.cli.completion import stack_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options
-from hpkit.cli.tables import grid, paper, plan_of, text_of
+from hpkit.cli.inputs import choose_stack
+from hpkit.cli.tables import grid, paper, text_of
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def command(
     for option, value in (("--workers", workers), ("--on", on)):
         if value is not None:
             raise click.UsageError(f"{option} requires --vary")
-    return output_of(simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible))
+    return output_of(simulate(choose_stack(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible))
 
 
 def output_of(report: "Report", code: int = 0) -> Output:
