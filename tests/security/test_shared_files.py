@@ -4,6 +4,8 @@ These tests add the program's objects to the platform that other files share; te
 that one `up` creates all of them.
 """
 
+from functools import partial
+
 import pytest
 import yaml
 
@@ -30,7 +32,8 @@ LOCKED = container(securityContext={"allowPrivilegeEscalation": False})
 
 def as_user(user=JOHN, group=JOHN, *, containers=(LOCKED,), **more):
     """Return the spec of a pod with the team's claim and these IDs."""
-    return {**MOUNT, "securityContext": {"runAsUser": user, "runAsGroup": group, **more}, "containers": [*containers]}
+    security = {"runAsUser": user, "runAsGroup": group, "supplementalGroupsPolicy": "Strict", **more}
+    return {**MOUNT, "securityContext": security, "containers": [*containers]}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,13 @@ def whole(value):
 
 def is_bound(api, volume):
     return api.read(f"{VOLUMES}/{volume}")["status"]["phase"] == "Bound"
+
+
+def until_in_force(john):
+    """Wait until the API server has compiled both policies."""
+    for folder, probe in ((f"{CORE}/pods", pod("probe", **as_user(0))), (JOBS, job("probe", **as_user(0)))):
+        attempt = partial(tried, john.create, f"{folder}?dryRun=All", probe)
+        eventually(attempt, "admission is in force")
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +111,7 @@ def thefts(api, john, recording):
                 if document["metadata"]["name"].startswith("hpkit-files-"):
                     folder = "policies" if word.endswith("Policy") else "policybindings"
                     make(f"/apis/admissionregistration.k8s.io/v1/validatingadmission{folder}", document)
-        # A policy takes effect when the API server has compiled it.
-        probe = pod("probe", **as_user(0))
-        eventually(lambda: tried(john.create, f"{CORE}/pods?dryRun=All", probe), "admission is in force")
+        until_in_force(john)
         yield outcomes
 
 
@@ -121,6 +129,7 @@ WRONG = [
     (as_user(0), "runAsUser"),
     (as_user(JOHN, SMITH), "runAsGroup"),
     (as_user(supplementalGroups=[SMITH]), "supplementalGroups and fsGroup"),
+    (as_user(supplementalGroupsPolicy="Merge"), "supplementalGroupsPolicy"),
     (as_user(containers=[container()]), "allowPrivilegeEscalation"),
     (
         {
@@ -136,3 +145,5 @@ def test_a_member_runs_with_ids_that_are_not_the_teams(john, thefts):
     for spec, field in WRONG:
         for folder, document in ((f"{CORE}/pods", pod("fsx", **spec)), (JOBS, job("fsx", **spec))):
             assert f"{field} must be" in refused(john.create, folder, document)
+    for folder, document in ((f"{CORE}/pods", pod("own", **as_user())), (JOBS, job("own", **as_user()))):
+        assert tried(john.create, f"{folder}?dryRun=All", document) == ""

@@ -28,6 +28,7 @@ from hpkit.catalog.eks import (
     eks_versions,
     find_kubernetes_version,
     offered_addon,
+    version_order,
 )
 from hpkit.catalog.instances import (
     ACCELERATOR_RESOURCES,
@@ -155,5 +156,6 @@ __all__ = [
     "topology_gates",
     "type_calls",
     "type_facts",
+    "version_order",
     "vpc_endpoints",
 ]

@@ -20,6 +20,7 @@ __all__ = [
     "eks_versions",
     "find_kubernetes_version",
     "offered_addon",
+    "version_order",
 ]
 
 Support = Literal["STANDARD_SUPPORT", "EXTENDED_SUPPORT", "UNSUPPORTED"]
@@ -69,7 +70,8 @@ def _source(name: str) -> Source:
     return Source(**_data()["sources"][name])
 
 
-def _order(version: str) -> tuple[int, ...]:
+def version_order(version: str) -> tuple[int, ...]:
+    """Return a Kubernetes version as numbers, by which versions are compared."""
     return tuple(int(number) for number in version.split("."))
 
 
@@ -86,7 +88,7 @@ def eks_versions() -> tuple[KubernetesVersion, ...]:
             end_of_extended_support=day(rows[version]["endOfExtendedSupport"]),
             source=_source(rows[version]["source"]),
         )
-        for version in sorted(rows, key=_order)
+        for version in sorted(rows, key=version_order)
     )
 
 

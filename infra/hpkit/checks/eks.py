@@ -11,6 +11,7 @@ from hpkit.catalog import (
     eks_versions,
     find_kubernetes_version,
     kubernetes_versions,
+    version_order,
 )
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
@@ -138,7 +139,7 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
 def _known(version: str) -> str:
     """Report a version that is newer than all that HyperPod is known to offer."""
     newest = kubernetes_versions()[-1]
-    if _order(version) <= _order(newest):
+    if version_order(version) <= version_order(newest):
         return ""
     release = find_kubernetes_version(version)
     if release is None:
@@ -150,10 +151,6 @@ def _known(version: str) -> str:
         f"; EKS has offered it since {release.released}, with standard support until "
         f"{release.end_of_standard_support}, but no source states that HyperPod supports it"
     )
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in version.split("."))
 
 
 def _left_standard_support(context: Context) -> Iterator[Issue]:
@@ -227,7 +224,7 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
         then = f"from then on, a cluster costs {_prices(context)}"
     else:
         then = "EKS then upgrades the cluster, and this file would request a downgrade"
-    newer = [each for each in _standard(today) if _order(each.version) > _order(eks.version)]
+    newer = [each for each in _standard(today) if version_order(each.version) > version_order(eks.version)]
     # One that stays for a while, if there is one: else the fix would be warned of next.
     lasting = [each for each in newer if (each.end_of_standard_support - today).days > _NOTICE_DAYS] or newer
     fix = (

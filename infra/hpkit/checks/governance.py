@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from hpkit.catalog import TASK_GOVERNANCE, find_region, instance_types, is_older, kubernetes_versions, regions
+from hpkit.catalog import (
+    TASK_GOVERNANCE,
+    find_region,
+    instance_types,
+    is_older,
+    kubernetes_versions,
+    regions,
+    version_order,
+)
 from hpkit.catalog import limit as limit_of
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
@@ -272,17 +280,12 @@ def _region(context: Context) -> Iterator[Issue]:
 
 def _kubernetes(context: Context) -> Iterator[Issue]:
     version = context.spec.eks.version
-    if context.spec.governance is not None and _minor(version) < (1, 30):
+    if context.spec.governance is not None and version_order(version) < (1, 30):
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes is {version}, but the task governance add-on requires 1.30",
             f'Use `"{kubernetes_versions()[-1]}"`, or another version that EKS supports.',
         )
-
-
-def _minor(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")
-    return int(major), int(minor)
 
 
 def _known_teams(context: Context) -> Iterator[Issue]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from hpkit.catalog import kubernetes_versions, version_order
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.governance import MOST_ID
@@ -20,6 +21,8 @@ _SQUASH = 'Lustre manual, "Root Squash": servers trust the user id that a client
 _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser"
 # What clients and namespaces show for an unknown user, of 16 and of 32 bits less one.
 _NOBODY = (65534, 65535)
+_GROUPS = "Kubernetes, Configure fine-grained SupplementalGroups control: enabled by default since 1.33"
+_GROUPS_SINCE = "1.33"
 _FIRST_FREE, _IDS = 20_000, 1000
 _SMALLEST_GIB, _STEP_GIB = 1200, 2400
 
@@ -178,6 +181,17 @@ def _ids_of_the_system(context: Context) -> Iterator[Issue]:
             )
 
 
+def _groups_of_images(context: Context) -> Iterator[Issue]:
+    version = context.spec.eks.version
+    if has_team_volumes(context.plan) and version_order(version) < version_order(_GROUPS_SINCE):
+        yield Issue(
+            (*context.path, "eks", "version"),
+            f"Kubernetes is {version}, but `storage.lustre.teams` requires {_GROUPS_SINCE}: before, an image can add "
+            "groups of other teams to its user",
+            f'Use `"{kubernetes_versions()[-1]}"`, or remove `teams` from `storage.lustre`.',
+        )
+
+
 RULES = (
     Rule("STO001", "error", "The file system is in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
     Rule("STO002", "error", "Claims are only created for teams of the environment.", _GOVERNANCE, _without_teams),
@@ -191,4 +205,5 @@ RULES = (
         _user_ids,
     ),
     Rule("STO008", "error", "Local disks belong to instance types of the environment.", _VOLUMES, _types_with_disks),
+    Rule("STO009", "error", "Teams' folders require Kubernetes 1.33.", _GROUPS, _groups_of_images, waivable=False),
 )

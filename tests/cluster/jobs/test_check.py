@@ -566,6 +566,20 @@ def test_what_the_admission_policies_refuse_of_a_job_is_said(change):
     assert [each.check for each in findings(changed(change))] == ["team-limits"]
 
 
+@pytest.mark.parametrize(
+    ("claim", "policy", "checks"),
+    [("fsx-claim", "Merge", ["team-limits"]), ("fsx-claim", "Strict", []), ("local-claim", "Merge", [])],
+)
+def test_groups_that_the_image_adds_to_a_user_of_the_shared_file_system_are_reported(claim, policy, checks):
+    def mount(_document, _labels, template):
+        template["spec"]["volumes"] = [{"name": "files", "persistentVolumeClaim": {"claimName": claim}}]
+        template["spec"]["securityContext"] = {"supplementalGroupsPolicy": policy}
+
+    found = findings(changed(mount))
+    assert [each.check for each in found] == checks
+    assert all(each.fix == "Set `supplementalGroupsPolicy: Strict` in the pods' securityContext" for each in found)
+
+
 @pytest.mark.parametrize(("kind", "checks"), [("Pod", []), ("Deployment", []), ("PyTorchJob", ["team-limits"])])
 def test_a_limit_without_a_request_is_said_of_templates_that_the_api_server_does_not_complete(kind, checks):
     resources = {"limits": {"nvidia.com/gpu": "1", "cpu": "4"}, "requests": {"memory": "1Gi"}}

@@ -14,7 +14,7 @@ from tests.program.components.evaluation import answers, request_of
 ROWS = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
 JOHN, SMITH = 20000, 30000
 CLAIM = [{"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]
-OWN = {"runAsUser": JOHN, "runAsGroup": JOHN}
+OWN = {"runAsUser": JOHN, "runAsGroup": JOHN, "supplementalGroupsPolicy": "Strict"}
 LOCKED = {"allowPrivilegeEscalation": False}
 
 
@@ -47,11 +47,16 @@ def container(**security):
     return [{"name": "main", "securityContext": {**LOCKED, **security}}]
 
 
+def without(field):
+    return {key: value for key, value in OWN.items() if key != field}
+
+
 def test_a_pod_with_ids_of_the_team_mounts_the_claim(refused):
     assert refused({"securityContext": OWN}) == set()
     assert refused({"securityContext": {**OWN, "fsGroup": JOHN + 9, "supplementalGroups": [JOHN + 1]}}) == set()
-    assert refused({"containers": container(**OWN)}) == set()
-    assert refused({"securityContext": OWN, "initContainers": container(**OWN)}, member=False) == set()
+    groups = {"supplementalGroupsPolicy": "Strict"}
+    assert refused({"securityContext": groups, "containers": container(runAsUser=JOHN, runAsGroup=JOHN)}) == set()
+    assert refused({"securityContext": OWN, "initContainers": container()}, member=False) == set()
 
 
 @pytest.mark.parametrize(
@@ -61,16 +66,18 @@ def test_a_pod_with_ids_of_the_team_mounts_the_claim(refused):
         ({"securityContext": {**OWN, "runAsUser": SMITH}}, "runAsUser"),
         ({"securityContext": {**OWN, "runAsUser": JOHN + 10}}, "runAsUser"),
         ({"securityContext": {**OWN, "runAsUser": JOHN - 1}}, "runAsUser"),
-        ({"securityContext": {"runAsGroup": JOHN}}, "runAsUser"),
+        ({"securityContext": without("runAsUser")}, "runAsUser"),
         ({"securityContext": OWN, "containers": container(runAsUser=0)}, "runAsUser"),
         ({"securityContext": OWN, "containers": container() + container(runAsUser=SMITH)}, "runAsUser"),
         ({"securityContext": OWN, "initContainers": container(runAsUser=SMITH)}, "runAsUser"),
         ({"securityContext": {**OWN, "runAsGroup": SMITH}}, "runAsGroup"),
-        ({"securityContext": {"runAsUser": JOHN}}, "runAsGroup"),
+        ({"securityContext": without("runAsGroup")}, "runAsGroup"),
         ({"securityContext": OWN, "containers": container(runAsGroup=0)}, "runAsGroup"),
         ({"securityContext": {**OWN, "fsGroup": SMITH}}, "supplementalGroups"),
         ({"securityContext": {**OWN, "fsGroup": 0}}, "supplementalGroups"),
         ({"securityContext": {**OWN, "supplementalGroups": [JOHN, SMITH]}}, "supplementalGroups"),
+        ({"securityContext": {**OWN, "supplementalGroupsPolicy": "Merge"}}, "supplementalGroupsPolicy"),
+        ({"securityContext": without("supplementalGroupsPolicy")}, "supplementalGroupsPolicy"),
         ({"securityContext": OWN, "containers": [{"name": "main"}]}, "allowPrivilegeEscalation"),
         ({"securityContext": OWN, "containers": container(allowPrivilegeEscalation=True)}, "allowPrivilegeEscalation"),
         ({"securityContext": OWN, "initContainers": [{"name": "first"}]}, "allowPrivilegeEscalation"),

@@ -12,11 +12,12 @@ from typing import Any, Literal
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, PodTemplate, Unit, mapping, mappings, templates, units
-from hpkit.cluster.jobs.limits import breaches, breaches_of_pods
+from hpkit.cluster.jobs.limits import breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
 from hpkit.config.edit import Layout, patched, with_value, with_values
 from hpkit.errors import InputError
+from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import NAMESPACE_PREFIX, POD_SECURITY_LEVEL, Plan, TeamPlan
 from hpkit.plan.team_limits import pod_limits
 from hpkit.text.formatting import listing
@@ -449,6 +450,8 @@ class _Job:
         limits = pod_limits(self._plan)
         broken = [*breaches(self._unit, self._templates)]
         broken += [breach for pods in self._templates for breach in breaches_of_pods(pods, team, limits)]
+        if has_team_volumes(self._plan):
+            broken += [breach for pods in self._templates for breach in breaches_of_claims(pods)]
         for breach in broken:
             yield self._say(breach.path, "team-limits", f"{breach.message}, so the job is rejected", breach.fix)
 

@@ -86,7 +86,7 @@ def with_claim(spec: dict[str, Any], user: int) -> dict[str, Any]:
     It has one container.
     """
     (container,) = spec["containers"]
-    ids = {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user}
+    ids = {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user, "supplementalGroupsPolicy": "Strict"}
     return {
         **spec,
         "volumes": [{"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}],

@@ -8,6 +8,7 @@ from typing import Any
 
 from hpkit.cluster.jobs.kinds import PodTemplate, Unit, mapping, mappings
 from hpkit.plan.capacity import quantity
+from hpkit.plan.lustre import CLAIM
 from hpkit.plan.model import TeamPlan
 from hpkit.plan.team_limits import (
     GROUP_KEYS,
@@ -21,7 +22,7 @@ from hpkit.plan.team_limits import (
     repository_team,
 )
 
-__all__ = ["Breach", "breaches", "breaches_of_pods"]
+__all__ = ["Breach", "breaches", "breaches_of_claims", "breaches_of_pods"]
 
 Path = tuple[str | int, ...]
 _METADATA = ("labels", "annotations")
@@ -101,6 +102,19 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
     yield from _volumes(spec, path, limits)
     # The API server completes every pod, also of a Deployment, before Kueue counts it.
     yield from _containers(spec, path, team, limits, completed=pods.alone or not pods.path)
+
+
+def breaches_of_claims(pods: PodTemplate) -> Iterator[Breach]:
+    """Yield the problem of pods with the claim of a team on the shared file system: groups that their image adds."""
+    spec = mapping(pods.template.get("spec"))
+    claims = (mapping(volume.get("persistentVolumeClaim")) for volume in mappings(spec.get("volumes")))
+    strict = mapping(spec.get("securityContext")).get("supplementalGroupsPolicy") == "Strict"
+    if not strict and any(claim.get("claimName") == CLAIM for claim in claims):
+        yield Breach(
+            (*pods.path, "spec", "securityContext", "supplementalGroupsPolicy"),
+            f"its pods mount {CLAIM}, but their supplementalGroupsPolicy isn't Strict",
+            "Set `supplementalGroupsPolicy: Strict` in the pods' securityContext",
+        )
 
 
 def _affinity(spec: Mapping[Any, Any], path: Path, team: TeamPlan) -> Iterator[Breach]:

@@ -1,8 +1,10 @@
 """Pods with a claim on the shared file system run as users of their team, and can't become others.
 
 Lustre trusts the user ID that a client sends (Lustre manual, "Root Squash"), except with an identity upcall. So the
-node's container runtime must start a pod's processes with one of the team's IDs. The volume accepts one claim, which is
-recognized by its name. An ephemeral volume creates a claim named after the pod and the volume, and counts too.
+node's container runtime must start a pod's processes with one of the team's IDs, and without the image's groups. A node
+whose runtime can't do the latter rejects the pod (Kubernetes, "Configure fine-grained SupplementalGroups control").
+The volume accepts one claim, which is recognized by its name. An ephemeral volume creates a claim named after the pod
+and the volume, and counts too.
 """
 
 from collections.abc import Sequence
@@ -66,6 +68,12 @@ def _refusals(spec: str, literal: str) -> tuple[Refusal, ...]:
                 f"{groups} && {optional}",
                 f"securityContext.supplementalGroups and fsGroup must be of {range_words}",
                 "a group of another team can read that team's files",
+            ),
+            (
+                "securityContext.supplementalGroupsPolicy",
+                f"{spec}.?securityContext.?supplementalGroupsPolicy.orValue('Merge') == 'Strict'",
+                f"securityContext.supplementalGroupsPolicy must be Strict, with the claim {CLAIM}",
+                "the image's /etc/group could add the user to a group of another team",
             ),
             (
                 "securityContext.allowPrivilegeEscalation",
