@@ -2,14 +2,15 @@
 
 import sys
 
-from hpkit_provider.engine.entry_point import begin
+from hpkit_provider.engine.plugin_server import run
+from hpkit_provider.server import HyperpodServicer
 
 __all__ = ["main"]
 
 
 def main() -> int:
     """Serve the engine until it ends the process."""
-    return begin("hpkit_provider.server", "HyperpodServicer")
+    return run(HyperpodServicer, sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """What the program rejects before it registers anything, without an engine."""
 
-import atexit
-import gc
 import os
 from pathlib import Path
 
@@ -31,8 +29,6 @@ def run(monkeypatch):
         raise Built(plan.stack)
 
     monkeypatch.setattr(hpkit.program.run, "build", build)
-    monkeypatch.setattr(gc, "disable", lambda: None)
-    monkeypatch.setattr(atexit, "register", lambda *_: None)
     for level in ("info", "warn", "error"):
         monkeypatch.setattr(pulumi.log, level, messages.append)
     for name in [name for name in os.environ if name.startswith("AWS_")]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import importlib
 import itertools
 import sys
@@ -131,7 +129,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "local": Command("Run a stack on this machine without an AWS account.", extra="local"),
     },
 }
-_OBJECTS_BETWEEN_SEARCHES = 200_000
 # What to do first, below the list of commands; in a clone, each runs from its source.
 _FIRST_STEPS = (
     ("hpkit validate", "check the files in stacks/"),
@@ -254,10 +251,6 @@ def main() -> None:
     """Run the command line; exit 1 on a failure the user can fix, 2 on misuse."""
     if str(sys.platform) == "win32":
         sys.exit(f"error: {UNSUPPORTED}")
-    # A command takes seconds. Python's usual garbage collection took a third of `hpkit plan` and freed next to nothing.
-    # The pass at the end is useless.
-    gc.set_threshold(_OBJECTS_BETWEEN_SEARCHES)
-    atexit.register(gc.freeze)
     with printable_output():
         try:
             _hpkit(prog_name="hpkit")

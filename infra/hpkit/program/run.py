@@ -1,7 +1,5 @@
 """The Pulumi program: read the stack's organization file, check all of it, and then register its resources."""
 
-import atexit
-import gc
 import os
 import signal
 import sys
@@ -153,10 +151,6 @@ def run() -> None:
     """Register the resources of the stack that the engine runs, after its organization file passed all checks."""
     # The engine interrupts a program whose run it ends early; Python's traceback would hide the reason.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # A run takes seconds and frees little memory. Garbage collection, with another pass at the end, would take as long
-    # as importing all modules.
-    gc.disable()
-    atexit.register(gc.freeze)
     plan = gate(pulumi.get_stack())
     with short_stack_traces():
         outputs = build(plan, root=os.path.relpath(project_root()))

@@ -2,7 +2,8 @@
 
 import sys
 
-from hpkit_provider.engine.entry_point import begin
+from hpkit_local.plugins.aws.servicer import AwsServicer
+from hpkit_provider.engine.plugin_server import run
 
 if __name__ == "__main__":
-    sys.exit(begin("hpkit_local.plugins.aws.servicer", "AwsServicer"))
+    sys.exit(run(AwsServicer, sys.argv[1:]))

@@ -2,7 +2,8 @@
 
 import sys
 
-from hpkit_provider.engine.entry_point import begin
+from hpkit_local.plugins.kubernetes.server import KubernetesServicer
+from hpkit_provider.engine.plugin_server import run
 
 if __name__ == "__main__":
-    sys.exit(begin("hpkit_local.plugins.kubernetes.server", "KubernetesServicer"))
+    sys.exit(run(KubernetesServicer, sys.argv[1:]))
