@@ -1,5 +1,7 @@
 """Reading files with every kind of error that a file can have."""
 
+import os
+
 import pytest
 
 from generate.examples import example_files
@@ -165,6 +167,19 @@ def test_a_missing_file_a_directory_and_a_name_that_is_none_are_refused(tmp_path
     for name, says in (("missing.yaml", "this file doesn't exist"), (".", "this is a directory"), ("a\0b", "null")):
         with pytest.raises(InputError, match=says):
             read_file(tmp_path / name if name != "." else tmp_path)
+
+
+def test_a_named_pipe_or_a_device_is_refused_without_opening_it_and_the_callers_own_pipe_is_read(tmp_path):
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    for path in (pipe, "/dev/zero"):
+        with pytest.raises(InputError, match="this is a pipe or device, not a file; to read from a pipe, use"):
+            read_file(path)
+    reading, writing = os.pipe()
+    os.write(writing, b"a: 1\n")
+    os.close(writing)
+    assert read_file(f"/dev/fd/{reading}") == b"a: 1\n"
+    os.close(reading)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,18 @@
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TextIO
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import choose_file, record_plan
+from hpkit.config import require_file
 from hpkit.plan.model import Plan
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import (
@@ -52,11 +55,18 @@ def _deployer(
     return deployer_policies(plan, account, types, live=live, until=until)
 
 
-def _state(text: str) -> dict[str, Any]:
-    """Return an exported state; raises BadParameter for anything else."""
+def _state(file: str) -> dict[str, Any]:
+    """Return an exported state from a file, or from standard input (-); raises BadParameter for anything else."""
     try:
+        if file == "-":
+            text = sys.stdin.read()
+        else:
+            require_file(file)
+            text = Path(file).read_text(encoding="utf-8")
         exported = json.loads(text)
         account_of(exported)
+    except OSError as error:
+        raise click.BadParameter(f"{file}: {error.strerror}", param_hint="--state") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise click.BadParameter(
             "the file isn't an exported state; create it with `pulumi stack export --stack S --file state.json`",
@@ -83,7 +93,10 @@ def _time(text: str) -> str:
 @stack_option("Stack to deploy", required=True)
 @click.option("--account", metavar="ID", help=_ACCOUNT)
 @click.option(
-    "--state", type=click.File(), metavar="FILE", help="Output of `pulumi stack export`; - reads standard input."
+    "--state",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="Output of `pulumi stack export`; - reads standard input.",
 )
 @click.option(
     "--until", metavar="TIME", help="For a first `up` with `manageTags: false`: when these permissions expire."
@@ -96,7 +109,7 @@ def _time(text: str) -> str:
 def command(
     stack: str,
     account: str | None,
-    state: TextIO | None,
+    state: str | None,
     until: str | None,
     *,
     read_only: bool,
@@ -121,7 +134,7 @@ def command(
     if until is not None and plan.spec.manage_tags:
         raise click.BadParameter(f"{stack} manages its tags; remove --until", param_hint="--until")
     ends = None if until is None else _time(until)
-    exported = None if state is None else _state(state.read())
+    exported = None if state is None else _state(state)
     account = account or stated or (None if exported is None else account_of(exported))
     aws_account = AwsAccount("aws", plan.spec.region, account or NO_ACCOUNT)
     live = () if exported is None else live_resources(exported, aws_account)

@@ -188,12 +188,14 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
     """
     from hpkit.cluster.jobs.check import check as findings_of
     from hpkit.cluster.jobs.check import read_manifests, repaired
+    from hpkit.config import require_file
     from hpkit.errors import InputError
 
     plan = choose_stack(stack)
     manifests = []
     for file in files:
         try:
+            require_file(file)
             # As bytes: line ends stay what they are.
             manifest = read_manifests(os.fspath(file), file.read_bytes().decode("utf-8"))
         except OSError as error:

@@ -142,8 +142,10 @@ def _require_folder(file: Path) -> None:
 def _read(file: Path, stack: str) -> History:
     """Return the history in a file; an empty one if it doesn't exist yet."""
     from hpkit.cluster.usage.history import History, parse_history
+    from hpkit.config import require_file
 
     try:
+        require_file(file)
         with file.open(encoding="utf-8") as lines:
             return parse_history(lines, stack=stack, file=str(file))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """The typed organization file, with the position of each value."""
 
 from hpkit.config.document import Document, Mark, Path, Problem, format_path
-from hpkit.config.load import MAX_BYTES, read_file, read_text
+from hpkit.config.load import MAX_BYTES, read_file, read_text, require_file
 from hpkit.config.organization import Environment, Organization
 from hpkit.config.parse import Parsed, parse
 
@@ -18,4 +18,5 @@ __all__ = [
     "parse",
     "read_file",
     "read_text",
+    "require_file",
 ]

@@ -6,6 +6,7 @@ It refuses what would loop or exhaust memory, and never raises for the content o
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from hpkit.config.suggest import YAML_1_1_BOOLS, written
 from hpkit.config.syntax import syntax_error
 from hpkit.errors import InputError
 
-__all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "MAX_NODES", "read_file", "read_text", "resolve", "size"]
+__all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "MAX_NODES", "read_file", "read_text", "require_file", "resolve", "size"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 64
@@ -79,10 +80,11 @@ def read_text(content: bytes) -> Document:
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """Return a file's bytes.
 
-    Raises InputError, with a fix, for a file that is missing, a folder, or not readable.
+    Raises InputError, with a fix, for a file that is missing, a folder, a named pipe, or not readable.
     """
     name = os.fspath(path)
     try:
+        require_file(path)
         with Path(name).open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -93,6 +95,20 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         raise InputError(f"{name}: this file can't be read (permission denied); make it readable") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{name!r}: {error}") from None
+
+
+def require_file(path: str | os.PathLike[str]) -> None:
+    """Raise InputError for a named pipe or a device, because opening or reading it might never end.
+
+    Standard input and process substitution are the caller's open files, in /dev/stdin and /dev/fd/. Raises OSError for
+    a path that doesn't exist.
+    """
+    name = os.fspath(path)
+    if name == "/dev/stdin" or name.startswith(("/dev/fd/", "/proc/self/fd/")):
+        return
+    mode = Path(name).stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{name}: this is a pipe or device, not a file; to read from a pipe, use /dev/stdin")
 
 
 def _unreadable(message: str, fix: str, *, mark: Mark | None = None) -> Document:

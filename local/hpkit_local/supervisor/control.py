@@ -317,6 +317,7 @@ def _start(instance: Instance, say: Callable[[str], None]) -> State:
 def _begin(instance: Instance) -> "subprocess.Popen[bytes]":
     """Start the supervisor; return when it has written down that it runs, and the ports."""
     _clear(instance)
+    instance.make_folder()
     package_root = Path(__file__).resolve().parents[2]
     child = spawn(
         [sys.executable, "-m", "hpkit_local.supervisor", str(instance.folder)],

@@ -200,7 +200,13 @@ class Instance:
             raise ToolError(f"{path} is damaged ({error}). Delete it: hpkit local reset --name {self.name}") from None
         return dict(content)
 
+    def make_folder(self) -> None:
+        """Create the folder, which other users can't open: its states, keys and logs aren't theirs."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+
     def _write(self, name: str, content: dict[str, Any]) -> None:
+        self.make_folder()
         write_private(self.folder / name, json.dumps(content, indent=2).encode())
 
 

@@ -77,6 +77,15 @@ def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):
     assert free_ports(("another",)) == {"another": before["aws"]}
 
 
+def test_no_other_user_opens_the_folder_of_an_instance(tmp_path):
+    instance = Instance.named("private", root=tmp_path)
+    instance.claim_ports().close()
+    assert instance.folder.stat().st_mode & 0o777 == 0o700
+    instance.folder.chmod(0o755)
+    instance.claim_ports().close()
+    assert instance.folder.stat().st_mode & 0o777 == 0o700, "an existing folder too"
+
+
 def test_ports_are_below_those_that_the_kernel_gives_to_connections(tmp_path, monkeypatch):
     kernel = tmp_path / "ip_local_port_range"
     monkeypatch.setattr(ports, "_RANGE", kernel)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
+from hpkit.config import require_file
 from hpkit.errors import InputError
 
 __all__ = ["lines", "opened"]
@@ -21,6 +22,7 @@ _LONGEST: Final = 1_000_000
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a file for `lines`; InputError where it cannot be opened."""
     try:
+        require_file(path)
         # Python decodes in blocks, and its error wouldn't state the line.
         file = path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="")
     except (OSError, ValueError) as error:
