@@ -4,7 +4,7 @@ import http.client
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.processes.ports import hold_ports
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS, Found, get_all, tool_path
@@ -25,6 +26,7 @@ __all__ = [
     "bring_dependencies",
     "chart_mirror",
     "eventually",
+    "free_ports",
     "held_port",
     "helm",
     "making",
@@ -45,6 +47,15 @@ def eventually(holds: Callable[[], object], what: str | Callable[[], object], se
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what() if callable(what) else what}"
         time.sleep(0.1)
+
+
+def free_ports(names: Iterable[str]) -> dict[str, int]:
+    """Return a free port for each name."""
+    held = hold_ports(names)
+    ports = {name: int(each.getsockname()[1]) for name, each in held.items()}
+    for each in held.values():
+        each.close()
+    return ports
 
 
 @contextmanager

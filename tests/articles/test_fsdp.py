@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit_local.processes.ports import free_ports
-from tests.running import HANGS, tools_or_skip
+from tests.running import HANGS, free_ports, tools_or_skip
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

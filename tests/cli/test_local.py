@@ -586,7 +586,10 @@ def test_a_damaged_record_of_what_still_runs_is_not_deleted(up, repository):
 @pytest.mark.nightly
 @marked
 def test_a_part_that_cannot_start_ends_the_start_soon_with_its_log_and_nothing_running(up, repository):
-    answer = hpkit("local", "start", "--name", "broken", "--controllers", "no.such:factory", cwd=repository)
+    instance = Instance.named("broken", root=repository)
+    instance.folder.mkdir(parents=True)
+    instance.write_aws_arguments(["--controllers", "no.such:factory"])
+    answer = hpkit("local", "start", "--name", "broken", cwd=repository)
     try:
         assert answer.returncode == 1
         assert "error: aws: ended with 2, 4 times. " in answer.stderr

@@ -56,11 +56,6 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
     "change, use 0.05.",
 )
 @click.option(
-    "--controllers",
-    metavar="MODULE:FACTORY",
-    help="Controllers that apply changes at the AWS endpoint to the cluster.",
-)
-@click.option(
     "--from",
     "address",
     metavar="ADDRESS",
@@ -79,7 +74,6 @@ def start(
     root: Path | None,
     wait: bool,
     latency_factor: float | None,
-    controllers: str | None,
     address: str | None,
     account: str | None,
 ) -> None:
@@ -93,8 +87,8 @@ def start(
     instance = Instance.named(name, root=root_of(root))
     _check(address, account)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
-    options = {"--latency-factor": latency_factor, "--controllers": controllers, "--from": address}
-    flags = {flag: str(value) for flag, value in {**options, "--account": account}.items() if value is not None}
+    options = {"--latency-factor": latency_factor, "--from": address, "--account": account}
+    flags = {flag: str(value) for flag, value in options.items() if value is not None}
     before = time.monotonic()
     with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
         words = [text for item in flags.items() if item[1] != _OF_STACK for text in item]

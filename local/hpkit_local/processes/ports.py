@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["free_ports", "hold_ports"]
+__all__ = ["hold_ports"]
 
 _NONE: Mapping[str, int] = MappingProxyType({})
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -18,15 +18,6 @@ _FIRST = 10_000
 _FIRST_OF_KERNEL = 32_768
 _FEWEST = 1_000
 _TRIES = 100
-
-
-def free_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[str, int]:
-    """Return a free port for each name, the same as before where that is still free."""
-    held = hold_ports(names, before)
-    ports = {name: int(each.getsockname()[1]) for name, each in held.items()}
-    for each in held.values():
-        each.close()
-    return ports
 
 
 def hold_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[str, socket.socket]:

@@ -76,7 +76,7 @@ def _build_standard_library(packages: Iterable[str], *, go: Path, work: Path, st
 def take(source: GoFiles, *, go: Path, into: Path, steps: Steps) -> None:
     """Copy files of a module into a folder. Raises ToolError if a pattern matches none."""
     work = _work_folder(steps.tool, source.recipe)
-    answer = _downloaded(source.module, go=go, work=work, steps=steps, seconds=source.seconds, fine=_for_a_newer_go)
+    answer = _downloaded(source.module, go=go, work=work, steps=steps, fine=_for_a_newer_go)
     root = f"{answer['Path']}@{answer['Version']}/"
     # The archive is what go.sum is of; the folder that Go unpacks it to is withheld from an older Go.
     with zipfile.ZipFile(answer["Zip"]) as archive:
@@ -94,7 +94,7 @@ def build_test(module: str, package: str, file: Path, *, recipe: Path, go: Path,
     The module is unpacked out of the archive that go.sum is of; it is built with its own go.mod and go.sum.
     """
     work = _work_folder(steps.tool, recipe)
-    answer = _downloaded(module, go=go, work=work, steps=steps, seconds=20, fine=_for_a_newer_go)
+    answer = _downloaded(module, go=go, work=work, steps=steps, fine=_for_a_newer_go)
     with tempfile.TemporaryDirectory(dir=work) as temporary:
         with zipfile.ZipFile(answer["Zip"]) as archive:
             archive.extractall(temporary)
@@ -160,7 +160,7 @@ def _module_folder(module: str, *, go: Path, work: Path, steps: Steps) -> Path:
 
 
 def _downloaded(
-    module: str, *, go: Path, work: Path, steps: Steps, seconds: int = 10, fine: Callable[[str], bool] = lambda _: False
+    module: str, *, go: Path, work: Path, steps: Steps, fine: Callable[[str], bool] = lambda _: False
 ) -> dict[str, Any]:
     """Return Go's data about a module that it downloaded and verified."""
     output = steps.run(
@@ -168,7 +168,7 @@ def _downloaded(
         doing=f"finding {module}",
         cwd=work,
         env=_environment(),
-        usual_seconds=seconds,
+        usual_seconds=20,
         fine=fine,
     )
     answer: dict[str, Any] = json.loads(output)

@@ -75,7 +75,6 @@ class GoFiles:
     recipe: Path
     module: str
     patterns: tuple[str, ...]
-    seconds: int = 10
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,6 @@ class PyPi:
     version: str
     folder: str
     sha256: tuple[str, ...]
-    seconds: int = 20
 
 
 Source = Release | Image | GoBuild | GoFiles | PyPi

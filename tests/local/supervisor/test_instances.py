@@ -11,10 +11,9 @@ import pytest
 
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.processes import ports
-from hpkit_local.processes.ports import free_ports
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
-from tests.running import eventually
+from tests.running import eventually, free_ports
 
 TRUST = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",'
