@@ -13,7 +13,7 @@ SECONDS = 600
 # Kueue or kubelets update these a moment after kubectl returns.
 PATIENCE = 90.0
 _HEREDOC = re.compile(r"<<'(\w+)'")
-_LOOKS = re.compile(r"kubectl (--\S+ )*(get|describe) |hpkit (cluster (status|topology|access)|job why) ")
+_LOOKS = re.compile(r"kubectl (--\S+ )*(get|describe) |hpkit (cluster status|job why) ")
 
 
 @dataclass(frozen=True)

@@ -91,10 +91,6 @@ class Loaded:
         """Every finding in the file, as of today."""
         return self.findings_on(today())
 
-    def with_text(self, text: str) -> Document:
-        """Return the file with another text, together with the files that it includes."""
-        return _composed(self.file, self.file, text.encode())
-
     @cached_property
     def listed_findings(self) -> tuple[Finding, ...]:
         """The findings for a list: one finding for a value that several environments or teams share."""

@@ -1,19 +1,15 @@
 """Output for agents and scripts: each command's JSON, its schema, and its errors."""
 
 import json
-from contextlib import contextmanager
 from datetime import timedelta
-from types import SimpleNamespace
 
 import click
 import jsonschema
 import pytest
 
-from hpkit.cli import access, commands, job, status, status_all, topology, usage, why
+from hpkit.cli import commands, job, status, usage, why
 from hpkit.cli.documents import API_VERSION, schema_of
 from hpkit.cli.schema import kinds
-from hpkit.cluster.access.check import Answer, Resource
-from hpkit.cluster.access.model import Access, Entry
 from hpkit.cluster.live.model import ClusterNode
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
@@ -37,25 +33,9 @@ def running(monkeypatch):
         tasks=[task("john", "train", 4, runs=True), task("smith", "late", 8)],
         platform=platform(nodes=(instance,)),
     )
-    for module in (job, status, topology, usage, why):
+    for module in (job, status, usage, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
-    monkeypatch.setattr(status_all, "aws_session", lambda *_: None)
     monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)
-    entry = Entry("arn:aws:iam::123456789012:role/ada", "ada", ("team",))
-    monkeypatch.setattr(access, "aws_session", lambda *_: None)
-    monkeypatch.setattr("hpkit.cluster.access.read.read_access", lambda *_, **__: Access((entry,), ()))
-    monkeypatch.setattr("hpkit.cluster.access.read.read_entries", lambda *_: (entry,))
-    monkeypatch.setattr("hpkit.cluster.live.read.find", lambda *_: SimpleNamespace(eks={"name": "eks"}))
-
-    @contextmanager
-    def api(*_, **__):
-        yield None
-
-    monkeypatch.setattr(access, "kubernetes_api", api)
-    monkeypatch.setattr("hpkit.cluster.access.check.resources_of", lambda _: ())
-    pods = Resource("", "pods", "", namespaced=True, verbs=("get",))
-    monkeypatch.setattr("hpkit.cluster.access.check.find_resource", lambda *_: pods)
-    monkeypatch.setattr("hpkit.cluster.access.check.check", lambda *_: Answer(True, ("a binding",), ("Custom",)))
 
 
 def test_every_command_prints_json_or_has_a_reason_not_to():

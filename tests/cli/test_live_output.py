@@ -5,11 +5,12 @@ import sys
 
 import pytest
 
-from hpkit.cli import formats, status, tables, topology
+from hpkit.cli import formats, status, tables
 from hpkit.cluster.live.status import status_of
-from hpkit.cluster.live.topology import placements, tree_of
 from hpkit.plan.derive import derive
 from tests.builders import organization, typed
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
 from tests.cluster.live.builders import node, observed, pod, queue, task
 from tests.cluster.live.test_status import platform
 
@@ -24,7 +25,7 @@ def terminal(monkeypatch):
         written = io.StringIO()
         written.isatty = lambda: True
         monkeypatch.setattr(sys, "stdout", written)
-        for module in (formats, tables, status, topology):
+        for module in (formats, tables, status):
             monkeypatch.setattr(module, "width", lambda: columns)
         monkeypatch.setenv("NO_COLOR", "1")
         return written
@@ -83,36 +84,15 @@ def test_many_teams_are_plain_columns(terminal):
     assert "─" not in text.split("quota")[1]
 
 
-def test_the_drawing_in_mermaid_has_use_pods_and_how_far_apart_they_are():
-    nodes = [node(f"n{number}", "a", "b", f"c{number}") for number in range(2)]
-    seen = observed(nodes=nodes, pods=[pod("john", "train", "n0"), pod("john", "train", "n1", gpus=2)])
-    assert list(topology._mermaid(tree_of(seen), placements(seen))) == [
-        "flowchart TD",
-        '  a["a"]',
-        "  a --> b",
-        '  b["b"]',
-        "  b --> c0",
-        '  c0["c0"]',
-        '  c0 --> n0["n0<br/>ml.g5.12xlarge us-west-2a<br/>4 of 4 gpu<br/>john/job-train (1 pod)"]',
-        "  b --> c1",
-        '  c1["c1"]',
-        '  c1 --> n1["n1<br/>ml.g5.12xlarge us-west-2a<br/>2 of 4 gpu<br/>john/job-train (1 pod)"]',
-        '  task_john_job_train(["john/job-train: 2 pods on 2 nodes under b (layer 2)"])',
-        "  task_john_job_train -.- b",
-    ]
-
-
-def test_a_tree_on_a_narrow_terminal_has_the_node_on_a_line_and_the_rest_below(terminal):
-    layers = ("nn-1111111111", "nn-2222222222", "nn-3333333333")
-    nodes = [node(f"hyperpod-i-0123456789abcdef{n}", *layers) for n in range(2)]
-    tree = tree_of(observed(nodes=nodes))
-    terminal(60)
-    assert "\n".join(topology._tree(tree)).splitlines()[-4:] == [
-        "        ├── hyperpod-i-0123456789abcdef0",
-        "        │   ml.g5.12xlarge us-west-2a  0 of 4 gpu",
-        "        └── hyperpod-i-0123456789abcdef1",
-        "            ml.g5.12xlarge us-west-2a  0 of 4 gpu",
-    ]
-    for columns in (40, 80, 100):
-        terminal(columns)
-        assert max(map(len, "\n".join(topology._tree(tree)).splitlines())) <= columns
+def test_nodes_are_listed_by_network_layer(monkeypatch):
+    nodes = [node(f"n{number}", "a", "b", f"c{number % 2}") for number in range(4)]
+    seen = observed(nodes=[*nodes, node("n9")], pods=[pod("john", "train", "n2", gpus=2)])
+    monkeypatch.setattr(status, "observe", lambda *_, **__: seen)
+    rows = hpkit("cluster", "status", "--topology", "--stack", "handson-dev", cwd=ROOT).stdout.splitlines()
+    assert [row.split()[3] for row in rows[1:-1]] == ["n0", "n2", "n1", "n3"]
+    assert rows[2].split() == ["a", "b", "c0", "n2", "us-west-2a", "2", "of", "4", "gpu", "john/job-train"]
+    assert rows[-1].split()[0] == "n9", "nodes without layers are last"
+    unread = observed(unread=frozenset({"nodes"}))
+    monkeypatch.setattr(status, "observe", lambda *_, **__: unread)
+    failed = hpkit("cluster", "status", "--topology", "--stack", "handson-dev", cwd=ROOT)
+    assert (failed.returncode, "the nodes couldn't be read" in failed.stderr) == (1, True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hpkit.config import read_text
 from hpkit.config.compose import composed
-from hpkit.config.edit import diff, edited, edited_files, with_values
+from hpkit.config.edit import diff, edited_files, with_values
 from hpkit.config.folder import ChangedFolder
 from hpkit.errors import InputError
 from tests.whatif.recommend.builders import ROOT
@@ -39,7 +39,7 @@ PLACES = (
 
 
 def change(text, values):
-    return edited(text, read_text(text.encode()), values, file="acme.yaml")
+    return edited_files({"": text}, read_text(text.encode()), values, file="acme.yaml").get("", text)
 
 
 def test_a_text_keeps_its_quotes_and_comments():
@@ -100,10 +100,9 @@ teams: [{name: a, fairShareWeight: 1}]
 environments: {dev: {cluster: {nodeRecovery: None}}}
 """
     document, dev = in_files(text), ("environments", "dev")
-    after = edited(
-        text, document, {("teams", 0, "fairShareWeight"): 7, (*dev, "protect"): True}, file="stacks/acme.yaml"
-    )
-    assert after == text.replace("Weight: 1", "Weight: 7").replace("dev: {", "dev: {protect: true, ")
+    values = {("teams", 0, "fairShareWeight"): 7, (*dev, "protect"): True}
+    after = edited_files({"": text}, document, values, file="stacks/acme.yaml")
+    assert after[""] == text.replace("Weight: 1", "Weight: 7").replace("dev: {", "dev: {protect: true, ")
     for path, place in (
         (("teams", 1, "fairShareWeight"), "stacks/teams/nlp.yaml:3:22"),
         (("clusterPolicy", "fairShare"), "stacks/shared.yaml:2:28"),
@@ -111,7 +110,7 @@ environments: {dev: {cluster: {nodeRecovery: None}}}
         ((*dev, "cluster", "name"), "stacks/acme.yaml:3:39"),
     ):
         with pytest.raises(InputError, match=f"comes from {place}, .* Set 9 there by hand"):
-            edited(text, document, {path: 9}, file="stacks/acme.yaml")
+            edited_files({"": text}, document, {path: 9}, file="stacks/acme.yaml")
 
 
 def test_an_anchor_stays_with_its_changed_value():

@@ -1,5 +1,7 @@
 """EKS's offers and the contents of an existing cluster, evaluated from responses."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from hpkit.clients.calls import FailedCall, Responses
@@ -13,6 +15,7 @@ from hpkit.preflight.calls import (
     eks_addon,
     eks_cluster,
     further_calls,
+    role,
 )
 from hpkit.preflight.eks import check_eks
 from tests.builders import group, organization, team, typed
@@ -187,3 +190,21 @@ def test_the_stacks_own_access_entry_is_as_it_must_be():
 def test_no_access_entry_says_nothing_and_one_that_cannot_be_looked_up_is_unknown():
     assert entries(NO_ENTRY) == {}
     assert [row.status for row in entries(DENIED).values()] == ["unknown"]
+
+
+@pytest.mark.parametrize("existing", [{"existing": {"name": "kube"}}, {}], ids=["existing", "own"])
+@pytest.mark.parametrize(("role_created", "statuses"), [(1, []), (3, ["missing"])])
+def test_an_access_entry_that_is_older_than_its_role_is_dead(existing, role_created, statuses):
+    data = organization()
+    data["environments"]["dev"]["eks"] = {"version": "1.35", "administrators": [ADMIN], **existing}
+    plan = derive(typed(data), "dev")
+    own = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
+    entry = {"principalArn": ADMIN, "tags": own, "createdAt": datetime(2026, 11, 2, tzinfo=UTC)}
+    given = {
+        eks_cluster(plan).key: {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.35", "tags": own}},
+        access_entry(plan, ADMIN).key: {"accessEntry": entry},
+        role("admin").key: {"Role": {"CreateDate": datetime(2026, 11, role_created, tzinfo=UTC)}},
+    }
+    rows = [row for what, row in rows_of(plan, given).items() if what.endswith("to work")]
+    assert [row.status for row in rows] == statuses
+    assert [f"--principal-arn {ADMIN} " in row.command for row in rows] == [True] * len(rows)

@@ -91,14 +91,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     },
     "Running cluster": {
         "cluster": Command(
-            "Show and check a running platform, its access, its upgrades, and its dashboards.",
+            "Show and check a running platform, its costs, and its dashboards.",
             children={
                 "status": Command("Show groups, teams and their tasks, and drift from the file.", "status"),
                 "check": Command("Check devices, network, volumes and queues with small jobs.", "cluster_check"),
-                "topology": Command("Show nodes by network layer, and the tasks on them.", "topology"),
-                "access": Command("Show the permissions of each principal.", "access"),
                 "usage": Command("Show instance-hours and their cost by team, project or job.", "usage"),
-                "upgrade": Command("Show what is out of date, and the steps of an upgrade.", "upgrade"),
                 "grafana": Command("Export dashboards and alert rules for Grafana.", "grafana"),
             },
         ),

@@ -1,6 +1,5 @@
 """The session of the AWS SDK that a command calls with."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ from hpkit.project import project_root
 if TYPE_CHECKING:
     from boto3 import Session
 
-__all__ = ["STACK", "aws_session", "hint_of_local_cloud", "session_at"]
+__all__ = ["STACK", "aws_session", "hint_of_local_cloud"]
 
 # The name under which a command keeps the stack that it asks AWS about, for messages about a failure.
 STACK = "hpkit.stack"
@@ -39,14 +38,6 @@ def aws_session(profile: str | None, region: str) -> "Session":
     if credentials is None:
         on_aws = "set AWS_PROFILE (or --profile), or log in with `aws sso login`"
         raise click.UsageError(f"no AWS credentials: {on_aws}{hint_of_local_cloud(stack)}")
-    return session
-
-
-def session_at(endpoint: str, region: str) -> "Session":
-    """Return a session with the credentials of the environment whose clients call another endpoint than its own."""
-    session = aws_session(None, region)
-    # Passed to every client: the variables that name an endpoint are the same for all sessions of a process.
-    session.client = partial(session.client, endpoint_url=endpoint)
     return session
 
 

@@ -65,15 +65,13 @@ def observe(
     profile: str | None,
     *,
     aws: Collection[AwsPart] | None = None,
-    inside: bool = True,
     places: bool = True,
-    quotas: bool = True,
     settings: bool = False,
     on_workload: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Observed:
     """Return the current state of a plan's platform; what could not be read is reported on standard error.
 
-    aws, inside, places, quotas, settings and on_workload are those of `read`; aws None is all.
+    aws, places, settings and on_workload are those of `read`; aws None is all.
     """
     from hpkit.cluster.live.read import AWS_PARTS, read
 
@@ -85,9 +83,7 @@ def observe(
         cluster=plan.spec.cluster.name,
         eks=plan.eks_name,
         aws=parts,
-        inside=inside,
         places=places,
-        quotas=quotas,
         settings=settings,
         namespaces=namespaces,
         on_workload=on_workload,

@@ -6,12 +6,11 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
@@ -19,13 +18,13 @@ from hpkit.cli.formats import Output, folded, output_options, width
 from hpkit.cli.inputs import choose_stack
 from hpkit.cli.live_common import age, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
+from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import NAMESPACE_PREFIX, Plan
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpkit.cluster.live.sections import Section
     from hpkit.cluster.live.status import RunningTask, Status, TeamStatus, WaitingTask
 
 __all__ = ["command"]
@@ -39,81 +38,43 @@ _MANY = 200
 
 @click.command("status", epilog=rights("cluster status"))
 @platform_options
-@output_options(
-    "text",
-    "json",
-    "html",
-    documents=("hpkit.cluster.live.as_json:ClusterStatus", "hpkit.cli.status_all:ClusterStatusList"),
-)
-@click.option("--all", "every_stack", is_flag=True, help="Show one row per stack of the project.")
+@output_options("text", "json", documents=("hpkit.cluster.live.as_json:ClusterStatus",))
+@click.option("--topology", is_flag=True, help="Show the nodes by network layer instead.")
 @click.option("--watch", is_flag=True, help="Show the page on the full terminal, and refresh it until Ctrl-C.")
-@click.option("--serve", is_flag=True, help="Serve the HTML page to browsers on this machine, until Ctrl-C.")
 @click.option(
     "--every",
     type=click.FloatRange(1),
     default=5,
     show_default=True,
     metavar="SECONDS",
-    help="Seconds between refreshes, with --watch or --serve.",
+    help="Seconds between refreshes, with --watch.",
 )
-def command(
-    stack: str | None, profile: str | None, every_stack: bool, watch: bool, serve: bool, every: float
-) -> Output | None:
+def command(stack: str | None, profile: str | None, topology: bool, watch: bool, every: float) -> Output | None:
     """Show a running platform: instance groups, teams with their quotas and tasks, nodes, recent events.
 
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the organization file are marked.
     If something can't be read, its part is empty, and a warning explains why.
 
-    --all reads the stacks at the same time, each with the `aws:profile` of its settings; on the local cloud, each on
-    its own instance. If none can be read, the exit code is 1.
-
-    --serve prints an address with a random token. Users of this machine who know it can see the page.
+    --topology shows the labels `topology.k8s.aws/network-node-layer-1` to `-3` of each node, its use, and its tasks.
     """
-    context = click.get_current_context()
-    if every_stack:
-        typed = context.get_parameter_source("stack") is ParameterSource.COMMANDLINE
-        if typed or watch or serve or context.params["form"] == "html":
-            raise click.UsageError("--all can't be combined with --stack, --watch, --serve or --format html")
-        return _all_stacks(profile)
+    from hpkit.cluster.live.as_json import ClusterStatus, status_document
     from hpkit.cluster.live.differences import differences
     from hpkit.cluster.live.status import status_of
+    from hpkit.cluster.live.tables import topology_table
 
     plan = choose_stack(stack)
     if watch:
-        _watch(plan, profile, context.params["form"], every)
-        return None
-    if serve:
-        _serve(plan, profile, every)
+        if topology:
+            raise click.UsageError("--topology can't be combined with --watch")
+        _watch(plan, profile, click.get_current_context().params["form"], every)
         return None
     observed = observe(plan, profile, settings=True)
+    if topology and "nodes" in observed.unread:
+        raise ToolError("the nodes couldn't be read. Use a role that can list nodes, such as one in eks.viewers")
     status, differs = status_of(observed), differences(observed, plan)
     return Output(
-        text=lambda: _print(plan, status, differs),
-        json=lambda: _json(plan, status, differs),
-        html=lambda: _html(plan, status, differs),
-    )
-
-
-def _json(plan: Plan, status: Status, differs: Sequence[str]) -> str:
-    from hpkit.cluster.live.as_json import ClusterStatus, status_document
-
-    return json_document(ClusterStatus, **status_document(plan, status, differs))
-
-
-def _html(plan: Plan, status: Status, differs: Sequence[str], *, failure: str = "") -> str:
-    from hpkit.cluster.live.as_html import status_html  # the text doesn't need a template engine
-
-    return status_html(f"{plan.stack} in {plan.spec.region}", status, differs, failure=failure)
-
-
-def _all_stacks(profile: str | None) -> Output:
-    from hpkit.cli.status_all import ClusterStatusList, document_of, read_all, rows_table
-
-    rows = read_all(profile)
-    return Output(
-        not any(row.status for row in rows),
-        text=lambda: rows_table(rows),
-        json=lambda: json_document(ClusterStatusList, **document_of(rows)),
+        text=lambda: columns(topology_table(status)) if topology else _print(plan, status, differs),
+        json=lambda: json_document(ClusterStatus, **status_document(plan, status, differs)),
     )
 
 
@@ -129,63 +90,24 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from hpkit.errors import HpkitError
+    from hpkit.cluster.live.differences import differences
+    from hpkit.cluster.live.read import read
+    from hpkit.cluster.live.status import status_of
     from hpkit.text.printable import printable_lines
 
-    read_status = _reader(plan, profile)
+    session = aws_session(profile, plan.spec.region)
+    namespaces = [team.namespace for team in plan.teams]
     page, head = "", "reading …"
     with suppress(KeyboardInterrupt), Live(Text(head), screen=True, auto_refresh=False) as live:
         while True:
             try:
-                status, differs = read_status()
-                page = _captured(plan, status, differs)
-                head = f"{status.observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C to stop"
+                observed = read(session, cluster=plan.spec.cluster.name, settings=True, namespaces=namespaces)
+                page = _captured(plan, status_of(observed), differences(observed, plan))
+                head = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C to stop"
             except HpkitError as error:
                 head = printable_lines(f"not read: {error}")
             live.update(Text.from_ansi(f"{head}\n{page}"), refresh=True)
             time.sleep(every)
-
-
-def _serve(plan: Plan, profile: str | None, every: float) -> None:
-    """Serve the page until Ctrl-C. The first read must succeed; if another fails, the last page shows the reason."""
-    from hpkit.cluster.live.server import PageServer
-    from hpkit.errors import HpkitError
-
-    read_status = _reader(plan, profile)
-    last: tuple[Status, Sequence[str]] | None = None
-
-    def page() -> str:
-        nonlocal last
-        failure = ""
-        try:
-            last = read_status()
-        except HpkitError as error:
-            if last is None:
-                raise
-            failure = str(error)
-        status, differs = last
-        return _html(plan, status, differs, failure=failure)
-
-    with PageServer(page, every) as server, suppress(KeyboardInterrupt):
-        server.body()
-        click.echo(f"{plan.stack} is at {server.url}; Ctrl-C to stop")
-        server.serve_forever()
-
-
-def _reader(plan: Plan, profile: str | None) -> Callable[[], tuple[Status, Sequence[str]]]:
-    """Return a function that reads a platform, and returns its state and how it differs from the file."""
-    from hpkit.cluster.live.differences import differences
-    from hpkit.cluster.live.read import read
-    from hpkit.cluster.live.status import status_of
-
-    session = aws_session(profile, plan.spec.region)
-    namespaces = [team.namespace for team in plan.teams]
-
-    def read_status() -> tuple[Status, Sequence[str]]:
-        observed = read(session, cluster=plan.spec.cluster.name, settings=True, namespaces=namespaces)
-        return status_of(observed), differences(observed, plan)
-
-    return read_status
 
 
 def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
@@ -197,8 +119,8 @@ def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
 
 def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool | None = None) -> None:
     """Print the page. terminal: whether a terminal shows it; None detects that."""
-    from hpkit.cluster.live.sections import groups_section, limit_words, node_rows, teams_section
     from hpkit.cluster.live.status import policy_words
+    from hpkit.cluster.live.tables import groups_table, limit_words, nodes_table, teams_table
 
     paper = console(color_system=None if os.environ.get("NO_COLOR") else "auto", force_terminal=terminal)
     platform = status.observed.platform
@@ -206,15 +128,15 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
     paper.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
     _section("needs attention", status.problems)
     _section("differs from the organization file", differs)
-    _table(paper, groups_section(status), (0, 1, 4))
+    _table(paper, groups_table(status), (0, 1, 4))
     for pool in status.pools:
         click.echo(folded(f"NodePool {pool.name}: {', '.join(limit_words(pool)) or 'without limits'}", "    ", "  "))
     if platform is not None:
         click.echo(folded(f"cluster policy: {policy_words(platform)}", "  ", ""))
-    _table(paper, teams_section(status), (0, 1))
+    _table(paper, teams_table(status), (0, 1))
     for team in status.teams:
         _tasks(team)
-    rows, available = node_rows(status)
+    rows, available = nodes_table(status)
     if len(rows) > 1:
         click.echo(columns(rows))
     if available:
@@ -233,18 +155,19 @@ def _section(title: str, lines: Iterable[str]) -> None:
         click.echo(folded(line, "    ", "  "))
 
 
-def _table(paper: Console, section: Section, names: Collection[int]) -> None:
-    """Print a section's rows; on a narrow terminal each row is a block of lines. names: columns that aren't figures.
+def _table(paper: Console, rows: Sequence[Sequence[str]], names: Collection[int]) -> None:
+    """Print a table; on a narrow terminal each row is a block of lines. names: columns that aren't figures.
 
     Many are plain columns: a grid takes two milliseconds for each row.
     """
-    if not section.rows:
+    head, *others = rows
+    if not others:
         return
-    if width() < _NARROW or len(section.rows) > _MANY:
-        click.echo(columns([section.head, *section.rows]))
+    if width() < _NARROW or len(others) > _MANY:
+        click.echo(columns(rows))
         return
-    table = grid(*section.head, names=[section.head[index] for index in names])
-    for row in section.rows:
+    table = grid(*head, names=[head[index] for index in names])
+    for row in others:
         table.add_row(*row)
     paper.print(table)
 

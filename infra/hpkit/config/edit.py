@@ -15,7 +15,7 @@ from hpkit.config.document import Document, Path, find_item, format_path
 from hpkit.config.load import read_text, resolve
 from hpkit.errors import InputError
 
-__all__ = ["Edit", "Layout", "Value", "diff", "edited", "edited_files", "patched", "with_value", "with_values"]
+__all__ = ["Edit", "Layout", "Value", "diff", "edited_files", "patched", "with_value", "with_values"]
 
 _STEPS: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _END: Final = "+"
@@ -46,21 +46,13 @@ def _with(data: Any, path: Path, value: Any) -> Any:
     return {**(data or {}), step: _with((data or {}).get(step), rest, value)}
 
 
-def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: str) -> str:
-    """Return the text of a file with other values at some paths, and no other changes.
-
-    Raises InputError if the text can't express only that change, such as for a value that an anchor or a merge shares,
-    or that another file sets.
-    """
-    return edited_files({"": text}, document, values, file=file).get("", text)
-
-
 def edited_files(
     texts: Mapping[str, str], document: Document, values: Mapping[Path, Any], *, file: str
 ) -> dict[str, str]:
     """Return the texts that change for other values at some paths of an organization with several files.
 
-    texts: those that can change, by the name in a Mark. Raises InputError as `edited` does.
+    texts: those that can change, by the name in a Mark. Raises InputError if a text can't express only that change,
+    such as for a value that an anchor or a merge shares, or that another file sets.
     """
     homes: dict[str, dict[Path, Any]] = {}
     for path, value in values.items():

@@ -51,6 +51,7 @@ __all__ = [
     "eks_addon",
     "eks_cluster",
     "endpoint_services",
+    "entry_principals",
     "existing_bucket",
     "first_calls",
     "further_calls",
@@ -197,7 +198,7 @@ def eks_addon(plan: Plan, addon: str) -> ApiCall:
 
 
 def access_entry(plan: Plan, principal: str) -> ApiCall:
-    """Return the call for a principal's access entry in the existing EKS cluster."""
+    """Return the call for a principal's access entry in the EKS cluster."""
     return ApiCall("eks", "DescribeAccessEntry", {"clusterName": plan.eks_name, "principalArn": principal})
 
 
@@ -205,6 +206,11 @@ def principals(plan: Plan) -> tuple[str, ...]:
     """Return the roles that get an access entry."""
     members = {member for team in plan.teams for member in team.spec.members}
     return tuple(sorted({*plan.spec.eks.administrators, *plan.spec.eks.viewers, *members}))
+
+
+def entry_principals(plan: Plan, responses: Responses) -> tuple[str, ...]:
+    """Return the roles that may have an access entry already; none if the EKS cluster doesn't exist."""
+    return () if isinstance(responses.of(eks_cluster(plan)), FailedCall) else principals(plan)
 
 
 def cluster(arn: str) -> ApiCall:
@@ -360,7 +366,7 @@ def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
     if plan.spec.eks.existing is not None and not isinstance(found, FailedCall):
         calls += [eks_addon(plan, addon.name) for addon in plan.addons]
         calls += [eks_addon(plan, needed) for _, needed in needed_addons(plan)]
-        calls += [access_entry(plan, principal) for principal in principals(plan)]
+    calls += [access_entry(plan, principal) for principal in entry_principals(plan, responses)]
     calls += [call for arn in execution_roles(plan) for call in simulations(plan, arn)]
     provider = oidc_provider_arn(plan, responses)
     calls += [] if provider is None else [oidc_provider(provider)]

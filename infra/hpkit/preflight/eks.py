@@ -15,8 +15,10 @@ from hpkit.preflight.calls import (
     addon_versions,
     eks_addon,
     eks_cluster,
+    entry_principals,
     needed_addons,
     principals,
+    role,
 )
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
@@ -38,6 +40,7 @@ def check_eks(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
         yield _name_free(plan, responses)
     else:
         yield from _existing_cluster(plan, responses)
+    yield from _dead_entries(plan, responses)
 
 
 def _version_offered(plan: Plan, responses: Responses) -> CheckResult:
@@ -269,6 +272,33 @@ def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[
             "manage it. Members of a team need an entry that hpkit creates: use another role, or delete this entry"
         )
         yield missing(_AREA, subject, found="exists", needed="absent", fix=fix)
+
+
+def _dead_entries(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check for access entries that are older than their role: they grant nothing.
+
+    An entry belongs to the role's unique ID, which a role that was deleted and created again doesn't keep.
+    Source: Amazon EKS user guide, "Grant IAM users access to Kubernetes with EKS access entries", considerations.
+    """
+    for principal in entry_principals(plan, responses):
+        entry = responses.of(access_entry(plan, principal))
+        found = responses.of(role(principal.rpartition("/")[2]))
+        if isinstance(entry, FailedCall) or isinstance(found, FailedCall):
+            continue
+        created, role_created = entry["accessEntry"].get("createdAt"), found["Role"]["CreateDate"]
+        if created is not None and created < role_created:
+            command = (
+                f"aws eks delete-access-entry --cluster-name {plan.eks_name} --principal-arn {principal}"
+                f" --region {plan.spec.region}"
+            )
+            yield missing(
+                _AREA,
+                f"access entry of {principal} in {plan.eks_name} to work",
+                found=f"older than the role, which was created again on {role_created:%Y-%m-%d}",
+                needed="newer than the role",
+                fix="Delete the entry, then run `pulumi up --refresh`",
+                command=command,
+            )
 
 
 def _kueue(plan: Plan, responses: Responses) -> CheckResult:

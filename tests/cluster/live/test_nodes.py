@@ -6,8 +6,8 @@ import pytest
 
 from hpkit.cluster.live.model import ClusterNode
 from hpkit.cluster.live.nodes import nodes_of
-from hpkit.cluster.live.sections import node_rows
 from hpkit.cluster.live.status import status_of
+from hpkit.cluster.live.tables import nodes_table
 from tests.cluster.live.builders import KIND, node, observed, pod, task
 from tests.cluster.live.test_status import platform
 
@@ -58,10 +58,10 @@ def test_what_could_not_be_read_is_unknown():
 def test_of_many_nodes_only_those_that_take_no_pods_are_listed():
     instances = [instance(number, release="1.0.2", release_status="UpdateAvailable") for number in range(30)]
     nodes = [node(f"hyperpod-i-{number}", ready=str(number != 7)) for number in range(30)]
-    rows, available = node_rows(status_of(seen(*instances, nodes=nodes)))
+    rows, available = nodes_table(status_of(seen(*instances, nodes=nodes)))
     assert (rows[1:], available) == (
         [("hyperpod-i-7", "gpu", "Running, not ready, AMI UpdateAvailable", "0 of 4 gpu", "")],
         29,
     )
-    few, none = node_rows(status_of(seen(*instances[:3], nodes=nodes[:3])))
+    few, none = nodes_table(status_of(seen(*instances[:3], nodes=nodes[:3])))
     assert ([row[0] for row in few[1:]], none) == (["hyperpod-i-0", "hyperpod-i-1", "hyperpod-i-2"], 0)

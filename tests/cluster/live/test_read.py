@@ -8,7 +8,6 @@ from kubernetes.client import ApiException
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.read import objects_of
 from hpkit.cluster.live.status import status_of
-from hpkit.cluster.live.topology import tree_of
 from tests.cluster.live.builders import NOW, node, queue
 
 TEAMS = ("hyperpod-ns-john", "hyperpod-ns-smith")
@@ -90,8 +89,6 @@ def test_use_and_tasks_that_were_not_read_are_no_zero():
         time=NOW, nodes=(node("n1", "a", "b", "c"),), queues=(queue("john", 4), queue("smith", 4)),
         namespaces=("hyperpod-ns-john",),
     )  # fmt: skip
-    (leaf,) = [leaf for branch in tree_of(seen) for leaf in branch.all_leaves()]
-    assert (leaf.used, leaf.use_words) == (None, "? of 4 gpu")
     shown = {team.team: (team.runs_words, team.waits_words) for team in status_of(seen).teams}
     assert shown == {"john": ("0", "0"), "smith": ("?", "?")}
 

@@ -71,11 +71,17 @@ PREEMPTED = (
         ),
         (
             'topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)',
-            "only 2 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster topology`",
+            (
+                "only 2 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster status "
+                "--topology`"
+            ),
         ),
         (
             'topology "hyperpod-default" doesn\'t allow to fit any of 4 pod(s)',
-            "only 0 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster topology`",
+            (
+                "only 0 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster status "
+                "--topology`"
+            ),
         ),
     ],
 )

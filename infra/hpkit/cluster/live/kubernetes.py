@@ -27,9 +27,9 @@ class Kubernetes:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def get(self, path: str, query: Query = (), *, accept: str = "application/json") -> Any:
+    def get(self, path: str, query: Query = ()) -> Any:
         """Return an object, or one page of a list."""
-        return self._call("GET", path, query=query, accept=accept)
+        return self._call("GET", path, query=query)
 
     def find(self, path: str) -> Any | None:
         """Return the object at a path, or None."""
@@ -79,9 +79,8 @@ class Kubernetes:
         *,
         query: Query = (),
         body: Mapping[str, Any] | None = None,
-        accept: str = "application/json",
     ) -> Any:
-        headers = {"Accept": accept, **({"Content-Type": _TYPES[method]} if body is not None else {})}
+        headers = {"Accept": "application/json", **({"Content-Type": _TYPES[method]} if body is not None else {})}
         request = self._client.param_serialize(
             method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
         )

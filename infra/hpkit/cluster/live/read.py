@@ -54,9 +54,7 @@ def read(
     cluster: str,
     eks: str = "",
     aws: Collection[AwsPart] = AWS_PARTS,
-    inside: bool = True,
     places: bool = True,
-    quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
     on_workload: OnWorkload | None = None,
@@ -65,9 +63,7 @@ def read(
 
     - eks: the EKS cluster's name. With it, and nothing of `aws`, SageMaker isn't called: its client alone takes 0.2 s.
     - aws: what is read from SageMaker and EKS in addition to the two clusters; if empty, the result has no platform.
-    - inside: whether the Kubernetes API is read.
     - places: whether nodes and pods are listed, too, not only tasks.
-    - quotas: whether queues, flavors and priority classes are listed, too.
     - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members can't.
     - namespaces: where pods and tasks are read if the caller can't list them everywhere.
     - on_workload: is called with each Workload, and the result has no tasks: 100,000 take a gigabyte.
@@ -76,24 +72,17 @@ def read(
     """
     clusters = find(session, cluster) if aws or not eks else Clusters({}, _describe_eks(session, eks))
     unknown: list[str] = []
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with ThreadPoolExecutor(max_workers=1) as pool:
         platform = pool.submit(_platform, session, clusters.hyperpod, clusters.eks, aws, unknown) if aws else None
-        objects = (
-            pool.submit(
-                _kubernetes,
-                session,
-                clusters.eks,
-                unknown,
-                places=places,
-                quotas=quotas,
-                settings=settings,
-                namespaces=namespaces,
-                on_workload=on_workload,
-            )
-            if inside
-            else None
+        fields = _kubernetes(
+            session,
+            clusters.eks,
+            unknown,
+            places=places,
+            settings=settings,
+            namespaces=namespaces,
+            on_workload=on_workload,
         )
-        fields = {} if objects is None else objects.result()
         return Observed(
             time=datetime.now(tz=UTC),
             platform=None if platform is None else platform.result(),
@@ -225,7 +214,6 @@ def _kubernetes(
     unknown: list[str],
     *,
     places: bool,
-    quotas: bool,
     settings: bool,
     namespaces: Sequence[str],
     on_workload: OnWorkload | None,
@@ -237,7 +225,6 @@ def _kubernetes(
                 api,
                 unknown,
                 places=places,
-                quotas=quotas,
                 settings=settings,
                 namespaces=namespaces,
                 on_workload=on_workload,
@@ -256,7 +243,6 @@ def objects_of(
     unknown: list[str],
     *,
     places: bool = True,
-    quotas: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
     on_workload: OnWorkload | None = None,
@@ -264,7 +250,7 @@ def objects_of(
     """Return the Observed fields from an API server; kinds that can't be listed are in unknown."""
     objects = _Objects(api, unknown, namespaces, on_workload)
     kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
-    return {**kueue, **objects.read(places=places, quotas=quotas, pools=settings)}
+    return {**kueue, **objects.read(places=places, pools=settings)}
 
 
 class _Objects:
@@ -281,7 +267,7 @@ class _Objects:
         # Of a kind that may not be listed everywhere, where it may be.
         self._read_in: dict[str, set[str]] = {}
 
-    def read(self, *, places: bool, quotas: bool, pools: bool) -> dict[str, Any]:
+    def read(self, *, places: bool, pools: bool) -> dict[str, Any]:
         """Return the Observed fields from the Kubernetes API."""
         kueue = self._api.version_of("kueue.x-k8s.io")
         karpenter = self._api.version_of("karpenter.sh") if pools else None
@@ -291,7 +277,7 @@ class _Objects:
         else:
             self._unread |= {"nodes", "pods"}
         if kueue is not None:
-            kinds = ("localqueues", "workloads", *(_QUOTAS if quotas else ()))
+            kinds = ("localqueues", "workloads", *_QUOTAS)
             requests |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
         if karpenter is not None:
             requests["nodepools"] = (f"{karpenter}/nodepools", ())

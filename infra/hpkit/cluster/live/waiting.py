@@ -153,7 +153,7 @@ def _topology_words(message: str) -> str:
     if crowded:
         return (
             f"only {crowded['fit'] or 0} of {crowded['asked']} pods fit as close together as requested; for free "
-            "nodes, run `hpkit cluster topology`"
+            "nodes, run `hpkit cluster status --topology`"
         )
     without = dict.fromkeys(each["flavor"] for each in _NO_TOPOLOGY.finditer(message))
     return (

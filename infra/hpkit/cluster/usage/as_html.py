@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from hpkit.cluster.live.page import page
-from hpkit.cluster.live.sections import Section
+from hpkit.cluster.usage.page import Section, page
 from hpkit.cluster.usage.report import Row, Usage
 
 __all__ = ["HEAD", "usage_html", "usage_rows"]

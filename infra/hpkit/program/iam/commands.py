@@ -42,19 +42,6 @@ _QUEUES: Final = tuple(
     )
 )
 _LIST: Final = (("list", "nodes"), ("list", "pods"), *_QUEUES, ("list", "nodepools.karpenter.sh"))
-# Nodes and what runs on them.
-_PLACES: Final = tuple(
-    ("list", resource) for resource in ("nodes", "pods", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io")
-)
-_ENTRIES: Final = ("eks:DescribeAccessEntry", "eks:ListAccessEntries", "eks:ListAssociatedAccessPolicies")
-_BINDINGS: Final = (
-    ("list", "clusterrolebindings.rbac.authorization.k8s.io"),
-    ("list", "rolebindings.rbac.authorization.k8s.io"),
-)
-_REVIEW: Final = (
-    ("create", "subjectaccessreviews.authorization.k8s.io"),
-    ("get", "clusterroles.rbac.authorization.k8s.io"),
-)
 
 # Source of the actions: Service Authorization Reference; tests/program/iam/test_commands.py compares them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
@@ -71,11 +58,5 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
             *(("list", resource) for resource in ("nodes", "pods", "workloads.kueue.x-k8s.io")),
         ),
     ),
-    "cluster topology": CommandRights(_EKS, _PLACES),
     "whatif record": CommandRights(_FIND, _LIST),
-    "cluster access": CommandRights((*_FIND, *_ENTRIES), _BINDINGS),
-    "cluster access check": CommandRights((*_FIND, *_ENTRIES), _REVIEW),
-    "cluster upgrade": CommandRights(
-        (*_INSTANCES, "eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:ListAddons"), ()
-    ),
 }

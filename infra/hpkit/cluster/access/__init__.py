@@ -1,1 +1,0 @@
-"""Access on a running platform: EKS access entries and Kubernetes bindings, compared with the organization file."""
