@@ -17,9 +17,11 @@ _RBAC = "RBAC"
 _READ = ("get", "list", "watch")
 _LEVEL = "Pod Security `baseline`"
 _LIMIT_RANGE = "LimitRange `hpkit-requests`"
+_QUOTA = "ResourceQuota `hpkit-quota-and-borrow-limit`"
 _REASONS: Final = {
     _LEVEL: "these give root access to the node",
     _LIMIT_RANGE: "instead of rejecting them, it adds `teamLimits.defaultRequests`, so that Kueue counts them",
+    _QUOTA: "Kueue frees the quota of pods that begin to end, but they keep their accelerators until they have ended",
 }
 # By policy and rejected field or action: the tests, whose names begin with PREFIX.
 ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
@@ -61,13 +63,21 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hpkit-member-work", "spec.runPolicy.schedulingPolicy.priorityClass"): (
         "to_go_first_by_the_scheduling_policy_of_a_framework",
     ),
-    ("hpkit-member-work", "kueue.x-k8s.io/role-hash"): ("more_compute_by_a_group_of_pods_with_a_forged_hash",),
-    ("hpkit-member-work", "labels and annotations of kueue.x-k8s.io"): ("more_compute_by_notes_of_kueues_own",),
-    ("hpkit-member-work", "spec.initContainers[].restartPolicy"): (
-        "more_compute_by_init_containers_that_stay_in_a_group",
+    ("hpkit-member-work", "labels and annotations of kueue.x-k8s.io"): (
+        "more_compute_by_notes_of_kueues_own",
+        "more_compute_by_a_group_of_pods",
     ),
+    ("hpkit-member-work", "labels and annotations of a running job"): ("to_stop_and_restart_an_admitted_job",),
     ("hpkit-member-work", "types of replicas"): ("more_compute_by_replicas_that_kueue_does_not_count",),
-    ("hpkit-member-work", "spec.suspend"): ("a_waiting_job_to_start_by_saying_so",),
+    ("hpkit-member-work", "spec.suspend"): (
+        "a_waiting_job_to_start_by_saying_so",
+        "to_stop_and_restart_an_admitted_job",
+    ),
+    (_QUOTA, "pods that exceed the team's quota and borrow limit, including pods that are ending or waiting"): (
+        "more_by_deleting_a_job_and_creating_it_again",
+        "more_by_deleting_the_pods_of_a_running_job",
+    ),
+    ("hpkit-member-autoscalers", "spec.scaleTargetRef"): ("an_autoscaler_for_a_running_job",),
     ("hpkit-member-pods", "spec.schedulingGates"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
     ("hpkit-member-pods", "metadata"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
     ("hpkit-member-pods", "spec.containers[].image"): (
@@ -90,7 +100,11 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hpkit-member-lifecycle", "changes to a controlled object"): (
         "more_compute_by_growing_a_part_of_an_admitted_job",
     ),
-    ("hpkit-member-lifecycle", "pod templates"): ("another_instance_type_for_a_job_that_runs",),
+    ("hpkit-member-lifecycle", "spec.elasticPolicy"): ("an_autoscaler_for_a_running_job",),
+    ("hpkit-team-sizes", "number and templates of pods"): (
+        "more_pods_for_a_running_job",
+        "another_instance_type_for_a_job_that_runs",
+    ),
     ("hpkit-member-lifecycle", "spec.runPolicy.cleanPodPolicy"): ("to_keep_workers_after_the_job_ends",),
     ("hpkit-member-lifecycle", "spec.runPolicy.cleanPodPolicy of an MPIJob"): ("workers_of_mpi_that_never_end",),
     ("hpkit-team-ends", "status.replicaStatuses"): ("to_keep_workers_after_the_job_ends",),

@@ -11,7 +11,6 @@ __all__ = [
     "KUBEFLOW",
     "RAY_EVASIONS",
     "THEIRS",
-    "group",
     "ray",
     "service",
     "templates_in",
@@ -199,17 +198,6 @@ def workload(spec, **more):
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "w"}, "spec": body}
 
 
-def group(name, **spec):
-    """Return a pod of a group of two."""
-    document = pod(name, labels={"kueue.x-k8s.io/pod-group-name": "g"}, **spec)
-    document["metadata"]["annotations"] |= {
-        "kueue.x-k8s.io/pod-group-total-count": "2",
-        "kueue.x-k8s.io/pod-group-fast-admission": "true",
-        "kueue.x-k8s.io/retriable-in-group": "false",
-    }
-    return document
-
-
 def service(type_=None):
     """Return a Service of a type, or of the default type for None."""
     spec = {"ports": [{"port": 80}], **({"type": type_} if type_ else {})}
@@ -263,7 +251,7 @@ def _affine(field, **term):
 THEIRS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/acme-dev/smith/train:1"
 BAD_PODS = {
     "years to stop": ({"terminationGracePeriodSeconds": 315_360_000}, "spec.terminationGracePeriodSeconds"),
-    "a second too long": ({"terminationGracePeriodSeconds": 601}, "spec.terminationGracePeriodSeconds"),
+    "a second too long": ({"terminationGracePeriodSeconds": 121}, "spec.terminationGracePeriodSeconds"),
     "a system's priority": ({"priorityClassName": "system-node-critical"}, "spec.priorityClassName"),
     "devices that are claimed": (
         {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]},
@@ -308,7 +296,7 @@ BAD_PODS = {
     },
 }
 GOOD_PODS = {
-    "ten minutes to stop": {"terminationGracePeriodSeconds": 600},
+    "two minutes to stop": {"terminationGracePeriodSeconds": 120},
     "tolerates accelerators": {
         "tolerations": [
             {"key": key, "operator": "Exists"}

@@ -1,4 +1,7 @@
-"""Whatever members do, in any order: Kueue counts what their pods use on nodes, once all has settled."""
+"""Whatever members do, in any order: their pods stay within the team's limits, and Kueue counts them.
+
+Pods that are ending hold their nodes, so they are part of it.
+"""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -6,8 +9,8 @@ from hypothesis import strategies as st
 
 from hpkit_local.kubernetes.api import RefusedError
 from tests.running import eventually
-from tests.security.accounting import ALLOWED_SECONDS, pause, settled_excess, taken
-from tests.security.members import ATTACK, container, delete, job, pod
+from tests.security.accounting import GPU, LONGEST, Watch, counted, pause, settled_excess, taken
+from tests.security.members import ATTACK, container, delete, job, pod, refused, tried
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(7200)]
 
@@ -35,7 +38,7 @@ MARKED = ",".join(f"{key}={value}" for key, value in ATTACK.items())
 REFUSED = (400, 403, 404, 405, 409, 422)
 BUSY = (429, 500, 503, 504)
 
-graces = st.sampled_from((None, 0, 30, ALLOWED_SECONDS, 315_360_000))
+graces = st.sampled_from((None, 0, 30, LONGEST, 315_360_000))
 sizes = st.fixed_dictionaries(
     {
         "gpus": st.integers(1, 4),
@@ -68,6 +71,7 @@ edits = st.sampled_from(
         {"metadata": {"labels": {f"{KUEUE}/priority-class": "training-priority"}}},
         {"metadata": {"labels": {"batch.kubernetes.io/job-name": "other"}}},
         {"metadata": {"annotations": {f"{KUEUE}/role-hash": "cheap"}}},
+        {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": "1"}}},
         {"metadata": {"finalizers": ["orphan"]}},
         {"metadata": {"finalizers": ["example.com/hold"]}},
         {"metadata": {"finalizers": None}},
@@ -80,6 +84,7 @@ edits = st.sampled_from(
         {"spec": {"completions": 1}},
         {"spec": {"parallelism": 1}},
         {"spec": {"parallelism": 6, "completions": 6}},
+        {"spec": {"parallelism": 16}},
         {"spec": {"replicas": 0}},
         {"spec": {"replicas": 4}},
         {"spec": {"priority": 1_000_000}},
@@ -90,7 +95,7 @@ deletions = st.fixed_dictionaries(
     {"many": st.booleans()},
     optional={
         "propagationPolicy": st.sampled_from(("Background", "Foreground", "Orphan")),
-        "gracePeriodSeconds": st.sampled_from((0, 30, ALLOWED_SECONDS, 315_360_000)),
+        "gracePeriodSeconds": st.sampled_from((0, 30, LONGEST, 315_360_000)),
     },
 )
 kinds = st.sampled_from(("job", "job", "job", "pod", "deployment"))
@@ -105,16 +110,6 @@ actions = st.one_of(
             "pods": st.integers(1, 4),
             "forged": forged,
             "rank": ranks,
-        }
-    ),
-    st.fixed_dictionaries(
-        {
-            "does": st.just("group"),
-            **who,
-            "size": sizes,
-            "pods": st.integers(1, 4),
-            "total": st.integers(1, 4),
-            "forged": forged,
         }
     ),
     st.fixed_dictionaries({"does": st.just("delete"), **who, "kind": kinds, "options": deletions}),
@@ -180,16 +175,6 @@ class Members:
             more["labels"] = {f"{KUEUE}/priority-class": rank, **more.get("labels", {})}
         self._tried(self._clients[team].create, FOLDERS[kind].format(team), work_of(kind, team, name, size, pods, more))
 
-    def _group(self, team, name, size, pods, total, forged):
-        """Return a group of pods, of which the first is smaller: counting by a hash gives a wrong total."""
-        notes = {f"{KUEUE}/pod-group-total-count": str(total), f"{KUEUE}/pod-group-fast-admission": "true"}
-        for number in range(pods):
-            own = {**size, "gpus": 1 if number == 0 else size["gpus"]}
-            labels = {f"{KUEUE}/pod-group-name": name, **forged.get("labels", {})}
-            annotations = {**notes, **forged.get("annotations", {})}
-            document = pod_of(team, f"{name}-{number}", own, {**forged, "labels": labels, "annotations": annotations})
-            self._tried(self._clients[team].create, FOLDERS["pod"].format(team), document)
-
     def _delete(self, team, name, kind, options):
         folder = FOLDERS[kind].format(team)
         given = {key: value for key, value in options.items() if key != "many"}
@@ -240,7 +225,7 @@ def members(api, john, smith):
     return Members(api, {"john": john, "smith": smith})
 
 
-# By day, test_lifecycle.py, test_queues.py and test_quota.py test each attack alone.
+# By day, the tests below and those of test_lifecycle.py, test_queues.py and test_quota.py test each attack alone.
 @pytest.mark.nightly
 @settings(
     max_examples=150,
@@ -249,11 +234,83 @@ def members(api, john, smith):
     print_blob=True,
 )
 @given(st.lists(actions, min_size=5, max_size=10))
-def test_what_pods_take_on_nodes_is_counted_whatever_members_do(api, classes, members, sequence):
+def test_pods_stay_within_limits_and_are_counted_whatever_members_do(api, classes, members, sequence):
     try:
-        for action in (BEGINNING, *sequence):
-            members.do(action)
-        assert settled_excess(api) == {}
+        with Watch(api) as watch:
+            for action in (BEGINNING, *sequence):
+                members.do(action)
+            assert settled_excess(api) == {}
+            assert {team: watch.uncounted(team) for team in TEAMS} == {team: [] for team in TEAMS}
+        assert watch.excess == {}
     finally:
         members.leave()
         eventually(members.are_gone, lambda: {team: taken(api, team) for team in TEAMS})
+
+
+SMITHS = FOLDERS["job"].format("smith")
+
+
+def slow(name, pods, *, completions=None):
+    """Return a Job of smith whose pods ignore SIGTERM, and end as late as is allowed."""
+    document = work_of(
+        "job", "smith", name, {"gpus": 1, "grace": LONGEST, "stubborn": True, "requests": True}, pods, {}
+    )
+    return {**document, "spec": {**document["spec"], "completions": completions or pods}}
+
+
+def runs(api, gpus):
+    """Wait until pods of smith with this number of GPUs run and are counted."""
+    eventually(lambda: taken(api, "smith")[GPU] == counted(api, "smith")[GPU] == gpus, f"{gpus} GPUs run")
+
+
+@pytest.fixture
+def watch(api, members):
+    """Watch a test, which must keep its pods within the limits of its team, and delete them afterwards."""
+    with Watch(api) as watch:
+        yield watch
+        assert settled_excess(api) == {}
+        assert watch.uncounted("smith") == []
+    members.leave()
+    eventually(members.are_gone, "the pods are gone")
+    assert watch.excess == {}
+
+
+def test_a_member_wants_more_pods_for_a_running_job(api, smith, watch):
+    smith.create(SMITHS, slow("grows", 1, completions=100))
+    runs(api, 1)
+    for number in (16, 2):
+        message = refused(smith.merge, f"{SMITHS}/grows", {"spec": {"parallelism": number}})
+        assert "number of pods" in message
+        pause(api)
+    assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (1, 1)
+
+
+def test_a_member_wants_to_stop_and_restart_an_admitted_job(api, smith, watch):
+    smith.create(SMITHS, slow("stops", 3))
+    runs(api, 3)
+    assert "spec.suspend" in refused(smith.merge, f"{SMITHS}/stops", {"spec": {"suspend": True}})
+    # Kueue stops a job whose minimum changes, and starts it again.
+    for number in ("1", "2"):
+        note = {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": number}}}
+        assert "can't change while the job runs" in refused(smith.merge, f"{SMITHS}/stops", note)
+    assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (3, 3)
+
+
+def test_a_member_wants_more_by_deleting_a_job_and_creating_it_again(api, smith, watch):
+    for number in range(3):
+        tried(smith.create, SMITHS, slow(f"again-{number}", 4))
+        eventually(lambda: counted(api, "smith")[GPU] == 4, "Kueue admits it")
+        pause(api)
+        delete(smith, f"{SMITHS}/again-{number}", {"propagationPolicy": "Background"})
+        pause(api)
+    assert watch.most["smith"][GPU] == 8, "the third job's pods don't exist until the first job's pods have ended"
+
+
+def test_a_member_wants_more_by_deleting_the_pods_of_a_running_job(api, smith, watch):
+    document = slow("replaced", 4)
+    smith.create(SMITHS, {**document, "spec": {**document["spec"], "backoffLimit": 100}})
+    runs(api, 4)
+    for _ in range(3):
+        delete(smith, FOLDERS["pod"].format("smith"), {})
+        pause(api, seconds=5)
+    assert watch.most["smith"][GPU] <= 8

@@ -9,7 +9,7 @@ from hpkit_local.kubernetes.api import RefusedError
 from tests.running import eventually, making
 from tests.security.accounting import counted, settled_excess, taken
 from tests.security.kinds import KINDS, RAY_EVASIONS, ray, service
-from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused
+from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused, tried
 
 pytestmark = pytest.mark.platform
 
@@ -24,7 +24,7 @@ def pods_of(api, name, *, phase="Running"):
     return [item for item in pods if item.get("status", {}).get("phase") == phase]
 
 
-def stubborn(name, *, pods=1, seconds=600):
+def stubborn(name, *, pods=1, seconds=120):
     """Return a Job whose pods ignore SIGTERM for a number of seconds."""
     document = job(name, pods=pods, terminationGracePeriodSeconds=seconds)
     document["spec"]["template"]["metadata"]["annotations"] |= STUBBORN
@@ -50,7 +50,7 @@ ORPHANING = (
     {"propagationPolicy": "Orphan"},
     {"orphanDependents": True},
     {},  # Without a propagation policy, deleting a Job orphans its pods.
-    {"propagationPolicy": "Orphan", "gracePeriodSeconds": 600},
+    {"propagationPolicy": "Orphan", "gracePeriodSeconds": 120},
 )
 
 
@@ -100,11 +100,10 @@ def child(api, running_job):
 
 
 def test_a_member_wants_more_compute_by_growing_a_part_of_an_admitted_job(john, api, child):
-    for change in (
-        {"spec": {"parallelism": 8}},
-        {"metadata": {"labels": {"batch.kubernetes.io/job-name": "x"}}},
-    ):
-        assert "belongs to another one" in refused(john.merge, child, change)
+    message = refused(john.merge, child, {"spec": {"parallelism": 8}})
+    assert "belongs to another one" in message or "number of pods" in message
+    change = {"metadata": {"labels": {"batch.kubernetes.io/job-name": "x"}}}
+    assert "belongs to another one" in refused(john.merge, child, change)
     assert len(pods_of(api, "child")) == 1
 
 
@@ -211,6 +210,26 @@ def ending(kind, workers):
     }
 
 
+def test_a_member_wants_an_autoscaler_for_a_running_job(api, john, kubeflow):
+    elastic = framework_job("PyTorchJob", "Running")
+    elastic["spec"]["elasticPolicy"] = {"maxReplicas": 4, "metrics": []}
+    assert "spec.elasticPolicy" in refused(john.create, f"{kubeflow}/pytorchjobs", elastic)
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings"
+    folder = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "hyperpod:team:john"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    with making(api) as make:
+        # Members may create autoscalers with `workloads: [inference]`.
+        make(rbac, {"metadata": {"name": "serves"}, "roleRef": role, "subjects": [group]})
+        for api_version, kind in (("kubeflow.org/v1", "PyTorchJob"), ("apps/v1", "Deployment")):
+            spec = {"maxReplicas": 4, "scaleTargetRef": {"apiVersion": api_version, "kind": kind, "name": "x"}}
+            body = {"metadata": {"name": "x"}, "spec": spec}
+            if kind == "Deployment":
+                assert not tried(john.create, f"{folder}?dryRun=All", body)
+            else:
+                assert "can only scale a Deployment" in refused(john.create, f"{folder}?dryRun=All", body)
+
+
 def test_a_member_wants_to_keep_workers_after_the_job_ends(john, api, kubeflow):
     end = "Succeeded"
     path = f"{kubeflow}/pytorchjobs/framework"
@@ -250,7 +269,7 @@ def test_a_member_wants_workers_of_mpi_that_never_end(john, kubeflow):
 
 
 def test_kueue_frees_the_quota_of_a_deleted_job_while_its_pods_use_their_grace_period(john, api):
-    john.create(JOBS, stubborn("slow", seconds=600))
+    john.create(JOBS, stubborn("slow", seconds=120))
     john.create(JOBS, stubborn("brief", seconds=2))
     eventually(lambda: pods_of(api, "slow") and pods_of(api, "brief"), "both run")
     eventually(lambda: counted(api, "john")[GPU] == 2, "and are counted")
@@ -259,7 +278,7 @@ def test_kueue_frees_the_quota_of_a_deleted_job_while_its_pods_use_their_grace_p
     eventually(lambda: counted(api, "john")[GPU] == 0, "Kueue counts neither")
     eventually(lambda: not pods_of(api, "brief"), "the pod of two seconds ends by itself")
     (pod_left,) = pods_of(api, "slow")
-    assert pod_left["metadata"]["deletionGracePeriodSeconds"] == 600
+    assert pod_left["metadata"]["deletionGracePeriodSeconds"] == 120
     # What ends within the period may run, and nothing else runs.
     assert settled_excess(api) == {}
     assert pods_of(api, "slow")

@@ -14,6 +14,8 @@ pytestmark = pytest.mark.platform
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+# No queue has an instance of that type, so Kueue never admits such a pod.
+NOWHERE = {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}
 # More than the team has and may borrow: nothing of that size is ever admitted.
 TOO_MUCH = {"cpu": "1000m", "memory": "1Gi", "nvidia.com/gpu": "4"}
 
@@ -87,7 +89,7 @@ def test_a_member_wants_to_run_without_the_queue_of_the_team(john):
 
 
 def test_a_member_wants_a_waiting_pod_to_start_by_taking_its_gate_away(john, api):
-    john.create(f"{CORE}/pods", pod("gated", containers=[container(resources={"limits": {"nvidia.com/gpu": "400"}})]))
+    john.create(f"{CORE}/pods", pod("gated", nodeSelector=NOWHERE))
     assert {"name": "kueue.x-k8s.io/admission"} in api.read(f"{CORE}/pods/gated")["spec"]["schedulingGates"]
     for change in (
         {"spec": {"schedulingGates": []}},
@@ -114,7 +116,7 @@ def widened(api):
 
 
 def test_a_member_wants_a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy(john, api, widened):
-    john.create(f"{CORE}/pods", pod("gated", containers=[container(resources={"limits": {"nvidia.com/gpu": "400"}})]))
+    john.create(f"{CORE}/pods", pod("gated", nodeSelector=NOWHERE))
 
     def allowed():
         return not tried(john.merge, f"{CORE}/pods/gated", {"metadata": {"labels": {"mine": "yes"}}})

@@ -16,7 +16,7 @@ from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.conftest import NIGHTLY
 from tests.running import eventually, making
-from tests.security.kinds import BAD_PODS, KINDS, KUBEFLOW, group, service, workload
+from tests.security.kinds import BAD_PODS, KINDS, KUBEFLOW, service, workload
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused, tried
 
 pytestmark = pytest.mark.platform
@@ -27,13 +27,13 @@ QUEUE = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{NAMESPACE}-clusterqueue"
 # A repository of the other team, in the stack of the platform.
 THEIRS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/handson-dev/smith/train:1"
 
-# A record of who set which annotation, which a member may send too.
-_NOTE = {
-    "manager": "kueue",
-    "operation": "Update",
-    "apiVersion": "v1",
-    "fieldsType": "FieldsV1",
-    "fieldsV1": {"f:metadata": {"f:annotations": {}}},
+
+# As in the CRD of Kubeflow's training operator 1.7.0.
+_SCALES = {
+    "scale": {
+        "specReplicasPath": ".spec.pytorchReplicaSpecs.Worker.replicas",
+        "statusReplicasPath": ".status.replicaStatuses.Worker.active",
+    }
 }
 
 
@@ -75,7 +75,13 @@ def _any_fields():
                     "scope": "Namespaced",
                     "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
                     "versions": [
-                        {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+                        {
+                            "name": version,
+                            "served": True,
+                            "storage": True,
+                            "schema": {"openAPIV3Schema": schema},
+                            "subresources": _SCALES if kind == "PyTorchJob" else {},
+                        }
                     ],
                 },
             }
@@ -119,57 +125,10 @@ def is_accounted(api, **expected):
     eventually(holds, lambda: f"{wanted} wanted, {used(api)} run, {counted(api)} counted")
 
 
-@pytest.fixture
-def grouped(api):
-    """End a test's group: Kueue keeps its pods, as members of a group, until its Workload is deleted."""
-    yield
-    api.delete(f"{WORKLOADS}/g")
-
-
-def sized(name, gpus, *, fast=False, **more):
-    requests = {"cpu": "1", "memory": "1Gi"}
-    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
-    document = group(name, containers=[container(resources={"requests": requests, **limits})], **more)
-    if not fast:
-        del document["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-fast-admission"]
-    return document
-
-
-def test_a_group_of_pods_is_counted_as_it_runs(john, api, grouped):
-    for name in ("first", "second"):
-        john.create(f"{CORE}/pods", sized(name, 1, fast=True))
-    is_accounted(api, gpu="2", cpu="2")
-
-
-def test_a_member_wants_more_compute_by_a_group_of_pods_with_a_forged_hash(john, api, grouped):
-    forged = {"kueue.x-k8s.io/role-hash": "cheap"}
-    for name, gpus in (("small", 0), ("large", 4)):
-        document = sized(name, gpus)
-        document["metadata"]["annotations"] |= forged
-        assert "kueue.x-k8s.io/role-hash" in refused(john.create, f"{CORE}/pods", document)
-        # With a member's own record of who set which annotation.
-        for noted in ([], [{}], [_NOTE]):
-            document["metadata"]["managedFields"] = noted
-            assert "kueue.x-k8s.io/role-hash" in refused(john.create, f"{CORE}/pods", document)
-    # With Kueue's own hash, a group of two sizes is counted as such.
-    john.create(f"{CORE}/pods", sized("small", 0))
-    john.create(f"{CORE}/pods", sized("large", 4))
-    is_accounted(api, gpu="4", cpu="2")
-
-
-def test_a_large_pod_is_no_part_of_a_small_group_that_is_admitted_by_its_first_pod(john, api, grouped):
-    john.create(f"{CORE}/pods", sized("small", 0, fast=True))
-    eventually(lambda: used(api), "the small pod runs")
-    john.create(f"{CORE}/pods", sized("large", 4, fast=True))
-    john.create(f"{CORE}/pods", sized("also-small", 0, fast=True))
-    is_accounted(api, cpu="2")
-    assert not api.read(f"{CORE}/pods/large")["spec"].get("nodeName")
-
-
-def test_a_member_wants_more_compute_by_init_containers_that_stay_in_a_group(john):
-    first = container(name="first", restartPolicy="Always")
-    message = refused(john.create, f"{CORE}/pods", sized("large", 1, initContainers=[first]))
-    assert "restartPolicy" in message
+def test_a_member_wants_more_compute_by_a_group_of_pods(john):
+    document = pod("grouped", labels={"kueue.x-k8s.io/pod-group-name": "g"})
+    document["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] = "2"
+    assert "Instead of a pod group, use a Job" in refused(john.create, f"{CORE}/pods", document)
 
 
 def test_a_member_wants_more_compute_by_notes_of_kueues_own(john):
@@ -213,6 +172,8 @@ def test_a_member_wants_more_compute_by_replicas_that_kueue_does_not_count(kinds
 
 def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john, api):
     document = KINDS["PyTorchJob"]("moving")
+    replicas = document["spec"]["pytorchReplicaSpecs"]
+    replicas["Worker"] = replicas["Master"]
     path = f"{folder_of(document)}/moving"
     john.create(folder_of(document), document)
     try:
@@ -220,7 +181,10 @@ def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john, a
         replicas = john.read(path)["spec"]["pytorchReplicaSpecs"]
         replicas["Master"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}
         message = refused(john.merge, path, {"spec": {"pytorchReplicaSpecs": replicas}})
-        assert "pod templates of a job that runs can't change" in message
+        assert "pod templates of a running job can't change" in message
+        # An autoscaler that an operator creates isn't a member.
+        scaled = {"spec": {"replicas": 16}}
+        assert "number of pods" in refused(api.merge, f"{path}/scale", scaled)
         john.merge(path, {"metadata": {"labels": {"note": "mine"}}})
     finally:
         delete(john, path, {"propagationPolicy": "Background"})
@@ -231,14 +195,14 @@ def test_a_member_wants_to_keep_instances_while_the_quota_is_free_again(kinds, j
         slow = make("slow", terminationGracePeriodSeconds=315_360_000)
         folder = f"{CORE}/pods" if kind == "Pod" else folder_of(slow)
         assert "terminationGracePeriodSeconds" in refused(john.create, folder, slow)
-        assert not tried(john.create, f"{folder}?dryRun=All", make("quick", terminationGracePeriodSeconds=600))
+        assert not tried(john.create, f"{folder}?dryRun=All", make("quick", terminationGracePeriodSeconds=120))
 
 
 def test_a_member_wants_to_keep_instances_by_a_slow_deletion(john, api):
     john.create(f"{CORE}/pods", pod("slow"))
     is_accounted(api, gpu="1")
     label = ",".join(f"{key}={value}" for key, value in ATTACK.items())
-    for path, seconds in (("pods/slow", 315_360_000), (f"pods?labelSelector={label}", 601)):
+    for path, seconds in (("pods/slow", 315_360_000), (f"pods?labelSelector={label}", 121)):
         assert "seconds to stop" in refused(delete, john, f"{CORE}/{path}", {"gracePeriodSeconds": seconds})
     assert not api.read(f"{CORE}/pods/slow")["metadata"].get("deletionTimestamp")
     delete(john, f"{CORE}/pods/slow", {"gracePeriodSeconds": 5})

@@ -25,6 +25,7 @@ _APPLIED: Final = (
     "kubernetes:admissionregistration.k8s.io/",
     "kubernetes:core/v1:LimitRange",
     "kubernetes:core/v1:NamespacePatch",
+    "kubernetes:core/v1:ResourceQuota",
     "kubernetes:rbac.authorization.k8s.io/",
 )
 # A second one would be a second platform: the key of the file that has to name the existing one.

@@ -29,6 +29,7 @@ Progress = Callable[[str], None]
 _KINDS: Final = (
     ("v1", "LimitRange"),
     ("v1", "Namespace"),
+    ("v1", "ResourceQuota"),
     *(("rbac.authorization.k8s.io/v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),

@@ -8,6 +8,7 @@ from hpkit.catalog.amounts import (
     amounts_of_instances,
     amounts_of_part,
     countable_type,
+    quantity_of,
 )
 from hpkit.catalog.dependencies import (
     CHARTS_FOLDER,
@@ -150,6 +151,7 @@ __all__ = [
     "offered_addon",
     "other_volume_keys",
     "program_calls",
+    "quantity_of",
     "region_in_words",
     "regions",
     "sticky_of_groups",

@@ -15,6 +15,7 @@ __all__ = [
     "amounts_of_instances",
     "amounts_of_part",
     "countable_type",
+    "quantity_of",
 ]
 
 EFA: Final = "vpc.amazonaws.com/efa"
@@ -62,6 +63,12 @@ def amounts_of_part(
         profile, count = partition
         amounts[f"nvidia.com/{profile}"] = count
     return amounts
+
+
+def quantity_of(resource: str, amount: int) -> str:
+    """Return an amount in base units as a Kubernetes quantity; the API server writes whole CPUs without a unit."""
+    cores, rest = divmod(amount, 1000)
+    return str(amount) if resource != "cpu" else f"{amount}m" if rest else str(cores)
 
 
 def countable_type(name: str) -> InstanceType:

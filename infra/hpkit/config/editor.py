@@ -244,7 +244,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
     },
     "AcceleratorPartition": {"type": Hint("mig-1g.5gb", values="migProfiles"), "count": Hint(7, "partitions")},
     "TeamLimits": {
-        "terminationGracePeriodSeconds": Hint(600, "seconds"),
+        "terminationGracePeriodSeconds": Hint(120, "seconds"),
         "tolerations": Hint("team/reserved"),
         "volumes": Hint("nfs"),
     },

@@ -1,14 +1,24 @@
 """Exceptions for the pods of team members, where the safe default isn't enough."""
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from hpkit.config.base import Model, Quantity
 
-__all__ = ["DefaultRequests", "Publication", "TeamLimits"]
+__all__ = ["LONGEST_GRACE", "DefaultRequests", "Publication", "TeamLimits"]
+
+# Kueue frees the quota of a job while its pods still end, so jobs of other teams wait that long for the instances.
+LONGEST_GRACE: Final = 600
 
 Publication = Literal["Ingress", "LoadBalancer", "NodePort"]
+
+
+def _grace(seconds: int) -> int:
+    if seconds > LONGEST_GRACE:
+        raise PydanticCustomError("grace_period", "too long")
+    return seconds
 
 
 class DefaultRequests(Model):
@@ -21,13 +31,12 @@ class DefaultRequests(Model):
 class TeamLimits(Model):
     """Limits on what members run. The defaults are safe."""
 
-    termination_grace_period_seconds: int = Field(
-        default=600,
+    termination_grace_period_seconds: Annotated[int, AfterValidator(_grace)] = Field(
+        default=120,
         ge=0,
-        # One day: a longer grace period keeps instances rather than saving a checkpoint.
-        le=86_400,
-        description="Longest time, in seconds, that a pod may take to stop, 0–86400. Kueue frees the quota of a job "
-        "while its pods still stop.",
+        json_schema_extra={"maximum": LONGEST_GRACE},
+        description="Longest time, in seconds, that a pod may take to stop, 0–600. Kueue frees the quota of a job at "
+        "once, so jobs of other teams wait for its instances that long.",
     )
     tolerations: tuple[str, ...] = Field(
         default=(),

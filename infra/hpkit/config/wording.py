@@ -23,6 +23,7 @@ from hpkit.config.load import resolve
 from hpkit.config.observability import IDENTITY_PATTERN
 from hpkit.config.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organization
 from hpkit.config.suggest import written
+from hpkit.config.team_limits import LONGEST_GRACE
 from hpkit.text.printable import quoted
 
 __all__ = [
@@ -91,6 +92,7 @@ _EXPECTED = {
     "model_attributes_type": "a map",
     "finite_number": "a finite number",
     "date_type": "a date",
+    "grace_period": f"at most {LONGEST_GRACE}: other teams get the quota at once, and wait for the instances",
 }
 
 

@@ -2,24 +2,35 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Final
 
-from hpkit.catalog import EFA
+from hpkit.catalog import (
+    EFA,
+    QUEUE_RESOURCES,
+    Amounts,
+    amounts_of_instances,
+    amounts_of_part,
+    countable_type,
+)
 from hpkit.config.team_limits import DefaultRequests, Publication, TeamLimits
-from hpkit.plan.model import Plan
+from hpkit.errors import CatalogError
+from hpkit.plan.capacity import borrow_percent, usage
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.plan.registry import repository_prefix
 
 __all__ = [
-    "GROUP_KEYS",
     "MIG_PREFIX",
     "NOT_READY",
     "REPLICA_TYPES",
+    "SCALABLE",
     "TOLERATED_SECONDS",
     "VOLUMES",
     "WORK_KEYS",
     "PodLimits",
     "is_kueue_key",
     "is_reserved_taint",
+    "most_of_pods",
     "pod_limits",
     "repository_team",
 ]
@@ -69,18 +80,6 @@ WORK_KEYS: Final = tuple(
         "podset-group-name",
     )
 )
-# The same for plain pods that are queued as a group (Kueue, "Run A Group Of Pods").
-GROUP_KEYS: Final = tuple(
-    _PREFIX + name
-    for name in (
-        "pod-group-name",
-        "pod-group-total-count",
-        "pod-group-fast-admission",
-        "pod-group-pod-index",
-        "pod-group-pod-index-label",
-        "retriable-in-group",
-    )
-)
 
 
 # By the field of a Kubeflow kind: the types of replicas that Kueue counts. Source: Kueue 0.19.2,
@@ -93,6 +92,10 @@ REPLICA_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "tfReplicaSpecs": ("Chief", "Master", "PS", "Worker", "Evaluator"),
     "xgbReplicaSpecs": ("Master", "Worker"),
 }
+
+
+# The kind that an autoscaler may scale, because Kueue counts each of its pods.
+SCALABLE: Final = "Deployment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,49 @@ def pod_limits(plan: Plan) -> PodLimits:
         publish=tuple(sorted(stated.publish)),
         default_requests=stated.default_requests,
         repositories=repository_prefix(plan),
+    )
+
+
+def most_of_pods(team: TeamPlan) -> dict[str, int] | None:
+    """Return the amounts, in base units, that a team's pods may have together: its quota plus what it may borrow.
+
+    None if the figures of one of its instance types aren't known. The service doesn't document how it rounds what a
+    team may borrow; this rounds down, like the local cloud. EFA interfaces aren't included, because the catalog doesn't
+    have them for every type.
+    """
+    total = dict.fromkeys((name for name in QUEUE_RESOURCES if name != EFA), 0)
+    try:
+        for instance_type, held in _held(team).items():
+            borrows = {name: amount * borrow_percent(team) // 100 for name, amount in held.items() if team.borrows}
+            if team.borrows and instance_type in team.absolute_borrow_limits:
+                borrows = amounts_of_instances(instance_type, team.absolute_borrow_limits[instance_type])
+            for name in (held.keys() | borrows.keys()) - {EFA}:
+                total[name] = total.get(name, 0) + held.get(name, 0) + borrows.get(name, 0)
+    except CatalogError:
+        return None
+    return total
+
+
+def _held(team: TeamPlan) -> dict[str, Amounts]:
+    """Return a team's quota by instance type, including types of which it only borrows."""
+    held: dict[str, Amounts] = {name: {} for name in team.absolute_borrow_limits}
+    for quota in team.quota_resources:
+        of_type = held.setdefault(quota.instance_type, {})
+        for name, amount in _amounts(quota).items():
+            of_type[name] = of_type.get(name, 0) + amount
+    return held
+
+
+def _amounts(quota: QuotaResource) -> Amounts:
+    if quota.count is not None:
+        return amounts_of_instances(quota.instance_type, quota.count)
+    _, _, vcpu, memory, _ = usage(quota, countable_type(quota.instance_type)).vector
+    return amounts_of_part(
+        quota.instance_type,
+        vcpu=Fraction(vcpu or 0),
+        memory_gib=Fraction(memory or 0),
+        accelerators=quota.accelerators or 0,
+        partition=None if quota.partition is None else (quota.partition.type, quota.partition.count),
     )
 
 

@@ -1,4 +1,4 @@
-"""ComputeQuotaResources as amounts of Kubernetes resources, and these as Kubernetes writes them."""
+"""ComputeQuotaResources as amounts of Kubernetes resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hpkit.catalog import Amounts, amounts_of_instances, amounts_of_part
 
-__all__ = ["amounts", "quantity"]
+__all__ = ["amounts"]
 
 
 def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
@@ -18,13 +18,6 @@ def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
     for resource in resources:
         totals.setdefault(resource["InstanceType"], Counter()).update(_of_resource(resource))
     return {kind: dict(total) for kind, total in totals.items()}
-
-
-def quantity(resource: str, amount: int) -> str:
-    """Return the amount as Kubernetes writes it."""
-    # The API server writes whole CPUs so.
-    cores, rest = divmod(amount, 1000)
-    return str(amount) if resource != "cpu" else f"{amount}m" if rest else str(cores)
 
 
 def _of_resource(resource: Mapping[str, Any]) -> Amounts:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hpkit.catalog import QUEUE_RESOURCES, Amounts, amounts_of_instances
+from hpkit.catalog import QUEUE_RESOURCES, Amounts, amounts_of_instances, quantity_of
 from hpkit.errors import CatalogError
 from hpkit_local.aws.snapshot import Snapshot
-from hpkit_local.controllers.amounts import amounts, quantity
+from hpkit_local.controllers.amounts import amounts
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
 __all__ = ["COHORT", "TOPOLOGY", "namespace_of", "queues"]
@@ -158,8 +158,8 @@ def _resource(quota: Document, name: str, nominal: int, *, limit: int | None) ->
         borrowing = nominal * int(sharing.get("BorrowLimit", 0)) // 100 if limit is None else limit
     resource = {
         "name": name,
-        "nominalQuota": quantity(name, nominal),
-        "borrowingLimit": quantity(name, borrowing),
+        "nominalQuota": quantity_of(name, nominal),
+        "borrowingLimit": quantity_of(name, borrowing),
     }
     return {**resource, "lendingLimit": "0"} if strategy == "DontLend" else resource
 
@@ -189,7 +189,7 @@ def _idle_queue(free: dict[str, Amounts], owners: frozenset[str]) -> Manifests:
         {
             "name": instance_type,
             "resources": [
-                {"name": name, "nominalQuota": quantity(name, amounts.get(name, 0)), "borrowingLimit": "0"}
+                {"name": name, "nominalQuota": quantity_of(name, amounts.get(name, 0)), "borrowingLimit": "0"}
                 for name in QUEUE_RESOURCES
             ],
         }

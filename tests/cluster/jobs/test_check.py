@@ -559,8 +559,18 @@ def in_namespace(document):
         limits(limits={"nvidia.com/gpu": 1, "memory": "64Gi"}),
         lambda document, *_: document["spec"].update(runPolicy={"schedulingPolicy": {"priorityClass": "high"}}),
         lambda document, *_: document["spec"].update(tfReplicaSpecs={"worker": {}}),
+        lambda document, *_: document["spec"].update(elasticPolicy={"maxReplicas": 4, "metrics": []}),
     ],
-    ids=["a hash", "a group", "another's workload", "no CPU", "a limit", "a scheduling policy", "uncounted replicas"],
+    ids=[
+        "a hash",
+        "a group",
+        "a workload",
+        "no CPU",
+        "a limit",
+        "a scheduling policy",
+        "uncounted replicas",
+        "elastic",
+    ],
 )
 def test_what_the_admission_policies_refuse_of_a_job_is_said(change):
     assert [each.check for each in findings(changed(change))] == ["team-limits"]
@@ -578,6 +588,17 @@ def test_groups_that_the_image_adds_to_a_user_of_the_shared_file_system_are_repo
     found = findings(changed(mount))
     assert [each.check for each in found] == checks
     assert all(each.fix == "Set `supplementalGroupsPolicy: Strict` in the pods' securityContext" for each in found)
+
+
+@pytest.mark.parametrize("kind", ["HorizontalPodAutoscaler", "ScaledObject"])
+@pytest.mark.parametrize(("target", "checks"), [("PyTorchJob", ["autoscaler"]), ("Deployment", []), (None, [])])
+def test_an_autoscaler_scales_only_deployments(kind, target, checks):
+    reference = {"name": "x", **({"kind": target} if target else {})}
+    document = {"kind": kind, "metadata": {"name": "x"}, "spec": {"scaleTargetRef": reference}}
+    for text in (text_of(document), text_of({"kind": "List", "items": [document]})):
+        found = list(check(read_manifests("job.yaml", text), PLAN))
+        assert [each.check for each in found] == checks
+        assert all(text.splitlines()[each.line - 1].endswith(f"kind: {target}") for each in found)
 
 
 @pytest.mark.parametrize(("kind", "checks"), [("Pod", []), ("Deployment", []), ("PyTorchJob", ["team-limits"])])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hpkit.catalog import amounts_of_instances, instance_types, kubelet_reserved
+from hpkit.catalog import amounts_of_instances, instance_types, kubelet_reserved, quantity_of
 from hpkit.errors import CatalogError
-from hpkit_local.controllers.amounts import amounts, quantity
+from hpkit_local.controllers.amounts import amounts
 
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
 
@@ -48,7 +48,7 @@ def test_a_type_without_figures_has_no_amounts(name):
     ("resource", "amount", "text"), [("cpu", 48000, "48"), ("cpu", 1500, "1500m"), ("memory", 2**30, "1073741824")]
 )
 def test_amounts_are_written_as_the_api_server_writes_them(resource, amount, text):
-    assert quantity(resource, amount) == text
+    assert quantity_of(resource, amount) == text
 
 
 def test_the_kubelet_keeps_less_than_an_instance_has():

@@ -69,4 +69,7 @@ def answers(policies, request, document, before=None):
 
 def _matches(policy, request):
     group, resource = request["resource"]["group"], request["resource"]["resource"]
-    return any(group in rule.groups and ("*" in rule.resources or resource in rule.resources) for rule in policy.rules)
+    # As the API server matches resources: "*" is none of the subresources, "*/scale" is one of every resource.
+    _, slash, subresource = resource.partition("/")
+    wanted = {resource, f"*{slash}{subresource}"}
+    return any(group in rule.groups and wanted.intersection(rule.resources) for rule in policy.rules)

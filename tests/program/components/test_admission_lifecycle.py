@@ -6,7 +6,7 @@ import pytest
 
 from hpkit.program.components.admission_lifecycle import lifecycle_policies
 from tests.program.components.evaluation import answers, request_of
-from tests.security.kinds import KINDS, templates_in
+from tests.security.kinds import KINDS, KUBEFLOW, templates_in
 from tests.security.members import job, pod
 
 POLICIES = lifecycle_policies()
@@ -78,18 +78,112 @@ def test_a_member_writes_no_finalizer(kind):
     assert answers(POLICIES, update, held, held) == []
 
 
+SIZES = ["number and templates of pods"]
+
+
+def larger(kind):
+    """Return a job of a kind after each change that adds pods to it."""
+    for change in GROWTH[kind]:
+        document = deepcopy(KINDS[kind]("x"))
+        change(document["spec"])
+        yield document
+
+
+def _first(field):
+    return lambda spec: next(iter(spec[field].values()))
+
+
+# By kind: how a member, or an autoscaler, adds pods to it.
+GROWTH = {
+    "Job": (lambda spec: spec.update(parallelism=16), lambda spec: spec.update(parallelism=16, completions=16)),
+    **{
+        kind: (
+            lambda spec, field=field: _first(field)(spec).update(replicas=16),
+            lambda spec, field=field, role=role: spec[field].update(Other=spec[field][role]),
+        )
+        for kind, (_, field, role) in KUBEFLOW.items()
+    },
+    "JobSet": (
+        lambda spec: spec["replicatedJobs"][0].update(replicas=16),
+        lambda spec: spec["replicatedJobs"][0]["template"]["spec"].update(parallelism=16),
+        lambda spec: spec["replicatedJobs"].append({**spec["replicatedJobs"][0], "name": "other"}),
+    ),
+    "RayCluster": (
+        lambda spec: spec["workerGroupSpecs"][0].update(replicas=16),
+        lambda spec: spec["workerGroupSpecs"][0].update(numOfHosts=16),
+        lambda spec: spec["workerGroupSpecs"][0].update(suspend=False),
+        lambda spec: spec["workerGroupSpecs"].append({**spec["workerGroupSpecs"][0], "groupName": "other"}),
+    ),
+    "RayJob": (lambda spec: spec["rayClusterSpec"]["workerGroupSpecs"][0].update(replicas=16),),
+    "HyperPodPyTorchJob": (
+        lambda spec: spec["replicaSpecs"][0].update(replicas=16),
+        lambda spec: spec["replicaSpecs"][0].update(spares=16),
+    ),
+}
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Pod", "Deployment")])
-@pytest.mark.parametrize("change", [{"nodeSelector": {}}, {"schedulerName": "other"}], ids=["instance type", "other"])
-def test_a_member_changes_pods_of_a_job_only_while_it_is_suspended(kind, change):
+def test_the_pods_of_a_job_change_only_while_it_is_suspended_whoever_asks(kind):
     running = KINDS[kind]("x")
-    changed = KINDS[kind]("x", **change)
-    update = request_of(running, operation="UPDATE")
-    assert answers(POLICIES, update, changed, running) == ["pod templates"]
-    by_kueue = request_of(running, operation="UPDATE", member=False)
-    assert answers(POLICIES, by_kueue, changed, running) == []
-    suspended = deepcopy(running)
-    suspended["spec"].setdefault("runPolicy", {})["suspend"] = suspended["spec"]["suspend"] = True
-    assert answers(POLICIES, update, changed, suspended) == []
+    moved = [KINDS[kind]("x", **change) for change in ({"nodeSelector": {}}, {"schedulerName": "other"})]
+    for changed in (*moved, *larger(kind)):
+        for member in (True, False):
+            update = request_of(running, operation="UPDATE", member=member)
+            assert answers(POLICIES, update, changed, running) == SIZES
+            # Kueue changes templates and numbers when it starts a job, and back when it stops it.
+            for suspends in ("suspend", "runPolicy"):
+                suspended, stopped = deepcopy(running), deepcopy(changed)
+                for document in (suspended, stopped):
+                    if suspends == "suspend":
+                        document["spec"]["suspend"] = True
+                    else:
+                        document["spec"].setdefault("runPolicy", {})["suspend"] = True
+                assert answers(POLICIES, update, changed, suspended) in (
+                    [],
+                    ["spec.runPolicy.cleanPodPolicy of an MPIJob"],
+                )
+                if not member:
+                    assert answers(POLICIES, update, stopped, running) == []
+
+
+def test_the_types_of_replicas_of_a_running_job_are_compared_in_any_order():
+    _, field, role = KUBEFLOW["PyTorchJob"]
+    running = KINDS["PyTorchJob"]("x")
+    replicas = running["spec"][field]
+    replicas["Worker"] = deepcopy(replicas[role])
+    noted = with_metadata(running, labels={"note": "mine"})
+    noted["spec"] = {**running["spec"], field: dict(reversed(replicas.items()))}
+    assert answers(POLICIES, request_of(running, operation="UPDATE"), noted, running) == []
+
+
+@pytest.mark.parametrize("version", ["kubeflow.org/v1", "ray.io/v1", "batch/v1"])
+def test_no_autoscaler_changes_the_scale_of_a_job(version):
+    scale = {"apiVersion": version, "kind": "Scale", "metadata": {"name": "x"}, "spec": {"replicas": 1}}
+    request = request_of(scale, operation="UPDATE", member=False)
+    request["resource"]["resource"] = "pytorchjobs/scale"
+    assert answers(POLICIES, request, {**scale, "spec": {"replicas": 2}}, scale) == SIZES
+    assert answers(POLICIES, request, scale, scale) == []
+
+
+def test_a_member_changes_the_scale_of_a_deployment():
+    scale = {"apiVersion": "apps/v1", "kind": "Scale", "metadata": {"name": "x"}, "spec": {"replicas": 1}}
+    request = request_of(scale, operation="UPDATE")
+    request["resource"]["resource"] = "deployments/scale"
+    assert answers(POLICIES, request, {**scale, "spec": {"replicas": 2}}, scale) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "policy", "expected"),
+    [
+        ("PyTorchJob", {"minReplicas": 1, "maxReplicas": 4}, []),
+        ("PyTorchJob", {"maxReplicas": 4, "metrics": []}, ["spec.elasticPolicy"]),
+        ("HyperPodPyTorchJob", {"maxReplicas": 4}, ["spec.elasticPolicy"]),
+    ],
+)
+def test_no_operator_adds_pods_to_a_running_job(kind, policy, expected):
+    document = KINDS[kind]("x")
+    document["spec"]["elasticPolicy"] = policy
+    assert answers(POLICIES, request_of(document), document) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)

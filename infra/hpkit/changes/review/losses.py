@@ -17,7 +17,10 @@ __all__ = ["TEAM_RESOURCES", "losses_of"]
 
 # Resources that the program creates for each team with the team's name, by the last part of their type.
 TEAM_RESOURCES: Final = frozenset(
-    ("ComputeQuota", "LimitRange", "NamespacePatch", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding")
+    (
+        *("ComputeQuota", "LimitRange", "NamespacePatch", "PersistentVolume", "PersistentVolumeClaim"),
+        *("ResourceQuota", "Role", "RoleBinding"),
+    )
 )
 # Measures of a team's quota other than whole instances, which are its guarantee.
 _MEASURES: Final = DIMENSIONS[1:4]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, PodTemplate, Unit, mapping, mappings, templates, units
-from hpkit.cluster.jobs.limits import breaches, breaches_of_claims, breaches_of_pods
+from hpkit.cluster.jobs.limits import autoscaler_breach, breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
 from hpkit.config.edit import Layout, patched, with_value, with_values
@@ -128,8 +128,18 @@ def check(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
     """Return the problems of the jobs in a file for a stack; other kinds are skipped."""
     for number, document in enumerate(manifest.documents):
         if isinstance(document, Mapping):
+            yield from _autoscalers(manifest, number, document)
             for unit in units(document):
                 yield from _Job(manifest, number, document, unit, plan).findings()
+
+
+def _autoscalers(manifest: Manifest, number: int, document: Mapping[Any, Any], path: Path = ()) -> Iterator[JobFinding]:
+    if document.get("kind") == "List":
+        for index, item in enumerate(mappings(document.get("items"))):
+            yield from _autoscalers(manifest, number, item, (*path, "items", index))
+    elif (breach := autoscaler_breach(document)) is not None:
+        line, column = manifest.layouts[number].locate((*path, *breach.path))
+        yield JobFinding(manifest.file, line, column, "error", "autoscaler", breach.message, breach.fix)
 
 
 class _Job:

@@ -11,10 +11,10 @@ from hpkit.plan.capacity import quantity
 from hpkit.plan.lustre import CLAIM
 from hpkit.plan.model import TeamPlan
 from hpkit.plan.team_limits import (
-    GROUP_KEYS,
     MIG_PREFIX,
     NOT_READY,
     REPLICA_TYPES,
+    SCALABLE,
     TOLERATED_SECONDS,
     WORK_KEYS,
     PodLimits,
@@ -22,7 +22,7 @@ from hpkit.plan.team_limits import (
     repository_team,
 )
 
-__all__ = ["Breach", "breaches", "breaches_of_claims", "breaches_of_pods"]
+__all__ = ["Breach", "autoscaler_breach", "breaches", "breaches_of_claims", "breaches_of_pods"]
 
 Path = tuple[str | int, ...]
 _METADATA = ("labels", "annotations")
@@ -39,40 +39,59 @@ class Breach:
 
 
 def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
-    """Yield the problems of a job itself.
-
-    Kueue's labels and annotations, and a PriorityClass in its scheduling policy.
-    """
-    is_pod = unit.kind == "Pod"
-    allowed = (*WORK_KEYS, *GROUP_KEYS) if is_pod else WORK_KEYS
+    """Yield the problems of a job itself: Kueue's labels and annotations, and fields that Kueue doesn't count."""
     places = {(): unit.content, **{pods.path: pods.template for pods in templates}}
     for place, document in places.items():
         for field in _METADATA:
             for key in mapping(mapping(document.get("metadata")).get(field)):
                 # Another check reports misspelled topology keys.
-                if is_kueue_key(str(key)) and key not in allowed and "/podset-" not in str(key):
+                if is_kueue_key(str(key)) and key not in WORK_KEYS and "/podset-" not in str(key):
                     yield Breach(
                         (*place, "metadata", field, str(key)),
                         f"members can't set {key}: it belongs to Kueue",
-                        "Remove it" if is_pod or key not in GROUP_KEYS else "Remove it, or queue plain pods as a group",
+                        "Remove it, and use a Job instead of the group" if "/pod-group-" in str(key) else "Remove it",
                     )
+    spec = mapping(unit.content.get("spec"))
+    yield from _replica_types(spec)
+    elastic = mapping(spec.get("elasticPolicy"))
+    if "metrics" in elastic or (elastic and unit.kind == "HyperPodPyTorchJob"):
+        yield Breach(
+            ("spec", "elasticPolicy", *(("metrics",) if "metrics" in elastic else ())),
+            "the operator would add pods while the job runs, which Kueue doesn't count",
+            "Remove it, and set the number of pods in replicas",
+        )
+    if value := mapping(mapping(spec.get("runPolicy")).get("schedulingPolicy")).get("priorityClass"):
+        yield Breach(
+            _SCHEDULING,
+            f"the PriorityClass {value} of the scheduling policy isn't allowed",
+            "Remove it, and set the job's priority with the label kueue.x-k8s.io/priority-class",
+        )
+
+
+def _replica_types(spec: Mapping[Any, Any]) -> Iterator[Breach]:
     for field, names in REPLICA_TYPES.items():
-        for name in mapping(mapping(unit.content.get("spec")).get(field)):
+        for name in mapping(spec.get(field)):
             if name not in names:
                 yield Breach(
                     ("spec", field, str(name)),
                     f"Kueue doesn't count replicas of the type {name}",
                     f"Use one of {', '.join(names)}",
                 )
-    value: Any = unit.content
-    for step in _SCHEDULING:
-        value = mapping(value).get(step)
-    if value:
-        yield Breach(
-            _SCHEDULING,
-            f"the PriorityClass {value} of the scheduling policy isn't allowed",
-            "Remove it, and set the job's priority with the label kueue.x-k8s.io/priority-class",
-        )
+
+
+def autoscaler_breach(document: Mapping[Any, Any]) -> Breach | None:
+    """Return the problem of an autoscaler that scales a job; None for other kinds and targets."""
+    if document.get("kind") not in ("HorizontalPodAutoscaler", "ScaledObject"):
+        return None
+    target = mapping(mapping(document.get("spec")).get("scaleTargetRef"))
+    kind = target.get("kind", SCALABLE)
+    if kind == SCALABLE:
+        return None
+    return Breach(
+        ("spec", "scaleTargetRef", "kind"),
+        f"it scales a {kind}: Kueue doesn't count the pods that are added to a running {kind}",
+        f"Scale a {SCALABLE}, or remove the {document['kind']} and set the number of pods in the {kind}",
+    )
 
 
 def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> Iterator[Breach]:

@@ -13,6 +13,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from hpkit.catalog import quantity_of
 from hpkit.plan.access import (
     ADMINISTRATOR_POLICY,
     RELEASES_POLICY,
@@ -25,7 +26,7 @@ from hpkit.plan.access import (
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
-from hpkit.plan.team_limits import pod_limits
+from hpkit.plan.team_limits import most_of_pods, pod_limits
 from hpkit.program.components.admission import AdmissionPolicy, pod_security_labels, policies_of, request_limits
 from hpkit.program.components.admission_files import policies_of_users
 from hpkit.program.components.base import Component, DeployContext
@@ -40,6 +41,8 @@ _RBAC = "rbac.authorization.k8s.io"
 # The program's values override those of any other manager, because the service creates the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}
 _REQUESTS = "hpkit-requests"
+# Users see it in messages such as `exceeded quota: hpkit-quota-and-borrow-limit`.
+_MOST = "hpkit-quota-and-borrow-limit"
 
 
 class Access(Component):
@@ -95,8 +98,9 @@ class Access(Component):
             rules = cluster_rules(spaces=any("spaces" in team.spec.workloads for team in teams))
             self._cluster_role(TEAM_ROLE, rules, [f"{GROUP_PREFIX}{team.name}" for team in teams])
         for team in teams:
-            inside = [self._level(team, quotas[team.name]), self._requests(team, quotas[team.name])]
-            self._team(team, after=[quotas[team.name], *inside, *bounds])
+            quota = quotas[team.name]
+            inside = [self._level(team, quota), self._requests(team, quota), *self._most(team, quota)]
+            self._team(team, after=[quota, *inside, *bounds])
         administrators = self._plan.spec.eks.administrators
         self.register_outputs({"principals": sorted({*groups_of(self._plan), *administrators})})
 
@@ -174,6 +178,26 @@ class Access(Component):
             spec=v1.LimitRangeSpecArgs(limits=[item]),
             opts=self.child(after=[quota], provider=self._eks.kubernetes),
         )
+
+    def _most(self, team: TeamPlan, quota: pulumi.Resource) -> list[pulumi.Resource]:
+        """Return the ResourceQuota of a team's namespace, which counts ending pods that Kueue no longer counts.
+
+        Without the figures of an instance type there is none, because a lower limit would block admitted jobs.
+        """
+        most = most_of_pods(team)
+        if most is None:
+            return []
+        hard = {f"requests.{name}": quantity_of(name, amount) for name, amount in most.items()}
+        # Until its controller has read the quota, the API server rejects pods, so there is nothing to wait for.
+        annotations = {**_FORCE, "pulumi.com/skipAwait": "true"}
+        return [
+            k8s.core.v1.ResourceQuota(
+                team.name,
+                metadata={"name": _MOST, "namespace": team.namespace, "annotations": annotations},
+                spec=k8s.core.v1.ResourceQuotaSpecArgs(hard=hard),
+                opts=self.child(after=[quota], provider=self._eks.kubernetes),
+            )
+        ]
 
     def _bound(self, policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> pulumi.Resource:
         """Return an admission policy in force."""

@@ -7,6 +7,7 @@ with what it admitted, and no other field of the pods (pkg/util/equality/podset.
 instance type into nodeSelector once.
 """
 
+from hpkit.plan.team_limits import REPLICA_TYPES
 from hpkit.program.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
 from hpkit.program.components.admission_pods import FRAMEWORKS, templates
 
@@ -28,6 +29,19 @@ _FINALIZERS = ".metadata.?finalizers.orValue([])"
 # Kueue's webhook adds it to a pod; Kueue removes it only from pods.
 _KUEUES_OWN = "kueue.x-k8s.io/managed"
 _CLEAN = ".?spec.?runPolicy.?cleanPodPolicy.orValue('')"
+_SUSPENDS = ("?suspend", "?runPolicy.?suspend")
+# Groups whose kinds Kueue admits as a whole. It counts the pods of a Deployment or a space one by one.
+_RUN_AS_A_WHOLE = ("batch", _JOB_SETS, _KUBEFLOW, "ray.io", "sagemaker.amazonaws.com")
+# Fields of a spec that determine the number of pods and their templates, by kind: Job; JobSet; Kubeflow's kinds;
+# RayCluster and RayJob; HyperPodPyTorchJob; Scale, for any kind.
+_FIELDS_OF_PODS = (
+    *("parallelism", "completions", "template"),
+    "replicatedJobs",
+    *REPLICA_TYPES,
+    *("headGroupSpec", "workerGroupSpecs", "rayClusterSpec", "submitterPodTemplate"),
+    "replicaSpecs",
+    "replicas",
+)
 
 
 def lifecycle_policies() -> list[AdmissionPolicy]:
@@ -37,12 +51,37 @@ def lifecycle_policies() -> list[AdmissionPolicy]:
         AdmissionPolicy("hpkit-member-lifecycle", _WORK, BOTH, _lifecycle(), conditions=_MEMBER),
         AdmissionPolicy("hpkit-member-finalizers", _OBJECTS, BOTH, (_finalizers(),), conditions=_MEMBER),
         AdmissionPolicy(
+            "hpkit-team-sizes",
+            (ResourceRule(_RUN_AS_A_WHOLE, ("*", "*/scale")),),
+            ("UPDATE",),
+            (_sizes(),),
+        ),
+        AdmissionPolicy(
             "hpkit-team-ends",
             (ResourceRule((_KUBEFLOW, _JOB_SETS), ("*/status",)),),
             ("UPDATE",),
             (_ends(), _restarts()),
         ),
     ]
+
+
+def _sizes() -> Refusal:
+    """Return the refusal of changing the pods of a running job, whoever asks: a member, or an autoscaler for one.
+
+    Kueue admits a job as a whole, so its pods aren't gated one by one. The controller of a job that grows starts pods
+    at once; Kueue then stops the job and frees its quota, while its pods still end (0.19.2, ensureOneWorkload in
+    pkg/controller/jobframework/reconciler.go). It changes a job itself only when it starts or stops it. In a running
+    job, Kueue compares only the containers, so other changes could move pods to another team's instance type.
+    """
+    suspended = (f"{root}.?spec.{path}.orValue(false)" for root in ("object", "oldObject") for path in _SUSPENDS)
+    return Refusal(
+        "number and templates of pods",
+        f"{' || '.join(suspended)} || ("
+        + " && ".join(f"object.?spec.?{field} == oldObject.?spec.?{field}" for field in _FIELDS_OF_PODS)
+        + ")",
+        "the number of pods and the pod templates of a running job can't change. Delete the job and create another",
+        "Kueue doesn't count the new pods, which keep their instances for the grace period after it stops the job",
+    )
 
 
 def _orphans() -> Refusal:
@@ -102,12 +141,12 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "Kueue counts only the owner: not larger parts, or a pod whose labels no longer match its owner",
         ),
         Refusal(
-            "pod templates",
-            "request.operation == 'CREATE' || request.resource.group in ['', 'apps'] || "
-            "oldObject.?spec.?suspend.orValue(false) || oldObject.?spec.?runPolicy.?suspend.orValue(false) || "
-            f"{templates('object')} == {templates('oldObject')}",
-            "pod templates of a job that runs can't change. Delete the job and create another",
-            "Kueue compares only containers, so pods could move to another team's instance type",
+            "spec.elasticPolicy",
+            "!object.?spec.?elasticPolicy.?metrics.hasValue() && (request.resource.group != "
+            "'sagemaker.amazonaws.com' || !object.?spec.?elasticPolicy.hasValue())",
+            "spec.elasticPolicy must not have metrics, and a HyperPodPyTorchJob can't have spec.elasticPolicy. Set the "
+            "number of pods in replicas",
+            "the operator would add pods to a running job, which Kueue doesn't count",
         ),
         Refusal(
             "spec.runPolicy.cleanPodPolicy of an MPIJob",

@@ -7,7 +7,7 @@ HyperPod's own policy requires only a queue label.
 from collections.abc import Sequence
 
 from hpkit.plan.model import NAMESPACE_PREFIX, TeamPlan
-from hpkit.plan.team_limits import GROUP_KEYS, REPLICA_TYPES, WORK_KEYS, PodLimits
+from hpkit.plan.team_limits import REPLICA_TYPES, SCALABLE, WORK_KEYS, PodLimits
 from hpkit.program.components.admission_model import (
     BOTH,
     CREATE,
@@ -34,6 +34,7 @@ _ROLE = "kueue.x-k8s.io/role-hash"
 _OWNERS = ".?metadata.?ownerReferences.orValue([])"
 _MEMBER = {"sent-by-a-member": IS_MEMBER}
 _PODS = ResourceRule(("",), ("pods",))
+_METADATA = ("labels", "annotations")
 
 
 def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[AdmissionPolicy]:
@@ -44,16 +45,13 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
             "hpkit-member-work",
             (_PODS, ResourceRule(FRAMEWORKS, ("*",))),
             BOTH,
-            (*_of_queues(ranks, _space_ranks(teams)), *_of_kueues_keys(), *_of_groups()),
+            (*_of_queues(ranks, _space_ranks(teams)), _of_kueues_keys()),
             conditions=_MEMBER,
             variables={
                 "templates": templates("object"),
                 "metadata": _metadata("object", "variables.templates"),
                 "before": f"request.operation == 'CREATE' ? [] : {_metadata('oldObject', templates('oldObject'))}",
                 "isPod": "request.resource.group == '' && request.resource.resource == 'pods'",
-                "isGroup": "variables.isPod && (object.metadata.?labels.orValue({}).exists(key, "
-                f"key == '{_KUEUE}pod-group-name') || object.metadata.?annotations.orValue({{}}).exists(key, "
-                f"key == '{_KUEUE}pod-group-name'))",
             },
         ),
         AdmissionPolicy("hpkit-member-pods", (_PODS,), ("UPDATE",), _of_running_pods(limits), conditions=_MEMBER),
@@ -68,6 +66,23 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
                     f"a pod may take at most {limits.grace_seconds} seconds to stop. Delete it with a shorter "
                     "--grace-period, or without one",
                     "Kueue frees the quota of a pod while it stops, but the pod keeps its accelerators",
+                ),
+            ),
+            conditions=_MEMBER,
+        ),
+        AdmissionPolicy(
+            "hpkit-member-autoscalers",
+            (
+                ResourceRule(("autoscaling",), ("horizontalpodautoscalers",)),
+                ResourceRule(("keda.sh",), ("scaledobjects",)),
+            ),
+            BOTH,
+            (
+                Refusal(
+                    "spec.scaleTargetRef",
+                    f"object.?spec.?scaleTargetRef.?kind.orValue('{SCALABLE}') == '{SCALABLE}'",
+                    f"an autoscaler can only scale a {SCALABLE}. Set the number of a job's pods in the job",
+                    f"Kueue counts each new pod of a {SCALABLE}, but not those of a job that grows while it runs",
                 ),
             ),
             conditions=_MEMBER,
@@ -122,7 +137,7 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
     bounds = "{" + ", ".join(f"'{name}': {['', *labels]}" for name, labels in sorted(ranks.items())) + "}"
     labels = [f"object.{place}.?labels[?'{_RANK}'].orValue('')" for place in ("metadata", "?spec.?template.?metadata")]
     suspended = [f".?spec.{path}.orValue(false)" for path in ("?suspend", "?runPolicy.?suspend")]
-    stays_suspended = " && ".join(f"!(oldObject{path} && !object{path})" for path in suspended)
+    unchanged = " && ".join(f"object{path} == oldObject{path}" for path in suspended)
     return (
         Refusal(
             "metadata.ownerReferences",
@@ -162,9 +177,17 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
         ),
         Refusal(
             "spec.suspend",
-            f"request.operation == 'CREATE' || ({stays_suspended})",
-            "only Kueue sets spec.suspend to false, when the queue has capacity",
-            "the job would repeatedly run until Kueue stops it",
+            f"request.operation == 'CREATE' || ({unchanged})",
+            "only Kueue sets spec.suspend of an existing job. To stop the job, delete it",
+            "the job would run without quota, or run again while its old pods still end",
+        ),
+        Refusal(
+            "labels and annotations of a running job",
+            f"variables.isPod || request.operation == 'CREATE' || request.resource.group == 'apps' || "
+            f"{' || '.join(f'oldObject{path}' for path in suspended)} || ({_kueues_keys_stay(except_for=_RANK)})",
+            f"labels and annotations of {_KUEUE} can't change while the job runs, except for its priority class. "
+            "Delete the job and create another",
+            "Kueue would stop the job and start it again while its old pods still end",
         ),
     )
 
@@ -180,11 +203,14 @@ def _ranked(bounds: str, labels: Sequence[str], spaces: dict[str, str]) -> str:
     return f"({of_space}) ? {labels[0]} == {literal}[request.namespace] : ({work})"
 
 
-def _of_kueues_keys() -> tuple[Refusal, ...]:
-    """Return the refusals of Kueue's labels and annotations, except for those that users set.
+def _of_kueues_keys() -> Refusal:
+    """Return the refusal of Kueue's labels and annotations, except for those that users set.
 
     Existing keys can stay: Kueue writes some into the templates of a job that it starts. Its webhooks write others
-    immediately: `managed` into pods and Deployments, and into a Deployment which kind suspends its pods.
+    immediately: `managed` into pods and Deployments, `role-hash` into pods, and into a Deployment which kind suspends
+    its pods. It reads `role-hash` only of pods in a group, which members can't create, because Kueue keeps each pod of
+    an admitted group, and the group's quota, until an administrator deletes the Workload (0.19.2, pkg/controller/jobs/
+    pod/pod_controller.go, Run, constructGroupPodSets, Finished).
     """
 
     def only_known(field: str) -> str:
@@ -192,54 +218,34 @@ def _of_kueues_keys() -> tuple[Refusal, ...]:
         return (
             f"variables.metadata.all(meta, meta.?{field}.orValue({{}}).all(key, "
             f"!key.split('/')[0].endsWith('kueue.x-k8s.io') || key in {cel_list(WORK_KEYS)} || "
-            f"(variables.isPod && key in {cel_list((*GROUP_KEYS, _ROLE))}) || "
+            f"(variables.isPod && key == '{_ROLE}') || "
             f"(key == '{_KUEUE}managed' && {value} == 'true' && (variables.isPod || request.resource.group == 'apps')) "
             f"|| (key == '{_KUEUE}pod-suspending-parent' && request.resource.group == 'apps' && "
             f"{value} == request.kind.kind.lowerAscii()) || "
             f"variables.before.exists(old, old.?{field}[?key].orValue('') == {value})))"
         )
 
-    # The server records who sent each field before webhooks add theirs. Fields without a record are rejected.
-    sent_annotations = "entry.?fieldsV1[?'f:metadata'][?'f:annotations'].orValue({})"
-    return (
-        Refusal(
-            "labels and annotations of kueue.x-k8s.io",
-            f"{only_known('labels')} && {only_known('annotations')}",
-            "labels and annotations of kueue.x-k8s.io may be: "
-            + ", ".join(key.removeprefix(_KUEUE) for key in (*WORK_KEYS, *GROUP_KEYS))
-            + "; those of pod groups on pods alone. Remove the others",
-            "with Kueue's internal labels, a pod could use the quota of another pod",
-        ),
-        Refusal(
-            _ROLE,
-            "!variables.isPod || request.operation != 'CREATE' || (object.metadata.?managedFields.orValue([]).size() "
-            f"> 0 && object.metadata.managedFields.all(entry, !('f:{_ROLE}' in {sent_annotations})))",
-            f"the annotation {_ROLE} is written by Kueue alone. Remove it",
-            "a large pod with the hash of a small one would be counted as small",
-        ),
+    return Refusal(
+        "labels and annotations of kueue.x-k8s.io",
+        f"{only_known('labels')} && {only_known('annotations')}",
+        "labels and annotations of kueue.x-k8s.io may be: "
+        + ", ".join(key.removeprefix(_KUEUE) for key in WORK_KEYS)
+        + ". Remove the others. Instead of a pod group, use a Job",
+        "with Kueue's internal labels, a pod could use the quota of another pod, and members can't end a pod group",
     )
 
 
-def _of_groups() -> tuple[Refusal, ...]:
-    return (
-        Refusal(
-            "spec.initContainers[].restartPolicy",
-            "!variables.isGroup || object.spec.?initContainers.orValue([]).all(container, "
-            "container.?restartPolicy.orValue('') == '')",
-            "a pod of a pod group must not have init containers with a restartPolicy. Make it a container",
-            "Kueue's hash is the same as for a pod whose init containers end and that requests less",
-        ),
+def _kueues_keys_stay(*, except_for: str = "") -> str:
+    """Return CEL for whether no label or annotation of Kueue changes, except for one."""
+    fields = [[f"{root}.metadata.?{field}.orValue({{}})" for root in ("object", "oldObject")] for field in _METADATA]
+    return " && ".join(
+        f"{one}.all(key, !key.startsWith('{_KUEUE}') || key == '{except_for}' || {one}[?key] == {other}[?key])"
+        for new, old in fields
+        for one, other in ((new, old), (old, new))
     )
 
 
 def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
-    def unchanged(field: str) -> str:
-        new, old = (f"{root}.metadata.?{field}.orValue({{}})" for root in ("object", "oldObject"))
-        return " && ".join(
-            f"{one}.all(key, !key.startsWith('{_KUEUE}') || (key in {other} && {other}[key] == {one}[key]))"
-            for one, other in ((new, old), (old, new))
-        )
-
     finalizers = ".metadata.?finalizers.orValue([])"
     return (
         Refusal(
@@ -250,7 +256,7 @@ def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
         ),
         Refusal(
             "metadata",
-            f"{unchanged('labels')} && {unchanged('annotations')} && "
+            f"{_kueues_keys_stay()} && "
             f"oldObject{finalizers}.all(name, !name.startsWith('{_KUEUE}') || name in object{finalizers})",
             f"only Kueue changes labels, annotations, and finalizers of {_KUEUE} on an existing pod",
             "Kueue stops counting a pod without its label",

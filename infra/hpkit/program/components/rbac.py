@@ -117,6 +117,7 @@ def _base() -> list[PolicyRule]:
             _READ,
             "Existing service accounts. The organization file sets which ones pods may use.",
         ),
+        PolicyRule([""], ["resourcequotas"], _READ, "What the team's pods may have together, and what they have."),
         PolicyRule(
             ["kueue.x-k8s.io"],
             ["localqueues", "workloads", "workloads/status"],
