@@ -1,5 +1,6 @@
 """Links of the pages have targets, and the example on the page about Karpenter is valid."""
 
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -10,6 +11,7 @@ import yaml
 from botocore import xform_name
 from botocore.loaders import Loader
 from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
 
 from hpkit.cli import SECTIONS
 from hpkit.config import parse, read_text
@@ -89,6 +91,10 @@ def test_aws_commands_of_a_page_have_the_parameters_of_the_api(page):
         members = operations[operation].input_shape.members
         known = AWS_OPTIONS | {f"--{xform_name(each, '-')}" for each in members}
         wrong += [(operation, each) for each in re.findall(r" (--[a-z-]+)", options) if each not in known]
+        shapes = {xform_name(name, "-"): shape for name, shape in members.items()}
+        for option, value in re.findall(r" --([a-z-]+) '([{\[][^']*)'", options):
+            report = ParamValidator().validate(json.loads(value), shapes[option])
+            wrong += [(operation, report.generate_report())] if report.has_errors() else []
     assert wrong == []
 
 

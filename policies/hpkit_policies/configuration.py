@@ -4,7 +4,7 @@ Pulumi checks the parameters of known policies, and ignores unknown policy names
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final, get_args
 
@@ -13,11 +13,11 @@ from hpkit_policies.pack import POLICIES
 from hpkit_policies.values import unknown_names, wrong
 from hpkit_policies.waivers import WAIVERS, RunState, configuration_policy
 
-__all__ = ["problems", "unknown_teams"]
+__all__ = ["problems"]
 
 _POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(RunState()))}
 _LEVELS: Final = get_args(Level)
-_REGIONS, _BUDGET = "regions-allowed", "budget-of-teams"
+_REGIONS: Final = "regions-allowed"
 _LEVEL: Final = "enforcementLevel"
 # Both stop an update; other levels would let through violations that can't be waived.
 _STOPPING: Final = ("mandatory", "remediate")
@@ -71,17 +71,3 @@ def _values(policy: Policy, parameter: Parameter, value: Any) -> list[str]:
     where = f"{policy.name}: {parameter.name}"
     found = list(wrong(parameter.schema, value, where))
     return found or list(unknown_names(parameter.schema, value, where, regions=policy.name == _REGIONS))
-
-
-def unknown_teams(text: str, teams: Collection[str]) -> list[str]:
-    """Return the teams that a policy file without problems gives a budget, and the organization doesn't have."""
-    budget_settings = json.loads(text).get(_BUDGET)
-    budget: Mapping[str, Any] = budget_settings if isinstance(budget_settings, Mapping) else {}
-    projects = budget.get("projects", {}).values()
-    problems = []
-    for team in (*budget.get("teams", {}), *(team for project in projects for team in project["teams"])):
-        if team not in teams:
-            near = get_close_matches(team, teams, n=1)
-            meant = f", did you mean {near[0]}?" if near else ""
-            problems.append(f"{_BUDGET}: the organization has no team {team}{meant}")
-    return problems

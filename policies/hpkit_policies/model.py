@@ -111,7 +111,6 @@ class Undecided:
 
     message: str
     resource: Resource | None = None
-    fix: str = "`pulumi up` checks it once the value is known."
 
 
 Results = Iterator[Violation | Undecided]

@@ -9,7 +9,6 @@ from hpkit_policies.model import Policy
 from hpkit_policies.rules import (
     access,
     bindings,
-    budget,
     capacity,
     cluster,
     eks,
@@ -38,7 +37,6 @@ POLICIES: Final[tuple[Policy, ...]] = (
     *access.POLICIES,
     *bindings.POLICIES,
     *tags.POLICIES,
-    *budget.POLICIES,
 )
 
 

@@ -117,4 +117,5 @@ def _findings(
             yield PolicyFinding(policy.name, level, resource_type, name, item.message, fix, cause, item.property_path)
         else:
             message = f"not checked: {item.message}"
-            yield PolicyFinding(policy.name, "advisory", resource_type, name, message, item.fix, resource)
+            fix = "`pulumi up` checks it once the value is known."
+            yield PolicyFinding(policy.name, "advisory", resource_type, name, message, fix, resource)

@@ -32,7 +32,6 @@ __all__ = [
     "instance_types",
     "known_types",
     "node_class_owners",
-    "owned_groups",
     "parse_quota",
     "quotas_by_cluster",
 ]
@@ -97,7 +96,7 @@ def node_class_owners(resources: Sequence[Resource]) -> dict[str, Resource]:
     return owners
 
 
-def owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
+def _owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
     """Return the groups whose count Karpenter manages: a NodeClass contains them, or the cluster marks them."""
     stated = cluster.get_or_unknown("autoscaledInstanceGroups", [])
     return {*node_class_owners(resources), *(() if stated is UNKNOWN else stated)}
@@ -125,7 +124,7 @@ def known_types(cluster: Resource, type_names: Sequence[str]) -> dict[str, Insta
 
 def cluster_capacity(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
     """Return a cluster's capacity of each type, with what Karpenter can add within the stack's NodePools."""
-    owned, unknown = owned_groups(cluster, resources), set[str | None]()
+    owned, unknown = _owned_groups(cluster, resources), set[str | None]()
     groups: list[GroupCapacity] = []
     listed = instance_groups(cluster)
     if listed is None:

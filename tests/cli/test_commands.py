@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -172,37 +171,6 @@ def test_quota_says_what_a_teams_part_costs_where_the_price_is_known():
     prices = {round(share["monthlyUsd"] / share["reserved"], -1) for share in shares}
     assert len(prices) == 1
     assert prices != {0}
-
-
-def test_quota_shows_what_teams_and_projects_are_given_beside_what_theirs_comes_to():
-    (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)["items"]
-    assert [(each["kind"], each["name"], each["givenUsd"], each["quotaUsd"]) for each in stack["budgets"]] == [
-        ("team", "serving", 20_000, 18_914),
-        ("team", "vision", 40_000, 37_829),
-        ("project", "assistant", 80_000, 75_657),
-    ]
-    shown = hpkit("quota", "--stack", "enterprise-prod", cwd=ROOT).stdout
-    assert "project assistant" in shown
-    assert "4,343" in shown, "what is left"
-
-
-def test_budgets_that_are_none_are_said_with_their_file(tmp_path):
-    (tmp_path / "stacks").mkdir()
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\nruntime: python\n")
-    shutil.copy(ROOT / "stacks" / "handson.yaml", tmp_path / "stacks")
-    policy = tmp_path / "stacks" / "handson.policy.json"
-    for text, message in (
-        (
-            '{"budget-of-teams": {"teams": {"john": "much"}}}',
-            "stacks/handson.policy.json: budget-of-teams: john has the budget",
-        ),
-        ("{", "stacks/handson.policy.json:1:2: invalid JSON: Expecting property name"),
-    ):
-        policy.write_text(text)
-        done = hpkit("quota", cwd=tmp_path)
-        assert (done.returncode, message in done.stderr) == (1, True), done.stderr
-    policy.write_text('{"budget-of-teams": {"enforcementLevel": "disabled", "teams": {"john": 1}}}')
-    assert "budget" not in hpkit("quota", cwd=tmp_path).stdout
 
 
 def test_quota_counts_what_karpenter_may_add_as_maximum():

@@ -8,7 +8,7 @@ import pytest
 
 from generate.policies import page
 from hpkit_policies import values
-from hpkit_policies.configuration import problems, unknown_teams
+from hpkit_policies.configuration import problems
 from hpkit_policies.pack import POLICIES
 from hpkit_policies.waivers import WAIVERS
 
@@ -26,9 +26,6 @@ WRONG = [
     ({"quota-fits-capacity": "advisory"}, "can't be lowered to advisory"),
     ({"policy-configuration": {"enforcementLevel": "disabled"}}, "can't be lowered to disabled"),
     ({"all": "advisory"}, "would lower policies that can't be waived"),
-    ({"budget-ceiling": {"monthlyUsd": "100"}}, 'monthlyUsd is "100"; it must be a number'),
-    ({"budget-ceiling": {"monthlyUsd": True}}, "monthlyUsd is true; it must be a number"),
-    ({"budget-ceiling": {"monthlyUsd": -1}}, "monthlyUsd is -1; the minimum is 0"),
     ({"regions-allowed": {"allowed": "us-west-2"}}, 'allowed is "us-west-2"; it must be a list'),
     ({"regions-allowed": {"allowed": ["us-wset-2"]}}, "us-wset-2, which isn't an AWS region, did you mean us-west-2?"),
     ({"instance-types-allowed": {"allowed": ["g5.12xlarge"]}}, "did you mean ml.g5.12xlarge?"),
@@ -38,10 +35,11 @@ WRONG = [
         {"security-group-not-open": {"publicPorts": [70000]}},
         "publicPorts, entry 1, is 70000; the maximum is 65535",
     ),
+    ({"security-group-not-open": {"publicPorts": [-1]}}, "publicPorts, entry 1, is -1; the minimum is 0"),
+    ({"security-group-not-open": {"publicPorts": [True]}}, "publicPorts, entry 1, is true; it must be a whole number"),
+    ({"mandatory-tags": {"waivers": [{"resource": "x", "reason": "y"}]}}, "has no until"),
     ({"mandatory-tags": {"keys": [""]}}, "keys, entry 1, is empty"),
     ({"mandatory-tags": {"values": {"team": 3}}}, "values.team is 3; it must be text"),
-    ({"budget-of-teams": {"projects": {"x": {"teams": ["a"]}}}}, "projects.x has no monthlyUsd"),
-    ({"budget-of-teams": {"projects": {"x": {"teams": [], "monthlyUsd": 3}}}}, "must have at least 1"),
     (
         {"mandatory-tags": {"waivers": [{"resource": "x", "reason": "y", "until": "31.01.2027"}]}},
         "a date such as 2027-01-31",
@@ -60,16 +58,6 @@ def test_what_pulumi_would_pass_over_in_silence_is_said(data, words):
     (problem,) = problems(data if isinstance(data, str) else json.dumps(data))
     assert words in problem
     assert "^" not in problem
-
-
-def test_teams_that_the_organization_has_not_are_said():
-    budget = {"teams": {"jon": 3}, "projects": {"x": {"teams": ["john", "smiht"], "monthlyUsd": 1}}}
-    text = json.dumps({"budget-of-teams": budget})
-    assert unknown_teams(text, {"john", "smith"}) == [
-        "budget-of-teams: the organization has no team jon, did you mean john?",
-        "budget-of-teams: the organization has no team smiht, did you mean smith?",
-    ]
-    assert unknown_teams(json.dumps({"budget-of-teams": "disabled"}), {"john"}) == []
 
 
 def test_every_form_of_a_parameter_has_its_words():

@@ -92,11 +92,11 @@ def test_levels_parameters_and_waivers_come_from_the_organization(project):
     config = {
         "protected-from-replacement": {"waivers": [waiver("train", UNTIL)]},
         "mandatory-tags": {"waivers": [waiver("train", UNTIL)]},
-        "budget-ceiling": {"enforcementLevel": "advisory", "monthlyUsd": 1},
+        "regions-allowed": {"enforcementLevel": "advisory", "allowed": ["eu-west-1"]},
     }
     output, passed = project.police(config)
     assert passed, output
-    assert "budget-ceiling" in output
+    assert "regions-allowed" in output
     config["mandatory-tags"]["waivers"] = [waiver("train", LONG_AGO), waiver("john", UNTIL)]
     output, passed = project.police(config)
     assert not passed

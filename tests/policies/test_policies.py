@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpkit.catalog import OfferedAddon
-from hpkit.catalog.prices import find_price
-from hpkit_policies.model import Undecided, Violation
+from hpkit_policies.model import Violation
 from hpkit_policies.pack import POLICIES
 from hpkit_policies.recorded import run_policies
 from hpkit_policies.waivers import RunState
@@ -143,55 +142,7 @@ MUTATIONS = [
     ("team-access-policies-in-namespace", "association", "accessScope", {"type": "cluster"}, "the whole cluster", {}),
     ("mandatory-tags", "vpc", "tags", {"hpkit:organization": "acme"}, "network has no tag hpkit:environment", {}),
     ("mandatory-tags", "john", "tags", ABSENT, "john has no tag hpkit:organization, hpkit:environment", {}),
-    ("budget-ceiling", "cluster", "instanceGroups", [GPU | {"instanceCount": 40}], "US dollars per month on demand;",
-     {"monthlyUsd": 100}),
-    ("budget-of-teams", "cluster", "name", "train", "the quota of team ", {"teams": {"john": 1}}),
-    ("budget-prices-known", "cluster", "instanceGroups", [group("gpu", "ml.p6e-gb200.36xlarge", 1)], "is unknown", {}),
 ]  # fmt: skip
-
-
-def test_a_teams_or_projects_quota_stays_within_what_it_is_given():
-    policy, stack = BY_NAME["budget-of-teams"], happy()
-    price = int(find_price("ml.g5.12xlarge", "us-east-1").monthly) + 1
-    both = {"teams": ["john", "smith"], "monthlyUsd": 4 * price}
-    assert messages(policy, stack, teams={"john": 3 * price}, projects={"all": both}) == []
-    (john,) = messages(policy, stack, teams={"john": 3 * (price - 1), "smith": price})
-    assert "the quota of team john" in john
-    (project,) = messages(policy, stack, projects={"all": both | {"monthlyUsd": 4 * (price - 1)}})
-    assert "the quota of project all" in project
-    stack["john"] = quota("john", 0, accelerators=2)
-    assert messages(policy, stack, teams={"john": price / 2}) == [], "half of its GPUs are half of an instance"
-    assert len(messages(policy, stack, teams={"john": (price - 1) / 2})) == 1
-
-
-def test_a_teams_budget_counts_by_a_near_regions_price_and_says_so():
-    policy, stack = BY_NAME["budget-of-teams"], happy()
-    stack["cluster"] = in_region(stack["cluster"], "us-west-2")
-    (john,) = messages(policy, stack, teams={"john": 1})
-    assert "costs about" in john
-    assert "the prices of us-east-1 (2026-09-16))" in john
-    stack["cluster"] = in_region(stack["cluster"], "sa-east-1")
-    (said,) = results_of(policy, stack, teams={"john": 1})
-    assert isinstance(said, Undecided)
-
-
-def test_all_budgets_count_by_a_near_regions_price_and_a_missing_price_is_reported_as_each_counts():
-    stack = happy()
-    groups = [*stack["cluster"].get("instanceGroups"), group("more", "ml.g5.12xlarge", 1)]
-    stack["cluster"] = in_region(changed(stack["cluster"], "instanceGroups", groups), "us-west-2")
-    (ceiling,) = messages(BY_NAME["budget-ceiling"], stack, monthlyUsd=1)
-    assert "costs about " in ceiling
-    assert "the prices of us-east-1 (2026-09-16))" in ceiling
-    (found,) = messages(BY_NAME["budget-prices-known"], stack)
-    assert found.endswith("is unknown; budgets use the prices of us-east-1 (2026-09-16) instead")
-    stack["cluster"] = in_region(stack["cluster"], "sa-east-1")
-    (unknown,) = messages(BY_NAME["budget-prices-known"], stack)
-    assert unknown.endswith("is unknown, so budgets don't count it")
-    assert unknown.count(" × ") > 1, "one finding for all groups"
-    for name, settings in (("budget-ceiling", {"monthlyUsd": 1}), ("budget-of-teams", {"teams": {"john": 1}})):
-        said = results_of(BY_NAME[name], stack, **settings)
-        assert said
-        assert all(isinstance(each, Undecided) and "by hand" in each.fix for each in said), name
 
 
 def test_a_violation_says_where_exceptions_to_its_policy_are_written():
@@ -209,14 +160,10 @@ def test_a_violation_says_where_exceptions_to_its_policy_are_written():
             assert ("stacks/<organization>.policy.json" in fix) is bool(names), fix
 
 
-def in_region(cluster, region):
-    return replace(cluster, provider={**cluster.provider, "region": region})
-
-
 @pytest.mark.parametrize(("name", "part", "path", "value", "words", "settings"), MUTATIONS)
 def test_one_mutation_of_the_happy_stack_is_reported(name, part, path, value, words, settings):
     stack = happy()
-    assert messages(BY_NAME[name], stack, **settings) == [] or name.startswith("budget"), "clean before the mutation"
+    assert messages(BY_NAME[name], stack, **settings) == [], "clean before the mutation"
     if path:
         stack[part] = changed(stack[part], path, value)
     else:
@@ -327,21 +274,9 @@ def test_a_remediation_sets_what_is_missing_and_nothing_else():
     assert tags.remediate(changed(stack["john"], "tags", []), values) == {"tags": LISTED_TAGS}
 
 
-def test_a_policy_that_cannot_decide_says_so_and_reports_no_violation():
-    said = results_of(BY_NAME["budget-ceiling"], _unpriced(), monthlyUsd=100)
-    assert [type(item) for item in said] == [Undecided]
-    assert "ml.p6e-gb200.36xlarge" in said[0].message
-
-
-def _unpriced():
-    stack = happy()
-    stack["cluster"] = changed(stack["cluster"], "instanceGroups", [group("gpu", "ml.p6e-gb200.36xlarge", 1)])
-    return stack
-
-
 def test_policies_import_the_arithmetic_and_neither_configuration_nor_clouds():
-    allowed = {"hpkit.catalog", "hpkit.catalog.prices", "hpkit.checks.capacity", "hpkit.checks.rule",
-               "hpkit.plan.budgets", "hpkit.plan.capacity", "hpkit.plan.endpoint",
+    allowed = {"hpkit.catalog", "hpkit.checks.capacity", "hpkit.checks.rule",
+               "hpkit.plan.capacity", "hpkit.plan.endpoint",
                "hpkit.plan.waiver_length", "hpkit.text.formatting", "hpkit.text.printable", "pulumi_policy",
                "hpkit.plan.token_subjects", "pulumi_policy.proxy"}  # fmt: skip
     packages = {"hpkit", "pulumi", "pulumi_policy", "pulumi_aws", "boto3", "hpkit_provider"}

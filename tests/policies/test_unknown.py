@@ -46,11 +46,8 @@ HIDDEN = [
     ("team-access-policies-in-namespace", "association", "accessScope"),
     ("team-access-policies-in-namespace", "entry", "kubernetesGroups"),
     ("mandatory-tags", "vpc", "tags"),
-    ("budget-ceiling", "cluster", "instanceGroups"),
-    ("budget-ceiling", "cluster", "instanceGroups.0.instanceCount"),
 ]
 SETTINGS = {
-    "budget-ceiling": {"monthlyUsd": 1_000_000},
     "instance-types-allowed": {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]},
 }
 

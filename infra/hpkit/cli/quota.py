@@ -10,9 +10,7 @@ from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options
 from hpkit.cli.inputs import plans_of
-from hpkit.cli.policy_settings import budgets
 from hpkit.cli.tables import console, grid
-from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
 from hpkit.plan.capacity import TeamShare, TypeQuota, rounding
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
@@ -45,16 +43,6 @@ class _TypeQuota(TypedDict):
     teams: list[_Share]
 
 
-class _Budget(TypedDict):
-    kind: str
-    name: str
-    teams: list[str]
-    givenUsd: int
-    quotaUsd: Annotated[int, "Without the types in `unknown`."]
-    unknown: list[str]
-    pricesOf: Annotated[list[str], "Other regions whose prices are used."]
-
-
 class _RestrictedGroup(TypedDict):
     name: str
     instanceType: str
@@ -64,7 +52,6 @@ class _RestrictedGroup(TypedDict):
 class _Quota(TypedDict):
     stack: str
     types: list[_TypeQuota]
-    budgets: list[_Budget]
     restrictedInstanceGroups: list[_RestrictedGroup]
 
 
@@ -83,8 +70,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...]) -> Output:
 
     For each instance type: guaranteed, maximum and unreserved capacity. For each team: reserved and elastic quota, and
     the on-demand price of its quota per month. Also shows how much each team can borrow (its limit, or what others can
-    lend) and lend. If the policy budget-of-teams sets a budget, it's shown next to the cost. Restricted instance groups
-    are listed separately, because no quota counts them.
+    lend) and lend. Restricted instance groups are listed separately, because no quota counts them.
     """
     tables = [(plan, quotas_of(plan)) for plan in plans_of(select(files, stacks))]
 
@@ -99,7 +85,6 @@ def _quota(plan: Plan, table: tuple[TypeQuota, ...]) -> _Quota:
     return {
         "stack": plan.stack,
         "types": [_as_dict(plan, quota) for quota in table],
-        "budgets": [_budget_as_dict(budget, cost) for budget, cost in _budgets(plan, table)],
         "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
     }
 
@@ -123,25 +108,6 @@ def _as_dict(plan: Plan, quota: TypeQuota) -> _TypeQuota:
             }
             for share in quota.teams
         ],
-    }
-
-
-def _budgets(plan: Plan, table: tuple[TypeQuota, ...]) -> list[tuple[Budget, Spent]]:
-    """Return each budget of the plan's teams, and the price of their quota."""
-    there = {team.name for team in plan.teams}
-    given = [budget for budget in budgets(plan.organization) if budget.teams & there]
-    return [(budget, spent(table, budget.teams, plan.spec.region)) for budget in given]
-
-
-def _budget_as_dict(budget: Budget, cost: Spent) -> _Budget:
-    return {
-        "kind": budget.kind,
-        "name": budget.name,
-        "teams": sorted(budget.teams),
-        "givenUsd": round(budget.monthly),
-        "quotaUsd": round(cost.dollars),
-        "unknown": list(cost.unknown),
-        "pricesOf": list(cost.about),
     }
 
 
@@ -199,13 +165,6 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
         paper.print(rows)
         for line in _rounded(plan, quota):
             paper.print(line)
-    budgets_there = _budgets(plan, table)
-    if budgets_there:
-        rows = grid("budget", "US$ a month", "limit", "left")
-        for budget, cost in budgets_there:
-            used.update(cost.used)
-            rows.add_row(budget.label, *budget_cells(budget, cost))
-        paper.print(rows)
     is_unknown = any(_cost(plan, quota, share) is None for quota in table for share in quota.teams)
     if note := price_note(plan.spec.region, used, is_unknown=is_unknown):
         paper.print(note)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 import click
 
@@ -50,7 +49,6 @@ def command(profile: str | None, dry_run: bool) -> None:
     path = project_root() / PRICE_FILE
     old_text = path.read_text(encoding="utf-8") if path.is_file() else None
     before = _regions(old_text)
-    endpoint = _other_endpoint(session)
     answers = _ask(session, regions)
     for region in regions:
         for line in _summary(region, answers[region], before, [plan for plan in plans if plan.spec.region == region]):
@@ -63,7 +61,7 @@ def command(profile: str | None, dry_run: bool) -> None:
     }
     if not new_prices:
         raise ToolError(f"the AWS Price List has no price for {', '.join(regions)}; {PRICE_FILE} stays as it is")
-    text = price_file(kept_or_new, before, lambda region: _source(region, endpoint))
+    text = price_file(kept_or_new, before, _source)
     if text == old_text:
         click.echo(f"{PRICE_FILE} is up to date")
         return
@@ -71,8 +69,6 @@ def command(profile: str | None, dry_run: bool) -> None:
     acted("write", PRICE_FILE, done=not dry_run, detail="\n".join(changes))
     for line in changes:
         click.echo(line)
-    if endpoint:
-        click.echo(f"warning: these prices are from {endpoint}, not from AWS", err=True)
     if dry_run:
         click.echo(f"would write {PRICE_FILE}")
         return
@@ -90,21 +86,10 @@ def _regions(text: str | None) -> dict[str, RegionPrices]:
         raise InputError(f"{PRICE_FILE} isn't a file of prices: {error}. Restore it from git, or delete it") from None
 
 
-def _other_endpoint(session: "Session") -> str:
-    """Return the endpoint of the calls, if it isn't AWS's."""
-    address: str = session.client("pricing").meta.endpoint_url
-    host = urlsplit(address).hostname or ""
-    return "" if host.endswith((".amazonaws.com", ".api.aws")) else address
-
-
-def _source(region: str, endpoint: str) -> Source:
+def _source(region: str) -> Source:
     from hpkit.project import today
 
-    return Source(
-        f"AWS Price List API, GetProducts, {region}, on demand" if not endpoint else f"GetProducts of {endpoint}",
-        endpoint or _URL,
-        today().isoformat(),
-    )
+    return Source(f"AWS Price List API, GetProducts, {region}, on demand", _URL, today().isoformat())
 
 
 def _ask(session: "Session", regions: Sequence[str]) -> dict[str, Found]:

@@ -1,6 +1,6 @@
 """`hpkit review`: what a change does, stack by stack, before it lands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,11 @@ from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options, width
-from hpkit.cli.policy_settings import budgets_in
 from hpkit.cli.review_git import Base, content_at, find_base
 from hpkit.cli.review_policies import violations_of
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError, ToolError
 from hpkit.extensions import extension, is_installed
-from hpkit.plan.budgets import Budget
 from hpkit.plan.model import Plan
 from hpkit.project import is_local, policy_file, policy_settings, project_root, read_settings
 
@@ -69,7 +67,6 @@ def command(
     scope = scope_of(folder, base, stacks)
     previews = _previews(folder, scope) if preview else {}
     policies = {file: _policies(folder, base, file) for file in {each.file for each in scope.stacks}}
-    budgets = {file: _budgets(file, change) for file, change in policies.items()}
     recordings = _Recordings()
     judged = [each for each in scope.stacks if not quick or stacks or _differs(each, policies[each.file])]
     violations = {each.stack: violations_of(folder, base, scope, each, recordings.record) for each in judged}
@@ -82,7 +79,6 @@ def command(
         notes=scope.notes,
         previews=previews,
         scenarios=_scenarios(scope, scenario) if scenario else {},
-        budgets=budgets,
         policies=policies,
         violations=violations,
         today=today(),
@@ -128,14 +124,6 @@ def _policies(folder: Path, base: Base, file: str) -> Change[PolicySettings]:
         with suppress(InputError):
             before = read_settings(name, base_content)
     return Change(before, None if head_settings is None else read_settings(*head_settings))
-
-
-def _budgets(file: str, policies: Change[PolicySettings]) -> Change[Sequence[Budget]]:
-    name = policy_file(Path(file).stem)
-    before: Sequence[Budget] = ()
-    with suppress(InputError):
-        before = budgets_in(name, policies.before or {})
-    return Change(before, budgets_in(name, policies.after or {}))
 
 
 def _scenarios(scope: Scope, file: str) -> dict[str, ScenarioChange]:

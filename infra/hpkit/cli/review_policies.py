@@ -62,5 +62,5 @@ def _violations(
         return ()
     if any(finding.severity == "error" for finding in version.file.findings):
         return ()
-    given = checked_settings(organization, settings)
+    given = checked_settings(settings)
     return stack_findings(loaded.file, loaded.document, record(plan), given)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hpkit.checks import Finding
-from hpkit.config import Document, Organization, Path, format_path
+from hpkit.config import Document, Path, format_path
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.plan.registered import Registered, config_path
@@ -31,7 +31,7 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
         return []
     from hpkit.program.recording import record
 
-    settings = checked_settings(organization, policy_settings(organization.organization))
+    settings = checked_settings(policy_settings(organization.organization))
     findings_alike: dict[tuple[str, str, str, str], list[Finding]] = defaultdict(list)
     for plan in loaded.plans.values():
         for finding in stack_findings(loaded.file, loaded.document, record(plan), settings):
@@ -46,23 +46,17 @@ def _listed_once(same: list[Finding]) -> Finding:
     return replace(first, message=f"{first.message}; the same in {listing(paths)}") if paths else first
 
 
-def checked_settings(organization: Organization, file: tuple[str, str] | None) -> Mapping[str, Any]:
-    """Return the settings of an organization's policy file, given its name and text; empty without one.
+def checked_settings(file: tuple[str, str] | None) -> Mapping[str, Any]:
+    """Return the settings of a policy file, given its name and text; empty without one.
 
     Raises InputError for an invalid file.
     """
-    from hpkit_policies.configuration import problems, unknown_teams
+    from hpkit_policies.configuration import problems
 
     if file is None:
         return {}
     name, text = file
-    shared = {
-        spec.governance.shared_pool.name
-        for spec in organization.environments.values()
-        if spec.governance and spec.governance.shared_pool
-    }
-    teams = {team.name for team in organization.teams} | shared
-    wrong = problems(text) or unknown_teams(text, teams)
+    wrong = problems(text)
     if wrong:
         raise InputError("\n".join(f"{name}: {problem}" for problem in wrong))
     settings: dict[str, Any] = json.loads(text)

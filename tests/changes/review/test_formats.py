@@ -6,15 +6,13 @@ import re
 import pytest
 
 from hpkit.catalog.prices import find_price, near_price
-from hpkit.changes.plan_diff import Change
 from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_markdown import LIMIT, as_markdown, escape
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.model import Preview, PreviewStep
-from hpkit.plan.budgets import budgets_of
 from hpkit.program.recording import tree_of
 from tests.builders import group, organization, team, text_of
-from tests.changes.review.builders import FILE, file_version, recorded, review_of
+from tests.changes.review.builders import file_version, recorded, review_of
 from tests.documents import plain
 
 GITHUB_LIMIT = 65_536
@@ -151,7 +149,7 @@ def test_json_keys_are_the_contract():
     (stack,) = said["stacks"]
     assert list(stack) == [
         "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "cost",
-        "budgets", "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
+        "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
         "preview", "scenario",
     ]  # fmt: skip
     loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
@@ -164,38 +162,6 @@ def test_json_keys_are_the_contract():
         "pricesOf": ["us-east-1"],
     }
     assert stack["teams"][0]["shares"][0]["guarantee"] == {"before": 4, "after": 3}
-
-
-def test_what_a_budget_is_exceeded_by_is_said_in_every_format_and_asks_for_attention():
-    instance_type = "ml.p4d.24xlarge"
-    sides = [
-        organization(
-            groups=[group("train", instance_type, 9)],
-            teams=[team("ada")],
-            allocations={"ada": [{"instanceType": instance_type, "count": count}]},
-        )
-        for count in (1, 9)
-    ]
-    given = budgets_of({"teams": {"ada": 100_000, "gone": 5}})
-    review = review_of(*map(text_of, sides), budgets={FILE: Change(given, given)})
-    one, nine = (round(find_price(instance_type, "us-west-2").monthly * count) for count in (1, 9))
-    for said in (as_text(review, width=200), as_markdown(review)):
-        text = html.unescape(said)
-        assert f"{one:,} → {nine:,}" in text
-        assert f"{100_000 - one:,} → {100_000 - nine:,}" in text
-    (budget,) = plain(as_dict(review))["stacks"][0]["budgets"]
-    assert (budget["name"], budget["givenUsd"]) == ("ada", {"before": 100_000, "after": 100_000})
-    assert budget["quotaUsd"] == {"before": one, "after": nine}
-    reason = f"the quota of team ada costs {nine:,} US$ a month; its budget is 100,000"
-    assert [each for each in review.reasons if each.endswith(reason)]
-    back = review_of(*map(text_of, reversed(sides)), budgets={FILE: Change(given, given)})
-    assert not [each for each in back.reasons if "its budget is" in each], "it is within its budget again"
-    less = review_of(
-        text_of(sides[0]), text_of(sides[0]), budgets={FILE: Change(given, budgets_of({"teams": {"ada": 7}}))}
-    )
-    assert [each for each in less.reasons if each.endswith(f"costs {one:,} US$ a month; its budget is 7")]
-    more = review_of(text_of(sides[1]), text_of(sides[1]), budgets={FILE: Change(given, ())})
-    assert more.verdict == "ok", "who is bound by nothing exceeds nothing"
 
 
 def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
@@ -221,16 +187,6 @@ def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
     assert shares == {"ml.p4d.24xlarge": (own, False), "ml.g5.12xlarge": ({"before": near, "after": near}, True)}
     assert f"about {near:,}" in as_text(review, width=200)
     assert "about: prices of us-east-1" in as_text(review, width=200)
-
-
-def test_text_has_the_budgets_where_only_the_policy_file_gives_another():
-    base = text_of(
-        organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 2}]})
-    )
-    given = [budgets_of({"projects": {"nlp": {"teams": ["ada"], "monthlyUsd": dollars}}}) for dollars in (20000, 9000)]
-    said = as_text(review_of(base, base, budgets={FILE: Change(*given)}), width=200)
-    assert re.search(r"project nlp +about 10,351 +20,000 → 9,000 +about 9,649 → about -1,351", said)
-    assert "budgets:" not in as_text(review_of(base, base, budgets={FILE: Change(given[0], given[0])}), width=200)
 
 
 def test_what_is_no_longer_described_is_lost_once_somebody_destroys_it():

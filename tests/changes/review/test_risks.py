@@ -4,13 +4,11 @@ import re
 
 import pytest
 
-from hpkit.changes.plan_diff import Change
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.model import Preview, PreviewStep
 from hpkit.changes.review.tables import summary_rows, unknown_lines
-from hpkit.plan.budgets import budgets_of
 from tests.builders import group, organization, team, text_of
-from tests.changes.review.builders import FILE, review_of
+from tests.changes.review.builders import review_of
 
 ROW = {"instanceType": "ml.g5.12xlarge", "count": 2}
 EXISTING = {
@@ -153,43 +151,6 @@ def of_teams(*names, count=2):
         teams=[team(name) for name in names],
         allocations={name: [{**ROW, "count": 1 if name == "bob" else count}] for name in names},
     )
-
-
-def budgeted(base, head, before, after=None):
-    given = [
-        budgets_of({"projects": {"nlp": {"teams": teams, "monthlyUsd": 9}}}) for teams in (before, after or before)
-    ]
-    found = [each for each in reviewed(base, head, budgets={FILE: Change(*given)}).risks if each.code == "budget-teams"]
-    return [(each.subject, each.teams, each.message) for each in found]
-
-
-def test_a_renamed_team_that_counts_to_no_project_any_more_is_said_with_the_sum():
-    sides = (of_teams("ada", "bob"), of_teams("ada-2", "bob"))
-    ((subject, teams, said),) = budgeted(*sides, ["ada", "bob"])
-    assert (subject, teams) == ("ada", ("ada",))
-    assert said == (
-        "ada is renamed to ada-2, which doesn't count toward any project budget: in the organization's policy file, in "
-        "the budget of project nlp, replace ada with ada-2; the quota of project nlp costs about 15,527 → about 5,176 "
-        "US$ a month"
-    )
-    assert budgeted(*sides, ["ada", "bob"], ["ada-2", "bob"]) == []
-
-
-def test_a_team_that_leaves_a_project_for_no_other_is_said():
-    same = of_teams("ada", "bob")
-    ((subject, _, said),) = budgeted(same, same, ["ada", "bob"], ["bob"])
-    assert subject == "ada"
-    assert said == (
-        "ada no longer counts toward the budget of project nlp, or any other project budget: if it still belongs "
-        "there, add it to the organization's policy file again; the quota of project nlp costs about 15,527 → about "
-        "5,176 US$ a month"
-    )
-
-
-def test_a_team_that_leaves_is_said_where_a_new_one_may_take_its_place():
-    ((_, _, said),) = budgeted(of_teams("ada", "bob"), of_teams("eve", "bob", count=1), ["ada", "bob"])
-    assert "the new team eve doesn't count toward any project budget" in said
-    assert budgeted(of_teams("ada", "bob"), of_teams("bob"), ["ada", "bob"]) == []
 
 
 def test_a_restricted_group_that_loses_nodes_is_watched():

@@ -164,10 +164,6 @@ def _identity_center(cloud: Any) -> None:
     assert [each["InstanceArn"] for each in sso.list_instances()["Instances"]] == [made]
 
 
-def _price_list(cloud: Any) -> None:
-    cloud.endpoint.client("pricing").get_products(ServiceCode="AmazonEKS")
-
-
 def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _hyperpod(cloud)
     _training_plans(cloud)
@@ -176,7 +172,6 @@ def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _shared_with_moto(cloud)
     _identity_center(cloud)
     _logs(cloud)
-    _price_list(cloud)
     stats = cloud.endpoint.stats()
     assert stats["errors"] == {}
     called = {tuple(name.split(".")) for name in stats["calls"]}

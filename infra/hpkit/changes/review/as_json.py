@@ -9,7 +9,6 @@ from hpkit.changes.plan_diff import CapacityChange, Change, PlanDiff, ShareChang
 from hpkit.changes.review.cost import quota_cost
 from hpkit.changes.review.formatting import cost_change
 from hpkit.changes.review.model import (
-    BudgetChange,
     Cost,
     FileReview,
     FindingChanges,
@@ -86,16 +85,6 @@ class _Costs(TypedDict):
     ]
 
 
-class _Budget(TypedDict):
-    kind: str
-    name: str
-    teams: list[str]
-    givenUsd: Change[int]
-    quotaUsd: Change[int]
-    unknown: Change[list[str]]
-    pricesOf: Change[list[str]]
-
-
 class _Share(TypedDict):
     instanceType: str
     guarantee: Change[Number]
@@ -147,7 +136,6 @@ class _Stack(TypedDict):
     watch: list[_Risk]
     losses: list[Loss]
     cost: _Costs
-    budgets: list[_Budget]
     capacity: list[CapacityChange]
     teams: Annotated[list[_Team], "Teams with a difference."]
     unchangedTeams: int
@@ -225,7 +213,6 @@ def _stack(stack: StackReview) -> _Stack:
             "maximum": _costs(stack.maximum_cost),
             "platform": _costs(stack.platform_cost),
         },
-        "budgets": [_budget(each) for each in stack.budgets],
         "capacity": list(diff.capacity) if diff else [],
         "teams": [_team(diff, each) for each in diff.teams if each.changed] if diff else [],
         "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
@@ -273,19 +260,6 @@ def _cost(cost: Cost) -> _Cost:
         "unknown": list(cost.unknown),
         "unbounded": list(cost.unbounded),
         "pricesOf": list(cost.about),
-    }
-
-
-def _budget(change: BudgetChange) -> _Budget:
-    budget = change.budget
-    return {
-        "kind": budget.kind,
-        "name": budget.name,
-        "teams": sorted(budget.teams),
-        "givenUsd": _written(change.given, lambda given: round(given.monthly)),
-        "quotaUsd": _written(change.cost, lambda spent: round(spent.dollars)),
-        "unknown": _written(change.cost, lambda spent: list(spent.unknown)),
-        "pricesOf": _written(change.cost, lambda spent: list(spent.about)),
     }
 
 

@@ -140,12 +140,10 @@ def _stack(stack: StackReview) -> Iterator[str]:
     if capacity:
         table = _table(tables.CAPACITY_HEAD, capacity[:_MOST])
         money = _table(tables.COST_HEAD, list(tables.cost_rows(stack)))
-        budgets = tables.budget_rows(stack)[:_MOST]
-        budget_table = _table(tables.BUDGET_HEAD, budgets) if budgets else ""
         unknown = "\n".join(f"- {escape(line)}" for line in tables.unknown_lines(stack))
         yield _details(
             f"{stack.stack}: capacity and cost",
-            "\n\n".join(part for part in (table, money, budget_table, unknown) if part),
+            "\n\n".join(part for part in (table, money, unknown) if part),
         )
 
 

@@ -42,9 +42,6 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
         yield from _section(title, list(tables.scenario_lines(stack.scenario)), width)
         yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario))
     if stack.status in ("unchanged", "unreadable"):
-        # The policy file alone can lower a budget below the quota's cost.
-        if any(each.given.before != each.given.after for each in stack.budgets):
-            yield from _table("budgets", tables.BUDGET_HEAD, tables.budget_rows(stack))
         return
     yield from _section("resources", tables.resource_lines(stack), width)
     teams = tables.changed_teams(stack)
@@ -57,7 +54,6 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
         list(tables.capacity_rows(stack)),
     )
     yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)))
-    yield from _table("budgets", tables.BUDGET_HEAD, tables.budget_rows(stack))
     yield from _section("", list(tables.unknown_lines(stack)), width)
 
 

@@ -3,16 +3,14 @@
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from hpkit.changes import Recorded, StackChange, change, change_of_plans
 from hpkit.changes.plan_diff import Change, PlanDiff, diff
-from hpkit.changes.review.cost import budget_changes, guaranteed_cost, maximum_cost, platform_cost
+from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, platform_cost
 from hpkit.changes.review.findings import compare_findings
 from hpkit.changes.review.losses import losses_of
 from hpkit.changes.review.model import (
-    BudgetChange,
     Cost,
     FileReview,
     FindingChanges,
@@ -31,7 +29,6 @@ from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.changes.review.risks import risks_of, with_rename_risks
 from hpkit.changes.review.stack_file_risks import StackSettings
 from hpkit.checks import Finding
-from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import span
 from hpkit.text.plural import plural
@@ -100,7 +97,6 @@ def review(
     notes: Sequence[str] = (),
     previews: Mapping[str, Preview] | None = None,
     scenarios: Mapping[str, ScenarioChange] | None = None,
-    budgets: Mapping[str, Change[Sequence[Budget]]] | None = None,
     policies: Mapping[str, Change[PolicySettings]] | None = None,
     violations: Mapping[str, Change[Sequence[Finding]]] | None = None,
     today: datetime.date | None = None,
@@ -111,13 +107,12 @@ def review(
     - base, commit: the names of the base.
     - previews: the engine's reports, by stack.
     - scenarios: the change's effect on each scenario's tasks.
-    - budgets: each organization file's budgets for teams and projects.
     - policies: the settings in each organization's policy file.
     - violations: the policy pack's reports before and after, by stack.
     - today: decides whether a Kubernetes version is in extended support; without it, none is.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
-    previews, scenarios, budgets, policies = previews or {}, scenarios or {}, budgets or {}, policies or {}
+    previews, scenarios, policies = previews or {}, scenarios or {}, policies or {}
     violations = violations or {}
     reviewed = with_rename_risks(
         [
@@ -126,7 +121,6 @@ def review(
                 record,
                 preview=previews.get(stack.stack),
                 scenario=scenarios.get(stack.stack),
-                budgets=budgets.get(stack.file, _NOTHING),
                 policies=policies.get(stack.file, _NOTHING),
                 violations=violations.get(stack.stack, _NOTHING),
                 today=today,
@@ -189,7 +183,6 @@ def _stack(
     *,
     preview: Preview | None,
     scenario: ScenarioChange | None,
-    budgets: Change[Sequence[Budget]],
     policies: Change[PolicySettings],
     violations: Change[Sequence[Finding]],
     today: datetime.date | None,
@@ -209,10 +202,8 @@ def _stack(
     findings = _unless_unread(findings, stack_input.after.file if stack_input.after is not None else None)
     changed, unrecorded = _compared(stack_input, before, after, record)
     losses = losses_of(difference) if difference else ()
-    spending = budget_changes(before, after, budgets)
-    risks = risks_of(difference, changed, losses, policies, spending, stack_input.settings) if difference else ()
+    risks = risks_of(difference, changed, losses, policies, stack_input.settings) if difference else ()
     verdicts = [
-        *_verdicts_of_budgets(spending),
         *_verdicts_of_findings(findings),
         *_verdicts_of_plan(risks, losses),
         *_verdicts_of_preview(preview),
@@ -241,7 +232,6 @@ def _stack(
         losses=losses,
         preview=preview,
         scenario=scenario,
-        budgets=spending,
     )
 
 
@@ -296,27 +286,6 @@ def _status(difference: PlanDiff | None) -> Status:
     if difference.after is None:
         return "removed"
     return "changed" if difference.changed else "unchanged"
-
-
-def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict, str]]:
-    """Return budgets that the change exceeds, or exceeds by more; others were reported before."""
-    verdicts: list[tuple[Verdict, str]] = []
-    for budget in changes:
-        was, now = (
-            _over_budget(budget.given.before, budget.cost.before),
-            _over_budget(budget.given.after, budget.cost.after),
-        )
-        if budget.cost.after is None or now <= 0 or was >= now:
-            continue
-        comes_to, given, _ = budget_cells(budget.budget, budget.cost.after)
-        message = f"the quota of {budget.budget.label} costs {comes_to} US$ a month; its budget is {given}"
-        verdicts.append(("attention", message))
-    return verdicts
-
-
-def _over_budget(given: Budget | None, cost: Spent | None) -> Fraction:
-    """Return by how many dollars a month the reserved quota exceeds the budget; 0 without a budget."""
-    return Fraction(0) if given is None or cost is None else max(Fraction(0), cost.dollars - given.monthly)
 
 
 def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]:

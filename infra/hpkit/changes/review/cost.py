@@ -4,7 +4,7 @@ Spot, training plans, root volumes, data transfer, logs and metrics aren't inclu
 """
 
 import datetime
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,16 +12,13 @@ from hpkit.catalog import cluster_hour, find_instance_type, find_kubernetes_vers
 from hpkit.catalog.prices import HOURS_PER_MONTH, Price, near_monthly_cost, near_price, region_prices
 from hpkit.changes.plan_diff import Change, PlanDiff, ShareChange
 from hpkit.changes.review.formatting import as_fraction
-from hpkit.changes.review.model import BudgetChange, Cost
-from hpkit.plan.budgets import Budget, Spent, spent
+from hpkit.changes.review.model import Cost
 from hpkit.plan.capacity import Amount, pods_on, pool_instances
-from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 
 __all__ = [
     "FindPrice",
     "PlatformItem",
-    "budget_changes",
     "group_cost",
     "guaranteed_cost",
     "maximum_cost",
@@ -227,30 +224,6 @@ def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
     )
     before, after = (None if side is None else side[0] for side in sides)
     return Change(before, after), any(side is not None and side[1] for side in sides)
-
-
-def budget_changes(
-    before: Plan | None, after: Plan | None, budgets: Change[Sequence[Budget]]
-) -> tuple[BudgetChange, ...]:
-    """Return the cost of the quota of each budget's teams on both sides, for teams that a side has."""
-    team_names = {team.name for plan in (before, after) if plan is not None for team in plan.teams}
-    sides = (_spent(before, budgets.before or ()), _spent(after, budgets.after or ()))
-    changes = []
-    for key in {**sides[0], **sides[1]}:
-        (old, was), (new, now) = (side.get(key, (None, None)) for side in sides)
-        existing = [budget for budget in (new, old) if budget is not None]
-        if any(budget.teams & team_names for budget in existing):
-            changes.append(BudgetChange(existing[0], Change(old, new), Change(was, now)))
-    return tuple(changes)
-
-
-def _spent(plan: Plan | None, budgets: Sequence[Budget]) -> dict[tuple[str, str], tuple[Budget, Spent | None]]:
-    """Return each budget with the reserved quota of its teams, by kind and name."""
-    table = quotas_of(plan) if plan is not None else ()
-    return {
-        (budget.kind, budget.name): (budget, None if plan is None else spent(table, budget.teams, plan.spec.region))
-        for budget in budgets
-    }
 
 
 def _reserved(

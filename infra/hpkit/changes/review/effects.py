@@ -19,7 +19,7 @@ _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key 
     "gang-scheduling", "addon-migration", "addon-version", "tiered-storage", "way-out", "stack-leaves",
     "stack-renamed", "version",
 }  # fmt: skip
-_OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing", "budget-teams"}
+_OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing"}
 _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
 _OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
 # Permanent losses first, then running work, then permissions; what might be lost later is last.
@@ -34,7 +34,7 @@ GRAVITY: Final = (
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
     "boundary", "root-squash", "user-ids", "access-leaves", "fewer-images", "way-out", "spaces",
     "endpoint", "administrators", "viewers", "alerts", "borrowing", "shared-pool", "sharing",
-    "policy", "gang-scheduling", "policy-settings", "budget-teams", "priority-class-leaves", "priority-order",
+    "policy", "gang-scheduling", "policy-settings", "priority-class-leaves", "priority-order",
     "preemption", "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
     "configuration", "resources-go", "tags", "settings", "waiver", "allowance",
     "more-nodes",

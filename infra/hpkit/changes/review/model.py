@@ -8,11 +8,9 @@ from typing import Any, Literal
 from hpkit.changes import Action, StackChange
 from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.checks import Finding
-from hpkit.plan.budgets import Budget, Spent
 from hpkit.plan.capacity import Amount
 
 __all__ = [
-    "BudgetChange",
     "Cost",
     "FileReview",
     "FindingChanges",
@@ -123,18 +121,6 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetChange:
-    """The budget of a team or project, and the monthly cost of its teams' quota.
-
-    budget: the one after the change; a removed one as it was. A side is None without a budget or a stack.
-    """
-
-    budget: Budget
-    given: Change[Budget]
-    cost: Change[Spent]
-
-
-@dataclass(frozen=True, slots=True)
 class PreviewStep:
     """One resource of a real preview; properties are the names of changed properties, never values."""
 
@@ -221,7 +207,6 @@ class StackReview:
     losses: tuple[Loss, ...]
     preview: Preview | None
     scenario: ScenarioChange | None = None
-    budgets: tuple[BudgetChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ from hpkit.catalog.prices import HOURS_PER_MONTH
 from hpkit.changes import GUARDED_TYPES, StackChange, Step
 from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.access_risks import access_risks
-from hpkit.changes.review.budget_risks import budget_risks
 from hpkit.changes.review.cost import guaranteed_cost
 from hpkit.changes.review.effects import gravest_risks_first, with_effects
 from hpkit.changes.review.formatting import as_fraction, cost, maximum, money
 from hpkit.changes.review.group_risks import group_risks
 from hpkit.changes.review.losses import TEAM_RESOURCES
-from hpkit.changes.review.model import BudgetChange, Loss, Risk, StackReview, worst
+from hpkit.changes.review.model import Loss, Risk, StackReview, worst
 from hpkit.changes.review.node_pool_risks import node_pool_risks
 from hpkit.changes.review.policy_risks import PolicySettings, policy_risks
 from hpkit.changes.review.setting_risks import setting_risks
@@ -57,7 +56,6 @@ def risks_of(
     change: StackChange | None,
     losses: Sequence[Loss] = (),
     policies: Change[PolicySettings] = _NO_POLICIES,
-    budgets: Sequence[BudgetChange] = (),
     stack_file: Change[StackSettings] = _NO_SETTINGS,
 ) -> tuple[Risk, ...]:
     """Return the risks, worst first; change is None if the sides couldn't be recorded.
@@ -65,7 +63,6 @@ def risks_of(
     Losses that are reported about a team aren't repeated.
 
     - policies: the contents of the organization's policy file.
-    - budgets: the cost of the quota of each budget in that file.
     - stack_file: the contents of the stack's own file.
     """
     risks = list(_stack(diff))
@@ -94,7 +91,7 @@ def risks_of(
             if "cluster" in lost
             else [*node_pool_risks(before, after), *group_risks(before, after, refused), *_recovery(before, after)]
         )
-        risks += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
+        risks += [*_capacity(diff), *sharing_risks(diff)]
         risks += stack_file_risks(diff.stack, stack_file)
         risks += setting_risks(change.reductions if change is not None else (), risks, losses, diff)
     risks += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()

@@ -24,7 +24,6 @@ from hpkit.changes.review.model import (
     Verdict,
 )
 from hpkit.checks import Finding
-from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.capacity import Amount
 from hpkit.plan.names import short_type
 from hpkit.program.teardown import counts_as_resource
@@ -32,14 +31,12 @@ from hpkit.text.formatting import figure, listing, percent, span
 from hpkit.text.plural import plural
 
 __all__ = [
-    "BUDGET_HEAD",
     "CAPACITY_HEAD",
     "COST_HEAD",
     "SUMMARY_HEAD",
     "TEAM_HEAD",
     "WAIT_HEAD",
     "Row",
-    "budget_rows",
     "capacity_rows",
     "changed_teams",
     "concerned_teams",
@@ -72,7 +69,6 @@ _VERDICTS: dict[Verdict, str] = {
     "attention": "Attention: review the following before you merge",
     "blocked": "Blocked: this change can't be deployed as it is",
 }
-BUDGET_HEAD = ("budget", "US$ a month", "limit", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
 COST_HEAD = ("cost of", "before", "after", "change")
 SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "guaranteed monthly cost", "maximum monthly cost")
@@ -283,22 +279,6 @@ def cost_rows(stack: StackReview) -> Iterator[Row]:
     )
     for name, change in rows:
         yield (name, *cost_sides(change), cost_change(change))
-
-
-def budget_rows(stack: StackReview) -> list[Row]:
-    """Return the cost of the quota of each budget's teams, before and after, and the rest of the budget."""
-    rows: list[Row] = []
-    for budget in stack.budgets:
-        sides = ((budget.given.before, budget.cost.before), (budget.given.after, budget.cost.after))
-        both = [_budget_cells(*side) for side in sides]
-        rows.append((budget.budget.label, *(arrow(*cells) for cells in zip(*both, strict=True))))
-    return rows
-
-
-def _budget_cells(budget: Budget | None, cost: Spent | None) -> Row:
-    if budget is None or cost is None:
-        return ("–", "–" if budget is None else f"{round(budget.monthly):,}", "–")
-    return budget_cells(budget, cost)
 
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:
