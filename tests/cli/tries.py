@@ -45,6 +45,7 @@ SCENARIO = "stacks/scenarios/handson.yaml"
 WITHOUT = {
     "catalog schema": "prints a JSON Schema",
     "aws deployer-policy": "prints IAM policies in JSON",
+    "aws steps": "prints steps in JSON",
     "aws team-policy": "prints an IAM policy in JSON",
     "mcp": "speaks a protocol",
     "job new": "prints a manifest in YAML",

@@ -80,6 +80,17 @@ def test_gitlab_gives_tokens_only_to_jobs_of_main_without_a_cache():
     assert {name for name, audience in audiences.items() if audience.endswith("/deploy")} == {"up"}
 
 
+@pytest.mark.parametrize("file", [".github/workflows/deploy.yml", "infra/hpkit/scaffold/templates/gitlab-ci.yml"])
+def test_up_follows_a_comparison_with_the_approved_steps_and_no_job_installs_unpinned_packages(file):
+    text = (ROOT / file).read_text(encoding="utf-8")
+    compared, up = text.index("hpkit aws steps --approved"), text.index("pulumi up ")
+    assert text.index("hpkit aws steps > ") < compared < up
+    assert "pipefail" in text
+    assert (
+        re.findall(r"apt-get|npm |curl |go install|go-version: stable|pip install (?!.*(?:hashes|no-deps))", text) == []
+    )
+
+
 @pytest.fixture(scope="module")
 def viewer():
     plan = derive(builders.typed(builders.organization()), "dev")

@@ -82,6 +82,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "preflight": Command("Check whether an account has what a stack needs.", "preflight"),
                 "deployer-policy": Command("Print the IAM policies for deploying a stack.", "deployer_policy"),
                 "team-policy": Command("Print the IAM policy for a team's data scientists.", "team_policy"),
+                "steps": Command("Print a preview's steps, or compare them with approved ones.", "steps"),
                 "images": Command("List or mirror the images that a stack's nodes pull.", "images"),
                 "adopt": Command("Adopt a running platform without changing it.", "adopt"),
                 "recover": Command("Repair a stack's state after `up` was killed.", "recover"),
