@@ -7,18 +7,16 @@
 - `moto.py`: what moto lacks or forgets, added to its classes.
 - `rules.py`: what AWS rejects and moto doesn't.
 - `references.py`: functions for other services.
-- `resources.py`, or a folder with that name: the resource types and functions of Pulumi's `aws` plugin.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 __all__ = [
     "ACTIONS",
@@ -27,7 +25,6 @@ __all__ = [
     "Service",
     "action",
     "declare",
-    "resource_modules",
     "service_names",
     "services",
 ]
@@ -101,8 +98,7 @@ def action(name: str) -> Callable[[Action], Action]:
 def services() -> Mapping[str, Service]:
     """Return every service by name, with its operations, rules and changes of moto registered."""
     for name in _names():
-        if not _is_of_plugin(name):
-            importlib.import_module(name)
+        importlib.import_module(name)
     return _declared
 
 
@@ -111,18 +107,9 @@ def service_names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(_path()))
 
 
-def resource_modules() -> Iterator[ModuleType]:
-    """Import the services' resource types for Pulumi's `aws` plugin, which don't need moto."""
-    return (importlib.import_module(name) for name in _names() if _is_of_plugin(name))
-
-
 def _names() -> list[str]:
     return [module.name for module in pkgutil.walk_packages(_path(), f"{_PACKAGE}.")]
 
 
 def _path() -> list[str]:
     return [str(Path(__file__).with_name("services"))]
-
-
-def _is_of_plugin(module: str) -> bool:
-    return module.removeprefix(f"{_PACKAGE}.").split(".")[1:2] == ["resources"]

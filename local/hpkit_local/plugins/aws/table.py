@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import Final
 
-from hpkit_local.aws.service import resource_modules
+from hpkit_local.plugins.aws import resources
 from hpkit_local.plugins.aws.function import Function
 from hpkit_local.plugins.aws.resource_type import ResourceType
 
 __all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
 
-_MODULES: Final = tuple(resource_modules())
+_MODULES: Final = tuple(
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(resources.__path__, f"{resources.__name__}.")
+)
 RESOURCE_TYPES: Final[dict[str, ResourceType]] = {
     each.token: each for module in _MODULES for each in getattr(module, "RESOURCE_TYPES", ())
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import pascal, tag_map
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props

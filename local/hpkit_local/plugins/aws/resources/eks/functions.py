@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.aws.services.eks.resources.clusters import stamp
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.function import Function
+from hpkit_local.plugins.aws.resources.eks.clusters import stamp
 from hpkit_provider.engine.values import Props
 
 __all__ = ["FUNCTIONS"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hpkit_local.aws.services.s3.resources.lifecycle import LIFECYCLE, from_rules, to_rules
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resources.s3.lifecycle import LIFECYCLE, from_rules, to_rules
 from hpkit_local.plugins.aws.shapes import camel, pascal
 from hpkit_provider.engine.values import Props
 
