@@ -12,10 +12,10 @@ from pulumi.runtime.proto import provider_pb2
 from hpkit.text.printable import printable, printable_lines
 from hpkit_provider import VERSION
 from hpkit_provider.aws.client import SageMakerApi, settings_from
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, old_settings, readable, urn_type
 from hpkit_provider.engine.results import diff_response
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
 from hpkit_provider.resources.autoscaled_group import AutoscaledGroupHandler
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
@@ -61,9 +61,11 @@ class HyperpodServicer(PluginServicer):
         known = ", ".join(resource.token for resource in RESOURCES.values())
         raise PluginError(f"package `hyperpod` has no resource {token!r}; known: {known}.")
 
-    def _task(self, request: Any, handler: Handler) -> Task:
+    def _task(self, request: Any, handler: Handler) -> EngineCall:
         seconds = getattr(request, "timeout", 0.0) or handler.seconds
-        return Task(request.urn, seconds, self.cancelled, self.log, best_effort=getattr(request, "preview", False))
+        return EngineCall(
+            request.urn, seconds, self.cancelled, self.log, best_effort=getattr(request, "preview", False)
+        )
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:
@@ -157,7 +159,7 @@ class HyperpodServicer(PluginServicer):
         if request.tok != GET_CLUSTER:
             raise PluginError(f"package `hyperpod` has no function {request.tok!r}; known: {GET_CLUSTER}.")
         handler = ClusterHandler(self.clients)
-        task = Task("", handler.seconds, self.cancelled, self.log, best_effort=False)
+        task = EngineCall("", handler.seconds, self.cancelled, self.log, best_effort=False)
         found = handler.find(task, str(from_struct(request.args)["clusterName"]))
         return provider_pb2.InvokeResponse(**{"return": to_struct(found)})
 

@@ -14,7 +14,7 @@ from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
 
 if TYPE_CHECKING:
-    from hpkit.program.recording import Node, Recording
+    from hpkit.program.recording import Recording, TreeItem
 
 __all__ = ["PlanList", "command"]
 
@@ -87,7 +87,7 @@ def _assumed(recording: "Recording") -> list[str]:
     ]
 
 
-def _as_dict(tree: "Node") -> _Plan:
+def _as_dict(tree: "TreeItem") -> _Plan:
     return {
         "stack": tree.name,
         "region": tree.detail,
@@ -96,16 +96,16 @@ def _as_dict(tree: "Node") -> _Plan:
     }
 
 
-def _node(node: "Node") -> _Node:
+def _node(node: "TreeItem") -> _Node:
     children = [_node(child) for child in node.children]
     return {"kind": node.kind, "name": node.name, "detail": node.detail, "children": children}
 
 
-def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:
+def _print(tree: "TreeItem", assumed: list[str], *, everything: bool) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
-    def label(node: "Node") -> Text:
+    def label(node: "TreeItem") -> Text:
         text = Text()
         if node.kind:
             text.append(f"{node.kind} ", style="cyan")
@@ -114,7 +114,7 @@ def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:
             text.append(f"  {node.detail}", style="dim")
         return text
 
-    def add(branch: Tree, node: "Node") -> None:
+    def add(branch: Tree, node: "TreeItem") -> None:
         wiring = [] if everything else [child for child in node.children if child.wiring]
         for child in node.children:
             if child not in wiring:
@@ -131,7 +131,7 @@ def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:
         paper.print(f"Not in the file, so only known at deployment: {', '.join(assumed)}")
 
 
-def _counted(nodes: "list[Node]") -> str:
+def _counted(nodes: "list[TreeItem]") -> str:
     """Return nodes in one line: how many of each type."""
     kinds = Counter(node.kind.partition(".")[2] for node in nodes)
     return "and " + ", ".join(kind if count == 1 else f"{count} × {kind}" for kind, count in sorted(kinds.items()))

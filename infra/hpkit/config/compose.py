@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from hpkit.config.contract import fields_at
-from hpkit.config.document import Document, Mark, Node, Path, Problem, is_named
+from hpkit.config.document import Document, Mark, Path, Problem, YamlNode, is_named
 from hpkit.config.folder import Entry, Folder
 from hpkit.config.load import MAX_BYTES, MAX_NODES, read_text, size
 from hpkit.config.organization import FOR_ENVIRONMENTS, KEYS_OF_FILES, MOST_PATTERNS
@@ -68,7 +68,7 @@ class _Named:
 class _Composing:
     """One organization file on its way to a document of several files."""
 
-    def __init__(self, document: Document, root: Node, folder: Folder, own: str, prefix: str) -> None:
+    def __init__(self, document: Document, root: YamlNode, folder: Folder, own: str, prefix: str) -> None:
         self._own = document
         self._root = root
         self._folder = folder
@@ -88,7 +88,7 @@ class _Composing:
         parts = [(each, part) for each, part in self._read(files) if part.root is not None]
         teams = [part.root for each, part in parts if each.key == "include" and part.root]
         root = _with_teams(_without(self._root, self._understood()), teams)
-        untaken: list[tuple[Path, Node]] = []
+        untaken: list[tuple[Path, YamlNode]] = []
         for reference, part in parts:
             if reference.key == "defaults" and part.root:
                 untaken += _untaken(_without(part.root, {FOR_ENVIRONMENTS}), {(): root})
@@ -197,7 +197,7 @@ class _Composing:
             self._parts[shown_name] = replace(part, root=root, data=root.value if root else None)
             yield reference, self._parts[shown_name]
 
-    def _checked(self, part: Document, reference: _Named, shown_name: str) -> Node | None:
+    def _checked(self, part: Document, reference: _Named, shown_name: str) -> YamlNode | None:
         """Return the valid top-level keys of another file, and report the others."""
         root, start = part.root, Mark(1, 1, shown_name)
         if root is None or not isinstance(root.value, dict):
@@ -228,7 +228,7 @@ class _Composing:
             wrong.append("teams")
         return _without(root, {key for key in root.children if key not in allowed or key in wrong})
 
-    def _bounded(self, root: Node) -> Node:
+    def _bounded(self, root: YamlNode) -> YamlNode:
         """Return the root, or only the organization file's contents if the whole is too large."""
         if size(root) <= MAX_NODES:
             return root
@@ -236,7 +236,7 @@ class _Composing:
         self._problems.append(Problem("CFG005", (), message, "Remove repeated aliases.", root.mark))
         return _without(self._root, self._understood())
 
-    def _with_environments(self, root: Node) -> Node:
+    def _with_environments(self, root: YamlNode) -> YamlNode:
         """Return the root with the keys of environmentDefaults in each environment, and without that key."""
         defaults, environments = root.children.get(FOR_ENVIRONMENTS), root.children.get("environments")
         if defaults is None or not isinstance(defaults.value, dict):
@@ -259,17 +259,17 @@ class _Composing:
         }
         return _with(root, "environments", _map(environments, children, environments.keys))
 
-    def _untaken_by_environments(self, root: Node) -> list[tuple[Path, Node]]:
+    def _untaken_by_environments(self, root: YamlNode) -> list[tuple[Path, YamlNode]]:
         """Return the defaults that no environment takes."""
         defaults, environments = root.children.get(FOR_ENVIRONMENTS), root.children.get("environments")
-        stated: dict[Path, Node] = {
+        stated: dict[Path, YamlNode] = {
             ("environments", name): each for name, each in (environments.children if environments else {}).items()
         }
         if defaults is None or not stated or not all(isinstance(each.value, dict) for each in stated.values()):
             return []
         return list(_untaken(defaults, stated)) if isinstance(defaults.value, dict) else []
 
-    def _with_untaken(self, root: Node, untaken: Sequence[tuple[Path, Node]]) -> Document:
+    def _with_untaken(self, root: YamlNode, untaken: Sequence[tuple[Path, YamlNode]]) -> Document:
         """Return the document with the defaults that are overridden, each in the first map that overrides it."""
         for path, node in untaken:
             root = _placed(root, path, node)
@@ -278,7 +278,7 @@ class _Composing:
     def _report(self, named: _Named, message: str, fix: str) -> None:
         self._problems.append(Problem("CFG014", named.path, message, fix, named.mark))
 
-    def _placed(self, root: Node, first_teams: Mapping[str, int]) -> Iterator[Problem]:
+    def _placed(self, root: YamlNode, first_teams: Mapping[str, int]) -> Iterator[Problem]:
         """Yield the problems of each file, with the paths that the values have in the composed document."""
         whole = Document(root.value, (), root)
         environments = root.children.get("environments")
@@ -332,24 +332,24 @@ def _in_file(document: Document, file: str) -> Document:
     return replace(document, problems=tuple(problems))
 
 
-def _is_nothing(node: Node) -> bool:
+def _is_nothing(node: YamlNode) -> bool:
     """Return whether a key has no value; `null` and `~` turn off a default."""
     return node.value is None and node.raw == ""
 
 
-def _map(node: Node, children: dict[str | int, Node], keys: dict[str, Mark]) -> Node:
-    return Node({key: child.value for key, child in children.items()}, node.mark, node.raw, keys, children)
+def _map(node: YamlNode, children: dict[str | int, YamlNode], keys: dict[str, Mark]) -> YamlNode:
+    return YamlNode({key: child.value for key, child in children.items()}, node.mark, node.raw, keys, children)
 
 
-def _with(root: Node, key: str, value: Node) -> Node:
+def _with(root: YamlNode, key: str, value: YamlNode) -> YamlNode:
     return _map(root, {**root.children, key: value}, {key: value.mark, **root.keys})
 
 
-def _without(root: Node, keys: Collection[str | int]) -> Node:
+def _without(root: YamlNode, keys: Collection[str | int]) -> YamlNode:
     return _map(root, {key: child for key, child in root.children.items() if key not in keys}, root.keys)
 
 
-def _merged(own: Node, default: Node) -> Node:
+def _merged(own: YamlNode, default: YamlNode) -> YamlNode:
     """Return a map with another map's keys that it doesn't have, without those that it turns off by `null`."""
     children, keys = dict(own.children), dict(own.keys)
     for key, value in default.children.items():
@@ -363,7 +363,7 @@ def _merged(own: Node, default: Node) -> Node:
     return _map(own, children, keys)
 
 
-def _untaken(default: Node, stated: Mapping[Path, Node]) -> Iterator[tuple[Path, Node]]:
+def _untaken(default: YamlNode, stated: Mapping[Path, YamlNode]) -> Iterator[tuple[Path, YamlNode]]:
     """Yield what no map takes from a default because each states a value or turns it off; a path is in the first map.
 
     stated: the maps that the default is for, by their paths.
@@ -379,13 +379,13 @@ def _untaken(default: Node, stated: Mapping[Path, Node]) -> Iterator[tuple[Path,
             yield (*next(iter(stated)), key), value
 
 
-def _placed(node: Node, path: Path, value: Node) -> Node:
+def _placed(node: YamlNode, path: Path, value: YamlNode) -> YamlNode:
     """Return a map with another value at a path below it."""
     step, *rest = path
     return _with(node, str(step), _placed(node.children[step], tuple(rest), value) if rest else value)
 
 
-def _with_teams(root: Node, parts: Sequence[Node]) -> Node:
+def _with_teams(root: YamlNode, parts: Sequence[YamlNode]) -> YamlNode:
     """Return the root with the teams of other files after its own."""
     lists = [part.children["teams"] for part in parts if "teams" in part.children]
     if "teams" in root.children and not _is_nothing(root.children["teams"]):
@@ -394,4 +394,4 @@ def _with_teams(root: Node, parts: Sequence[Node]) -> Node:
         return root
     teams = [team for each in lists for team in each.children.values()]
     value = tuple(team.value for team in teams)
-    return _with(root, "teams", Node(value, lists[0].mark, children=dict(enumerate(teams))))
+    return _with(root, "teams", YamlNode(value, lists[0].mark, children=dict(enumerate(teams))))

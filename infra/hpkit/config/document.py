@@ -9,9 +9,9 @@ from typing import Any, Literal
 __all__ = [
     "Document",
     "Mark",
-    "Node",
     "Path",
     "Problem",
+    "YamlNode",
     "find_item",
     "format_path",
     "is_named",
@@ -51,14 +51,14 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Node:
+class YamlNode:
     """A value, its place, and the nodes below it."""
 
     value: Any
     mark: Mark
     raw: str | None = None  # the text of a plain scalar
     keys: dict[str, Mark] = field(default_factory=dict)
-    children: "dict[str | int, Node]" = field(default_factory=dict)
+    children: "dict[str | int, YamlNode]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Document:
 
     data: Any
     problems: tuple[Problem, ...]
-    root: Node | None
+    root: YamlNode | None
     parts: Mapping[str, "Document"] = field(default_factory=dict)
     first_teams: Mapping[str, int] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Document:
 
     def moved(self, path: Path, home: Path) -> "Document":
         """Return the document with the last key of path, and what is below it, in the map at home."""
-        around: Node | None = self.root
+        around: YamlNode | None = self.root
         for step in path[:-1]:
             around = around and around.children.get(step)
         key = str(path[-1])
@@ -156,7 +156,7 @@ def is_named(pattern: str, name: str) -> bool:
     return name.startswith(before) and name.endswith(after) and "/" not in middle and not is_hidden
 
 
-def _renamed(node: Node, path: Path, key: str) -> Node:
+def _renamed(node: YamlNode, path: Path, key: str) -> YamlNode:
     step, rest = path[0], path[1:]
     if step not in node.children:
         # The path leads to a value that another file states.
@@ -170,7 +170,7 @@ def _renamed(node: Node, path: Path, key: str) -> Node:
     return _of_children(node, children, keys)
 
 
-def _without_child(node: Node, path: Path) -> Node:
+def _without_child(node: YamlNode, path: Path) -> YamlNode:
     step, rest = path[0], path[1:]
     children = {**node.children, step: _without_child(node.children[step], rest)} if rest else dict(node.children)
     keys = dict(node.keys)
@@ -179,20 +179,20 @@ def _without_child(node: Node, path: Path) -> Node:
     return _of_children(node, children, keys)
 
 
-def _with_child(node: Node, home: Path, key: str, child: Node, mark: Mark) -> Node:
+def _with_child(node: YamlNode, home: Path, key: str, child: YamlNode, mark: Mark) -> YamlNode:
     if not home:
-        base = node if isinstance(node.value, dict) else Node({}, node.mark)
+        base = node if isinstance(node.value, dict) else YamlNode({}, node.mark)
         return _of_children(base, {**node.children, key: child}, {**node.keys, key: mark})
     step, rest = home[0], home[1:]
-    inner = _with_child(node.children.get(step) or Node({}, mark), rest, key, child, mark)
+    inner = _with_child(node.children.get(step) or YamlNode({}, mark), rest, key, child, mark)
     keys = {str(step): mark, **node.keys} if isinstance(step, str) else node.keys
     return _of_children(node, {**node.children, step: inner}, keys)
 
 
-def _of_children(node: Node, children: dict[str | int, Node], keys: dict[str, Mark]) -> Node:
+def _of_children(node: YamlNode, children: dict[str | int, YamlNode], keys: dict[str, Mark]) -> YamlNode:
     values = [child.value for child in children.values()]
     value = dict(zip(children, values, strict=True)) if isinstance(node.value, dict) else tuple(values)
-    return Node(value, node.mark, node.raw, keys, children)
+    return YamlNode(value, node.mark, node.raw, keys, children)
 
 
 def value_at(data: Any, path: Path) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from hpkit.config.document import Document, Mark, Node, Problem
+from hpkit.config.document import Document, Mark, Problem, YamlNode
 from hpkit.config.document import Path as ValuePath
 from hpkit.config.suggest import YAML_1_1_BOOLS, written
 from hpkit.config.syntax import syntax_error
@@ -158,7 +158,7 @@ class _Composer:
         self.curly = curly
         self.has_curly = False
         self.problems: list[Problem] = []
-        self.anchors: dict[str, Node] = {}
+        self.anchors: dict[str, YamlNode] = {}
         self.open: set[str] = set()
         self.count = 0
 
@@ -179,8 +179,8 @@ class _Composer:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         yield from yaml.parse(text, Loader=loader)
 
-    def _root(self, events: Iterator[yaml.Event]) -> Node | None:
-        root: Node | None = None
+    def _root(self, events: Iterator[yaml.Event]) -> YamlNode | None:
+        root: YamlNode | None = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
                 raise _RefusedError(
@@ -192,12 +192,12 @@ class _Composer:
                 root = self._node(event, events)
         return root
 
-    def _node(self, first: yaml.Event, events: Iterator[yaml.Event]) -> Node:
+    def _node(self, first: yaml.Event, events: Iterator[yaml.Event]) -> YamlNode:
         """Compose one node; path-free, because a path is only needed when something is wrong."""
         stack: list[_Frame] = []
         event: yaml.Event = first
         while True:
-            done: Node | None = None
+            done: YamlNode | None = None
             self.count += 1
             if self.count > MAX_NODES:
                 raise _RefusedError(
@@ -243,7 +243,7 @@ class _Composer:
             )
         )
 
-    def _alias(self, event: yaml.AliasEvent) -> Node:
+    def _alias(self, event: yaml.AliasEvent) -> YamlNode:
         mark, name = _mark(event), event.anchor
         if name in self.open:
             raise _RefusedError(
@@ -262,7 +262,7 @@ class _Composer:
         self.count += size(node)
         return node
 
-    def _scalar(self, event: yaml.ScalarEvent, stack: "list[_Frame]") -> Node:
+    def _scalar(self, event: yaml.ScalarEvent, stack: "list[_Frame]") -> YamlNode:
         mark, text = _mark(event), event.value
         plain = event.implicit[0] and not event.style
         is_key = bool(stack) and stack[-1].mapping and stack[-1].key is None
@@ -285,7 +285,7 @@ class _Composer:
                     mark,
                 )
             )
-        node = Node(value, mark, text if plain else None)
+        node = YamlNode(value, mark, text if plain else None)
         if event.anchor:
             self.anchors[event.anchor] = node
         return node
@@ -302,7 +302,7 @@ class _Composer:
             )
         )
 
-    def _close(self, frame: "_Frame") -> Node:
+    def _close(self, frame: "_Frame") -> YamlNode:
         node = frame.node
         node.value = (
             {key: child.value for key, child in node.children.items()}
@@ -314,7 +314,7 @@ class _Composer:
             self.anchors[frame.anchor] = node
         return node
 
-    def _add(self, stack: "list[_Frame]", node: Node) -> None:
+    def _add(self, stack: "list[_Frame]", node: YamlNode) -> None:
         frame = stack[-1]
         if not frame.mapping:
             frame.node.children[len(frame.node.children)] = node
@@ -324,7 +324,7 @@ class _Composer:
             self._put(frame, frame.key, node)
             frame.key = None
 
-    def _key(self, node: Node, frame: "_Frame", path: ValuePath) -> tuple[str, Mark]:
+    def _key(self, node: YamlNode, frame: "_Frame", path: ValuePath) -> tuple[str, Mark]:
         if not isinstance(node.value, str):
             raise _RefusedError(
                 "a key must be a plain word, not a list or a map",
@@ -349,7 +349,7 @@ class _Composer:
         return key, node.mark
 
     @staticmethod
-    def _put(frame: "_Frame", key: tuple[str, Mark], node: Node) -> None:
+    def _put(frame: "_Frame", key: tuple[str, Mark], node: YamlNode) -> None:
         name, mark = key
         if name != "<<":
             frame.own.add(name)
@@ -372,7 +372,7 @@ class _Frame:
     def __init__(self, event: yaml.CollectionStartEvent, mapping: bool) -> None:
         self.anchor = event.anchor
         self.mapping = mapping
-        self.node = Node(None, _mark(event))
+        self.node = YamlNode(None, _mark(event))
         self.key: tuple[str, Mark] | None = None
         self.own: set[str] = set()
 
@@ -394,7 +394,7 @@ def _path(stack: list[_Frame], last: str | None) -> ValuePath:
     return tuple(steps)
 
 
-def size(node: Node) -> int:
+def size(node: YamlNode) -> int:
     """Count the values below a node, so that aliases of aliases can't grow without bound."""
     total, todo = 0, [node]
     while todo:

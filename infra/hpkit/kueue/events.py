@@ -7,7 +7,7 @@ from typing import Literal
 
 from hpkit.kueue.model import PodSetAssignment
 
-__all__ = ["Admitted", "Event", "Outcome", "Pending", "Preempted"]
+__all__ = ["Admitted", "CycleResult", "Event", "Pending", "Preempted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Pending:
 
 
 @dataclass(slots=True)
-class Outcome:
+class CycleResult:
     """The result of one cycle, or of all until nothing changed.
 
     flapping: workloads that would be evicted repeatedly.

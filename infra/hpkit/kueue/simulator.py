@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from hpkit.extensions import extension
-from hpkit.kueue.events import Event, Outcome
+from hpkit.kueue.events import CycleResult, Event
 from hpkit.kueue.model import Model, PodSetAssignment, Workload
 
 __all__ = ["Simulator", "simulator"]
@@ -15,10 +15,10 @@ __all__ = ["Simulator", "simulator"]
 class Simulator(Protocol):
     """The simulator's interface for hpkit; `hpkit_whatif.admission.Simulator` documents each method."""
 
-    def run_cycle(self) -> Outcome:
+    def run_cycle(self) -> CycleResult:
         """Run one cycle."""
 
-    def run_until_quiet(self) -> Outcome:
+    def run_until_quiet(self) -> CycleResult:
         """Run cycles until nothing changes."""
 
     def run_clock(self, arrivals: Iterable[Workload], *, on_event: Callable[[Event], None]) -> object:

@@ -21,8 +21,8 @@ from botocore.session import Session
 
 from hpkit_provider import VERSION
 from hpkit_provider.aws.errors import classify, refused
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
-from hpkit_provider.engine.task import Task
 
 __all__ = ["ClientSettings", "Document", "SageMakerApi", "is_loopback", "operation_name", "settings_from"]
 
@@ -193,7 +193,7 @@ class SageMakerApi:
         answer: Document = getattr(self.client(service or "sagemaker"), method)(**params)
         return answer
 
-    def raw(self, task: Task, operation: str, /, **params: Any) -> Document:
+    def raw(self, task: EngineCall, operation: str, /, **params: Any) -> Document:
         """Call once, with retries when throttled; any other failure is botocore's exception.
 
         operation: of SageMaker, or with another service's name before it: `kms.describe_key`.
@@ -214,14 +214,14 @@ class SageMakerApi:
                     raise
             task.pause(next(delays))
 
-    def call(self, task: Task, operation: str, /, **params: Any) -> Document:
+    def call(self, task: EngineCall, operation: str, /, **params: Any) -> Document:
         """Call; a failure is a readable one."""
         try:
             return self.raw(task, operation, **params)
         except (ClientError, BotoCoreError) as error:
             raise refused(operation_name(operation), error) from None
 
-    def find(self, task: Task, operation: str, /, **params: Any) -> Document | None:
+    def find(self, task: EngineCall, operation: str, /, **params: Any) -> Document | None:
         """Call; None when the thing is not there."""
         try:
             return self.raw(task, operation, **params)
@@ -230,7 +230,7 @@ class SageMakerApi:
                 return None
             raise refused(operation_name(operation), error) from None
 
-    def pages(self, task: Task, operation: str, /, *, member: str, **params: Any) -> Iterator[Document]:
+    def pages(self, task: EngineCall, operation: str, /, *, member: str, **params: Any) -> Iterator[Document]:
         """Yield the entries of all pages of a list."""
         token: dict[str, Any] = {}
         while True:

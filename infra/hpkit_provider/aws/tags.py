@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from hpkit_provider.aws.client import SageMakerApi
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.call import EngineCall
 
 __all__ = ["live_tags", "set_tags"]
 
 Tags = list[dict[str, str]]
 
 
-def live_tags(api: SageMakerApi, task: Task, arn: str) -> Tags:
+def live_tags(api: SageMakerApi, task: EngineCall, arn: str) -> Tags:
     """Return a resource's tags, without those that AWS sets itself."""
     tags = api.pages(task, "list_tags", member="Tags", ResourceArn=arn)
     return [{"key": tag["Key"], "value": tag["Value"]} for tag in tags if not tag["Key"].startswith("aws:")]
 
 
-def set_tags(api: SageMakerApi, task: Task, arn: str, *, old: Tags, new: Tags) -> None:
+def set_tags(api: SageMakerApi, task: EngineCall, arn: str, *, old: Tags, new: Tags) -> None:
     """Send changed tags; tags that others added stay."""
     before = {tag["key"]: tag["value"] for tag in old}
     after = {tag["key"]: tag["value"] for tag in new}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.call import EngineCall
 
 __all__ = ["wait"]
 
@@ -16,7 +16,7 @@ _MIN_POLL_SECONDS: Final = 0.15
 
 
 def wait(
-    task: Task,
+    task: EngineCall,
     poll: Callable[[], T],
     *,
     settled: Callable[[T], bool],

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hpkit_provider.aws.client import Document
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.cluster.cluster_state import group_names, live_inputs
 from hpkit_provider.resources.cluster.live_cluster import LiveCluster
@@ -27,7 +27,7 @@ class AutoscaledGroupHandler(Handler):
     name: ClassVar[str] = "AutoscaledGroup"
     seconds: ClassVar[float] = 2 * 3600.0  # nodes are drained first, and several groups may be waiting
 
-    def create(self, task: Task, inputs: Props) -> ResourceState:
+    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
         """Check that the cluster has it."""
         arn, group = inputs["clusterArn"], inputs["instanceGroupName"]
         document = LiveCluster(self.api, task, arn).describe()
@@ -43,7 +43,7 @@ class AutoscaledGroupHandler(Handler):
             )
         return ResourceState(f"{arn}/{group}", inputs, inputs)
 
-    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return it if the cluster has it."""
         del inputs, state
         arn, group = _parts(resource_id)
@@ -53,12 +53,12 @@ class AutoscaledGroupHandler(Handler):
         found = {"clusterArn": arn, "instanceGroupName": group}
         return ResourceState(resource_id, found, found)
 
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Record the inputs; different ones make it another group, and are a replacement."""
         del task, old, state
         return ResourceState(resource_id, new, new)
 
-    def delete(self, task: Task, resource_id: str) -> None:
+    def delete(self, task: EngineCall, resource_id: str) -> None:
         """Delete the group, unless the program still has it and it was only removed from Karpenter."""
         arn, group = _parts(resource_id)
         live = LiveCluster(self.api, task, arn)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hpkit_provider.aws.client import Document
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 
@@ -19,12 +19,12 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
     name: ClassVar[str] = "ClusterSchedulerConfig"
     operation: ClassVar[str] = "cluster_scheduler_config"
 
-    def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
+    def poll(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return it; a cluster has only one, so a separate call costs nothing."""
         del inputs
         return self.describe(task, arn)
 
-    def find(self, task: Task, inputs: Props) -> Document | None:
+    def find(self, task: EngineCall, inputs: Props) -> Document | None:
         """Return the cluster's policy; one with another name is a conflict."""
         for entry in self.api.pages(
             task,

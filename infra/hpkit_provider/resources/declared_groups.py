@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.call import EngineCall
 
 __all__ = ["DeclaredGroups"]
 
@@ -45,7 +45,7 @@ class DeclaredGroups:
             return frozenset(self._deleting[arn])
 
     @contextmanager
-    def exclusive(self, task: Task, arn: str, name: str) -> Iterator[None]:
+    def exclusive(self, task: EngineCall, arn: str, name: str) -> Iterator[None]:
         """Lock the cluster to delete a group; its holder can also delete all groups that wait for it."""
         with self._lock:
             self._deleting[arn].add(name)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from hpkit_provider.aws.client import SageMakerApi
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.results import PropertyChange
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.compute_quota.ledger import QuotaLedger
 from hpkit_provider.resources.declared_groups import DeclaredGroups
@@ -97,23 +97,23 @@ class Handler(ABC):
         del old, new, state
         return []
 
-    def preview_warnings(self, task: Task, old: Props, new: Props) -> list[str]:
+    def preview_warnings(self, task: EngineCall, old: Props, new: Props) -> list[str]:
         """Return problems that the change itself would have; empty for most resources."""
         del task, old, new
         return []
 
     @abstractmethod
-    def create(self, task: Task, inputs: Props) -> ResourceState:
+    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
         """Create it, or take over what an interrupted run created."""
 
     @abstractmethod
-    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return it as it is; None when it is gone. Without inputs it is an import."""
 
     @abstractmethod
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Change the live resource to the new inputs."""
 
     @abstractmethod
-    def delete(self, task: Task, resource_id: str) -> None:
+    def delete(self, task: EngineCall, resource_id: str) -> None:
         """Delete it; no error if it is gone."""

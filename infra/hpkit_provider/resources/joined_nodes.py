@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from hpkit_provider.aws.client import Document, SageMakerApi
 from hpkit_provider.aws.kubernetes import EksApi, Unanswered
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import TimedOutError
-from hpkit_provider.engine.task import Task
 
 __all__ = ["JoinedNodes"]
 
@@ -51,7 +51,7 @@ class JoinedNodes:
     """The nodes of some instance groups of a cluster."""
 
     api: SageMakerApi
-    task: Task
+    task: EngineCall
     eks: EksApi
     cluster: str
     groups: tuple[str, ...]

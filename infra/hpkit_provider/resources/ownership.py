@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from hpkit_provider.aws.client import Document, SageMakerApi
 from hpkit_provider.aws.tags import live_tags
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["require_own"]
 
 
-def require_own(api: SageMakerApi, task: Task, document: Document, inputs: Props, *, name: str) -> None:
+def require_own(api: SageMakerApi, task: EngineCall, document: Document, inputs: Props, *, name: str) -> None:
     """Reject an object that someone else created; name: of the resource, such as `ComputeQuota`.
 
     Raises RefusedError with the command that imports it.

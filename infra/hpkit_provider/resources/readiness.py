@@ -16,8 +16,8 @@ from typing import ClassVar, Final
 
 from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.aws.kubernetes import EksApi, Unanswered
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import TimedOutError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.handler import ResourceState
@@ -63,23 +63,23 @@ class ReadinessHandler(StateOnlyHandler):
         "minutes": 10,
     }
 
-    def create(self, task: Task, inputs: Props) -> ResourceState:
+    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
         """Wait."""
         self._wait(task, inputs)
         return super().create(task, inputs)
 
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Wait for what the inputs now contain; not for nodes of added groups, as long as others stay."""
         staying = [group for group in new.get("instanceGroups", []) if group in old.get("instanceGroups", [])]
         self._wait(task, {**new, "instanceGroups": staying} if staying else new)
         return super().update(task, resource_id, old=old, new=new, state=state)
 
-    def _wait(self, task: Task, inputs: Props) -> None:
+    def _wait(self, task: EngineCall, inputs: Props) -> None:
         for check in _checks(self.api, task, inputs):
             _await(task, check, minutes=inputs["minutes"])
 
 
-def _await(task: Task, check: _Check, *, minutes: float) -> None:
+def _await(task: EngineCall, check: _Check, *, minutes: float) -> None:
     started = time.monotonic()
     settle = _settle_seconds() if check.settles else 0.0
     there_since: list[float] = []
@@ -114,7 +114,7 @@ def _settle_seconds() -> float:
     return float(os.environ.get(_SETTLE_VARIABLE) or _SETTLE_SECONDS)
 
 
-def _checks(api: SageMakerApi, task: Task, inputs: Props) -> Iterator[_Check]:
+def _checks(api: SageMakerApi, task: EngineCall, inputs: Props) -> Iterator[_Check]:
     if "keyArn" in inputs:
         yield _key(api, task, inputs["keyArn"])
     for account, association in inputs.get("podIdentityAssociations", {}).items():
@@ -142,7 +142,7 @@ def _checks(api: SageMakerApi, task: Task, inputs: Props) -> Iterator[_Check]:
         )
 
 
-def _key(api: SageMakerApi, task: Task, arn: str) -> _Check:
+def _key(api: SageMakerApi, task: EngineCall, arn: str) -> _Check:
     def lacking() -> str:
         found = api.find(task, "kms.describe_key", KeyId=arn)
         state = found["KeyMetadata"]["KeyState"] if found else "unknown to KMS"
@@ -151,7 +151,7 @@ def _key(api: SageMakerApi, task: Task, arn: str) -> _Check:
     return _Check(lacking, "What to do: enable the key, then run `pulumi up` again.", settles=True)
 
 
-def _association(api: SageMakerApi, task: Task, cluster: str, account: str, association: str) -> _Check:
+def _association(api: SageMakerApi, task: EngineCall, cluster: str, account: str, association: str) -> _Check:
     def lacking() -> str:
         found = api.find(task, "eks.describe_pod_identity_association", clusterName=cluster, associationId=association)
         return "" if found else f"the Pod Identity association of {account} doesn't exist in EKS cluster {cluster}"

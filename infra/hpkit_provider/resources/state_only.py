@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.handler import Handler, ResourceState
 from hpkit_provider.schema.check import check
@@ -19,27 +19,27 @@ class StateOnlyHandler(Handler):
 
     example: ClassVar[Props]
 
-    def create(self, task: Task, inputs: Props) -> ResourceState:
+    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
         """Record the inputs."""
         return ResourceState(_logical_name(task), inputs, inputs)
 
-    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return what was recorded, because nothing else exists. At import, the ID is the JSON text of the inputs."""
         if state or inputs:
             return ResourceState(resource_id, state or inputs, inputs or state)
         given = imported_inputs(self.name, resource_id, example=self.example)
         return ResourceState(_logical_name(task), given, given)
 
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Record the new inputs."""
         del task, old, state
         return ResourceState(resource_id, new, new)
 
-    def delete(self, task: Task, resource_id: str) -> None:
+    def delete(self, task: EngineCall, resource_id: str) -> None:
         """Forget it."""
 
 
-def _logical_name(task: Task) -> str:
+def _logical_name(task: EngineCall) -> str:
     return task.urn.rpartition("::")[2]
 
 

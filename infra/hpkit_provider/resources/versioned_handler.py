@@ -20,8 +20,8 @@ from hpkit_provider.aws.client import Document
 from hpkit_provider.aws.errors import classify, refused
 from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.aws.tags import live_tags, set_tags
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.handler import (
@@ -56,15 +56,15 @@ class VersionedHandler(Handler):
     operation: ClassVar[str]  # what the operations are called: compute_quota
 
     @abstractmethod
-    def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
+    def poll(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return the object cheaply, for waiting."""
 
     @abstractmethod
-    def find(self, task: Task, inputs: Props) -> Document | None:
+    def find(self, task: EngineCall, inputs: Props) -> Document | None:
         """Return the object of that name on that cluster."""
 
     @contextmanager
-    def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
+    def changing(self, task: EngineCall, inputs: Props, live: Document | None) -> Iterator[None]:
         """Hold what a change needs while it runs."""
         del task, inputs, live
         yield
@@ -74,7 +74,7 @@ class VersionedHandler(Handler):
         del live
         return inputs
 
-    def describe(self, task: Task, arn: str) -> Document | None:
+    def describe(self, task: EngineCall, arn: str) -> Document | None:
         """Return the object in full."""
         ident = {f"{self.name}Id": arn.rpartition("/")[2]}
         found = self.api.find(task, f"describe_{self.operation}", **ident)
@@ -87,12 +87,12 @@ class VersionedHandler(Handler):
             return ResourceDiff([*difference.changes, forced_replacement("status")])
         return difference
 
-    def create(self, task: Task, inputs: Props) -> ResourceState:
+    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
         """Create, or take over what a killed run of this stack created."""
         arn, created = self._create_or_find(task, inputs)
         return self._keeping_state(task, arn, inputs, lambda: self._converge(task, arn, inputs, just_sent=created))
 
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Converge; tags have separate calls."""
         del state
 
@@ -103,7 +103,7 @@ class VersionedHandler(Handler):
 
         return self._keeping_state(task, resource_id, new, work)
 
-    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return it as it is."""
         del state
         live = self.describe(task, resource_id)
@@ -112,7 +112,7 @@ class VersionedHandler(Handler):
         tags = live_tags(self.api, task, live[f"{self.name}Arn"]) if not inputs or "tags" in inputs else None
         return self._resource_state(live, inputs, tags=tags)
 
-    def delete(self, task: Task, resource_id: str) -> None:
+    def delete(self, task: EngineCall, resource_id: str) -> None:
         """Delete and wait until it is gone."""
         delays = task.delays(0.2, _MAX_POLL_SECONDS)
         tries = 0
@@ -135,7 +135,7 @@ class VersionedHandler(Handler):
                 f"{self._label(remaining)} couldn't be deleted ({remaining['Status']}): {_reason(remaining)}"
             )
 
-    def _create_or_find(self, task: Task, inputs: Props) -> tuple[str, bool]:
+    def _create_or_find(self, task: EngineCall, inputs: Props) -> tuple[str, bool]:
         """Return the ARN, and whether it was created just now (else it was found)."""
         delays = task.delays(0.2, _MAX_POLL_SECONDS)
         for tries in range(CONFLICT_RETRIES + 1):
@@ -169,7 +169,9 @@ class VersionedHandler(Handler):
         """Return whether the program sets something new; removed settings must return to the default."""
         return any(change.path.partition("[")[0] != "tags" for change in changes(self.spec, old, new))
 
-    def _converge(self, task: Task, arn: str, inputs: Props, *, just_sent: bool, stated: bool = False) -> ResourceState:
+    def _converge(
+        self, task: EngineCall, arn: str, inputs: Props, *, just_sent: bool, stated: bool = False
+    ) -> ResourceState:
         """Update until the live object equals the inputs; at least once if they are newly `stated`."""
         delays = task.delays(0.2, _MAX_POLL_SECONDS)
         tries = 0
@@ -200,7 +202,7 @@ class VersionedHandler(Handler):
             "`pulumi refresh`, which shows what differs."
         )
 
-    def _update_once(self, task: Task, arn: str, inputs: Props, live: Document) -> bool:
+    def _update_once(self, task: EngineCall, arn: str, inputs: Props, live: Document) -> bool:
         """Send one update against the last seen version, and wait until it's done; return whether it was sent."""
         if classify_status(live["Status"]) == "modifying":
             return False
@@ -219,14 +221,14 @@ class VersionedHandler(Handler):
                 )
         return True
 
-    def _describe_settled(self, task: Task, arn: str) -> Document | None:
+    def _describe_settled(self, task: EngineCall, arn: str) -> Document | None:
         live = self.describe(task, arn)
         if live is not None and classify_status(live["Status"]) == "modifying":
             self._settle(task, arn, {})
             live = self.describe(task, arn)
         return live
 
-    def _settle(self, task: Task, arn: str, inputs: Props) -> Document | None:
+    def _settle(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Wait until no change runs; a failed object is returned in full, with its reason."""
         seen = wait(
             task,
@@ -240,7 +242,7 @@ class VersionedHandler(Handler):
             return self.describe(task, arn)
         return seen
 
-    def _keeping_state(self, task: Task, arn: str, inputs: Props, work: Callable[[], T]) -> T:
+    def _keeping_state(self, task: EngineCall, arn: str, inputs: Props, work: Callable[[], T]) -> T:
         """Run; if it ends early, the engine keeps the real state."""
         try:
             return work()
@@ -250,7 +252,7 @@ class VersionedHandler(Handler):
             state = {**inputs, f"{_lower(self.name)}Arn": arn, "status": "Unknown"}
             try:
                 # The time is up or the run is canceled: one last call needs a separate time limit.
-                last = self.describe(Task(task.urn, 20.0, threading.Event(), task.log), arn)
+                last = self.describe(EngineCall(task.urn, 20.0, threading.Event(), task.log), arn)
             except PluginError:
                 last = None
             if last is not None:

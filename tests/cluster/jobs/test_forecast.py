@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
 from hpkit.cluster.live.model import Quota
-from hpkit.cluster.live.trial import MOST_STARTS
+from hpkit.cluster.live.without_task import MOST_STARTS
 from hpkit.project import load_stack
 from tests.cluster.live.builders import GPU, KIND, NOW, observed, queue, task
 

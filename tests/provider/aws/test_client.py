@@ -9,8 +9,8 @@ import pytest
 from hpkit_local.aws.backend import Backend, EndpointSettings
 from hpkit_local.aws.server import Endpoint
 from hpkit_provider.aws.client import _TRANSIENT_TRIES, ClientSettings, SageMakerApi, settings_from
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
-from hpkit_provider.engine.task import Task
 from tests.provider.harness import in_process
 from tests.running import held_port
 
@@ -98,7 +98,7 @@ def test_a_change_outlasts_a_connection_that_is_lost_for_a_while(away):
     late.start()
     try:
         api = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}"))
-        assert api.call(Task("urn", 60.0, threading.Event()), "list_clusters")["ClusterSummaries"] == []
+        assert api.call(EngineCall("urn", 60.0, threading.Event()), "list_clusters")["ClusterSummaries"] == []
     finally:
         late.join()
         started[0].stop()
@@ -107,7 +107,7 @@ def test_a_change_outlasts_a_connection_that_is_lost_for_a_while(away):
 def test_a_preview_does_not_wait_long_for_an_answer(away):
     api = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}"))
     with pytest.raises(RefusedError, match=r"couldn't be sent .* What to do: check hyperpod:region"):
-        api.call(Task("urn", 60.0, threading.Event(), best_effort=True), "list_clusters")
+        api.call(EngineCall("urn", 60.0, threading.Event(), best_effort=True), "list_clusters")
     assert 1 < api.calls["list_clusters"] < _TRANSIENT_TRIES, "as often as takes a moment"
 
 
@@ -126,6 +126,6 @@ def test_an_answer_that_is_cut_off_is_no_answer(away):
         thread = threading.Thread(target=answer, args=(server,))
         thread.start()
         api = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}"))
-        assert api.call(Task("urn", 60.0, threading.Event()), "list_clusters")["NextToken"] == "more"
+        assert api.call(EngineCall("urn", 60.0, threading.Event()), "list_clusters")["NextToken"] == "more"
         thread.join()
     assert api.calls["list_clusters"] == 2

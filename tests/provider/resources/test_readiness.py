@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hpkit_local.kubernetes.pki import authority, signed
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import TimedOutError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.resources.readiness import ReadinessHandler
 from hpkit_provider.server import HyperpodServicer
 from tests.provider.harness import FailedError
@@ -110,7 +110,7 @@ def waiting(world):
     servicer = HyperpodServicer()
     servicer.Configure.__wrapped__(servicer, _Settings(world.settings), None)
     messages = []
-    task = Task(
+    task = EngineCall(
         "urn:pulumi:dev::hpkit::hyperpod:index:Readiness::nodes",
         60.0,
         threading.Event(),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hpkit_whatif.recommend.capacity import cheapest
 from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.recommend.levers import Lever, moves
-from hpkit_whatif.recommend.search import Outcome, evaluate_goals, search
+from hpkit_whatif.recommend.search import Evaluation, evaluate_goals, search
 from hpkit_whatif.simulate.report import ClusterReport, Report
 
 KIND = "ml.g5.12xlarge"
@@ -95,7 +95,7 @@ def test_instances_go_as_long_as_the_goal_is_met_and_come_until_it_is():
 
     def run(state):
         (outcome,) = evaluate([state])
-        assert isinstance(outcome, Outcome)
+        assert isinstance(outcome, Evaluation)
         return cheapest(levers, state, outcome, evaluate, lambda _: None)
 
     state, outcome = run((3, 5, 0, 50, 8))

@@ -8,7 +8,7 @@ import pytest
 from hpkit.errors import SelectionError
 from hpkit.project import load_stack
 from hpkit_whatif.scenario import open_scenario
-from hpkit_whatif.simulate.vary import Change, changed, grid, sweep, variation
+from hpkit_whatif.simulate.vary import NewValue, changed, grid, sweep, variation
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,7 @@ def loaded():
     ],
 )
 def test_a_path_leads_to_a_value_of_the_plan(loaded, text, value, reads):
-    _, plan = changed(loaded, [Change(text, value)])
+    _, plan = changed(loaded, [NewValue(text, value)])
     assert reads(plan) == value
     assert reads(loaded.plans["dev"]) != value, "the file itself stays as it is"
 
@@ -51,7 +51,7 @@ def test_a_path_leads_to_a_value_of_the_plan(loaded, text, value, reads):
 )
 def test_a_path_that_leads_nowhere_says_where_it_ends(loaded, text, said):
     with pytest.raises(SelectionError, match=said):
-        changed(loaded, [Change(text, 1)])
+        changed(loaded, [NewValue(text, 1)])
 
 
 @pytest.mark.parametrize("text", ["teams[smith].fairShareWeight", "=1", "a=", ""])
@@ -77,13 +77,13 @@ def test_what_the_validator_refuses_is_not_simulated(loaded):
 
 
 def test_a_refused_value_is_the_one_that_was_tried(loaded):
-    _, refused = changed(loaded, [Change("teams[smith].fairShareWeight", 101)])
+    _, refused = changed(loaded, [NewValue("teams[smith].fairShareWeight", 101)])
     assert "fairShareWeight is `101`; the maximum is 100" in refused
 
 
 def test_a_misspelt_key_ends_a_sweep(loaded):
     with pytest.raises(SelectionError, match=r"unknown key `fairShareWeigth`.*Did you mean `fairShareWeight`"):
-        changed(loaded, [Change("teams[smith].fairShareWeigth", 1)])
+        changed(loaded, [NewValue("teams[smith].fairShareWeigth", 1)])
 
 
 def test_a_sweep_of_which_nothing_is_left_fails():
@@ -100,7 +100,7 @@ def test_two_processes_find_what_one_finds(loaded):
 
 
 def test_a_task_that_can_never_run_counts_as_waiting(loaded):
-    (result,) = sweep(loaded, open_scenario(HANDSON), [(Change("teams[smith].sharing.borrowLimit", 50),)], workers=1)
+    (result,) = sweep(loaded, open_scenario(HANDSON), [(NewValue("teams[smith].sharing.borrowLimit", 50),)], workers=1)
     smith = result.report.team("smith")
     assert (smith.service, smith.wait_p95) == (0, 110 * 60)
 

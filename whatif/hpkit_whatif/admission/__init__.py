@@ -10,7 +10,7 @@ All types of `hpkit.kueue` are plain data, so that a model is built without any 
 docs/reference/whatif-api.md has an example that runs, and what every call returns and raises.
 """
 
-from hpkit.kueue.events import Admitted, Event, Outcome, Pending, Preempted
+from hpkit.kueue.events import Admitted, CycleResult, Event, Pending, Preempted
 from hpkit.kueue.model import (
     Admission,
     BorrowWithinCohort,
@@ -43,6 +43,7 @@ __all__ = [
     "BorrowWithinCohort",
     "ClusterQueue",
     "Cohort",
+    "CycleResult",
     "Event",
     "FlavorFungibility",
     "FlavorQuotas",
@@ -50,7 +51,6 @@ __all__ = [
     "Model",
     "NoPlaceError",
     "Node",
-    "Outcome",
     "Pending",
     "PodSet",
     "PodSetAssignment",

@@ -12,7 +12,7 @@ from typing import Any
 
 from hpkit.kueue.model import FlavorFungibility, PodSet, PodSetAssignment, Workload
 from hpkit_whatif.admission.check import refuse_pod_sets
-from hpkit_whatif.admission.queue import Task
+from hpkit_whatif.admission.queue import QueuedWorkload
 from hpkit_whatif.admission.topology import Grid
 from hpkit_whatif.admission.tree import Pairs, QueueNode, Usage
 
@@ -32,7 +32,7 @@ class Mode(IntEnum):
     FIT = 4
 
 
-Simulate = Callable[[Task, int, int], tuple[Mode, int]]
+Simulate = Callable[[QueuedWorkload, int, int], tuple[Mode, int]]
 """Who could be evicted for an amount of one pair: the mode, and the level of borrowing afterwards."""
 
 
@@ -263,7 +263,9 @@ def scaled_counts(request: Request, step: int, steps: int) -> list[int]:
     return counts
 
 
-def assign(task: Task, request: Request, counts: Sequence[int] | None, *, fair: bool, simulate: Simulate) -> Assignment:
+def assign(
+    task: QueuedWorkload, request: Request, counts: Sequence[int] | None, *, fair: bool, simulate: Simulate
+) -> Assignment:
     """Choose flavors for a workload, with its whole counts or smaller ones."""
     assignment = Assignment()
     for index, wanted in enumerate(request):
@@ -291,7 +293,9 @@ class _Walk:
 
     __slots__ = ("assignment", "fair", "index", "node", "simulate", "task")
 
-    def __init__(self, task: Task, index: int, assignment: Assignment, *, fair: bool, simulate: Simulate) -> None:
+    def __init__(
+        self, task: QueuedWorkload, index: int, assignment: Assignment, *, fair: bool, simulate: Simulate
+    ) -> None:
         self.task = task
         self.index = index
         self.node = task.queue.node

@@ -13,7 +13,7 @@ from hpkit_whatif.admission.assign import Asked, Assignment, Mode, Request, assi
 from hpkit_whatif.admission.fair import fair
 from hpkit_whatif.admission.placement import Places
 from hpkit_whatif.admission.preempt import Search, Target, classic
-from hpkit_whatif.admission.queue import Queue, Task
+from hpkit_whatif.admission.queue import Queue, QueuedWorkload
 from hpkit_whatif.admission.tree import Pairs, TreeNode
 from hpkit_whatif.admission.turn import Entry, classic_order, fair_order
 
@@ -44,14 +44,14 @@ class Cycle:
         """Return the number of cycles so far."""
         return self._number
 
-    def run(self, heads: Iterable[Task]) -> list[Entry]:
+    def run(self, heads: Iterable[QueuedWorkload]) -> list[Entry]:
         """Decide about these heads; each entry has its result, and nothing is admitted or evicted yet."""
         self._number += 1
         entries = [self._nominate(task) for task in heads]
         active = _active(entries)
         self._applied = []
         self._left = len(active)
-        preempted: dict[str, Task] = {}
+        preempted: dict[str, QueuedWorkload] = {}
         for entry in active if len(active) <= 1 else self._in_turn(active):
             self._left -= 1
             entry.turn = len(active) - self._left
@@ -66,19 +66,19 @@ class Cycle:
             return classic_order(active)
         return fair_order(active, version=lambda: self._version)
 
-    def _nominate(self, task: Task) -> Entry:
+    def _nominate(self, task: QueuedWorkload) -> Entry:
         if task.tried and self._number - task.last_cycle > 1 and task.queue.generation > task.last_generation:
             task.tried = ()
         assignment, targets = self._assignments(task)
         self._remember(task, assignment)
         return Entry(task, assignment, assignment.amounts(), targets)
 
-    def _remember(self, task: Task, assignment: Assignment) -> None:
+    def _remember(self, task: QueuedWorkload, assignment: Assignment) -> None:
         task.tried = tuple(assignment.tried)
         task.last_cycle = self._number
         task.last_generation = task.queue.generation
 
-    def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
+    def _assignments(self, task: QueuedWorkload) -> tuple[Assignment, list[Target]]:
         demand = _asked(task)
         request = demand.request
         blocked = None if task.pending_flavors() else task.shape.still_blocked()
@@ -94,7 +94,7 @@ class Cycle:
         self._places.reserve(full, request)
         return full, []
 
-    def _cached_assignment(self, task: Task, *, supposed: bool) -> Assignment | None:
+    def _cached_assignment(self, task: QueuedWorkload, *, supposed: bool) -> Assignment | None:
         """Return the assignment of a workload without a choice, None if it depends on more than its queue's outlook."""
         demand = _asked(task)
         if demand.amounts is None or task.pending_flavors():
@@ -109,7 +109,7 @@ class Cycle:
         return assignment
 
     def _attempt(
-        self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
+        self, task: QueuedWorkload, request: Request, counts: Sequence[int] | None, *, exact: bool = False
     ) -> tuple[Assignment, list[Target]]:
         # With no other flavor to choose, possible victims for a single pair don't matter.
         supposed = not exact and _asked(task).no_choice
@@ -141,13 +141,13 @@ class Cycle:
             self._places.place_without(assignment, request, [target for target, _ in targets])
         return assignment, targets
 
-    def _stays(self, task: Task) -> bool:
+    def _stays(self, task: QueuedWorkload) -> bool:
         demand, spec = _asked(task), task.queue.node.spec.preemption
         alike = spec.within_cluster_queue != "LowerOrNewerEqualPriority"
         whole = not demand.partial and not task.pending_flavors()
         return alike and whole and not self._places.asked_by(demand.request)
 
-    def _reduced(self, task: Task, request: Request) -> tuple[Assignment, list[Target]] | None:
+    def _reduced(self, task: QueuedWorkload, request: Request) -> tuple[Assignment, list[Target]] | None:
         """Return the largest smaller size that fits or finds victims, by Kueue's binary search."""
         steps = sum(each.spec.count - _least(each.spec) for each in request)
         if not steps:
@@ -166,7 +166,7 @@ class Cycle:
     def _targets(self, search: Search) -> list[Target]:
         return classic(search) if self._fair is None else fair(search, self._fair)
 
-    def _simulate(self, task: Task, pair: int, amount: int) -> tuple[Mode, int]:
+    def _simulate(self, task: QueuedWorkload, pair: int, amount: int) -> tuple[Mode, int]:
         node = task.queue.node
         targets = self._targets(Search(task, ((pair, amount),), frozenset((pair,)), self._queues))
         if not targets:
@@ -179,7 +179,7 @@ class Cycle:
         own = any(victim.queue is task.queue for victim, _ in targets)
         return Mode.PREEMPT if own else Mode.RECLAIM, level
 
-    def _process(self, entry: Entry, preempted: dict[str, Task]) -> None:
+    def _process(self, entry: Entry, preempted: dict[str, QueuedWorkload]) -> None:
         task, assignment = entry.task, entry.assignment
         if assignment.mode == Mode.NO_FIT:
             entry.outcome = "NoFit"
@@ -219,7 +219,7 @@ class Cycle:
         self._applied.append(entry)
         self._version += 1
 
-    def _still_fits(self, entry: Entry, gone: dict[str, Task]) -> str:
+    def _still_fits(self, entry: Entry, gone: dict[str, QueuedWorkload]) -> str:
         """Return whether there is room after the removal of all victims of this cycle: Fits, NoQuota or NoPlace."""
         victims = {**gone, **{target.name: target for target, _ in entry.targets}}.values()
         for victim in victims:
@@ -254,7 +254,7 @@ def _least(spec: PodSet) -> int:
     return spec.count if spec.min_count is None else spec.min_count
 
 
-def _asked(task: Task) -> Asked:
+def _asked(task: QueuedWorkload) -> Asked:
     return cast("Asked", task.shape.asked)
 
 
@@ -271,5 +271,5 @@ def _active(entries: Sequence[Entry]) -> list[Entry]:
     return active
 
 
-def _suppose(task: Task, pair: int, amount: int) -> tuple[Mode, int]:
+def _suppose(task: QueuedWorkload, pair: int, amount: int) -> tuple[Mode, int]:
     return Mode.PREEMPT, task.queue.node.borrow_level(pair, amount)[0]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from hpkit.kueue.model import Strategy
 from hpkit_whatif.admission.preempt import Reason, Search, Target, fill_back, is_hopeless, permits
-from hpkit_whatif.admission.queue import Task
+from hpkit_whatif.admission.queue import QueuedWorkload
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
 __all__ = ["fair"]
@@ -48,7 +48,7 @@ def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     return []
 
 
-def _own(search: Search) -> deque[Task]:
+def _own(search: Search) -> deque[QueuedWorkload]:
     policy = search.node.spec.preemption.within_cluster_queue
     if policy == "Never":
         return deque()
@@ -77,10 +77,10 @@ def _may_give_way(search: Search, others: Sequence[QueueNode]) -> bool:
     return any(other.share() >= mine for other in others if other.depth == 1) or any(o.depth > 1 for o in others)
 
 
-def _candidates(search: Search, others: Sequence[QueueNode]) -> dict[TreeNode, deque[Task]]:
+def _candidates(search: Search, others: Sequence[QueueNode]) -> dict[TreeNode, deque[QueuedWorkload]]:
     """Return the possible victims of each other queue that has any, in order."""
     policy = search.node.spec.preemption.reclaim_within_cohort
-    candidates: dict[TreeNode, deque[Task]] = {}
+    candidates: dict[TreeNode, deque[QueuedWorkload]] = {}
     for queue in others:
         evictable = search.queues[queue].evictable(search.contested)
         theirs = deque(evictable if policy == "Any" else (e for e in evictable if permits(policy, search.task, e)))
@@ -94,12 +94,12 @@ class _Round:
 
     __slots__ = ("kept", "node", "path", "search", "targets")
 
-    def __init__(self, search: Search, candidates: dict[TreeNode, deque[Task]]) -> None:
+    def __init__(self, search: Search, candidates: dict[TreeNode, deque[QueuedWorkload]]) -> None:
         self.search = search
         self.node = search.node
         self.path = set(search.node.ancestors())
         self.targets: list[Target] = []
-        self.kept: dict[TreeNode, deque[Task]] = candidates
+        self.kept: dict[TreeNode, deque[QueuedWorkload]] = candidates
 
     def first(self, strategy: Strategy) -> bool:
         """Choose with the first strategy; candidates that fail it are kept for the second."""
@@ -142,7 +142,7 @@ class _Round:
             order.dropped.add(queue)
         return False
 
-    def _passes(self, strategy: Strategy, mine: Share, before: Share, task: Task, theirs: TreeNode) -> bool:
+    def _passes(self, strategy: Strategy, mine: Share, before: Share, task: QueuedWorkload, theirs: TreeNode) -> bool:
         if strategy == "LessThanInitialShare":
             return mine < before
         node = task.queue.node
@@ -153,7 +153,7 @@ class _Round:
         node.add(task.usage)
         return mine <= after
 
-    def _evict(self, task: Task, reason: Reason) -> bool:
+    def _evict(self, task: QueuedWorkload, reason: Reason) -> bool:
         """Remove a workload, and return whether there is room now."""
         self.search.release(task)
         self.targets.append((task, reason))
@@ -171,14 +171,14 @@ class _Round:
         return own, theirs
 
 
-def _order(node: QueueNode, path: set[TreeNode], candidates: dict[TreeNode, deque[Task]]) -> _Flat | _Order:
+def _order(node: QueueNode, path: set[TreeNode], candidates: dict[TreeNode, deque[QueuedWorkload]]) -> _Flat | _Order:
     """Return the queues in the order in which they give way."""
     flat = node.depth <= 1 and all(each.depth <= 1 for each in candidates)
     # Another cohort with no one to give way is passed over all the same.
     return _Flat(node, candidates) if flat else _Order(node, path, candidates)
 
 
-def _place(node: QueueNode, queue: TreeNode, task: Task) -> tuple[bool, bool, tuple[int, float, int, str]]:
+def _place(node: QueueNode, queue: TreeNode, task: QueuedWorkload) -> tuple[bool, bool, tuple[int, float, int, str]]:
     """Return the place of a queue among those with its share: that of its first candidate."""
     return not task.evicted, queue is node, task.eviction_key
 
@@ -188,7 +188,7 @@ class _Flat:
 
     __slots__ = ("candidates", "dropped", "node")
 
-    def __init__(self, node: QueueNode, candidates: dict[TreeNode, deque[Task]]) -> None:
+    def __init__(self, node: QueueNode, candidates: dict[TreeNode, deque[QueuedWorkload]]) -> None:
         self.node = node
         self.candidates = candidates
         self.dropped: set[TreeNode] = set()
@@ -218,7 +218,7 @@ class _Order:
 
     __slots__ = ("candidates", "dropped", "ended", "node", "path")
 
-    def __init__(self, node: QueueNode, path: set[TreeNode], candidates: dict[TreeNode, deque[Task]]) -> None:
+    def __init__(self, node: QueueNode, path: set[TreeNode], candidates: dict[TreeNode, deque[QueuedWorkload]]) -> None:
         self.node = node
         self.path = path
         self.candidates = candidates

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpkit.kueue.model import Model
 from hpkit_whatif.admission.assign import Assignment, Chosen, Mode, PodSetRequest, Request
-from hpkit_whatif.admission.queue import Task
+from hpkit_whatif.admission.queue import QueuedWorkload
 from hpkit_whatif.admission.topology import Grid, NoPlaceError
 
 __all__ = ["Places"]
@@ -68,7 +68,7 @@ class Places:
             return False
         return True
 
-    def place_without(self, assignment: Assignment, request: Request, victims: Sequence[Task]) -> None:
+    def place_without(self, assignment: Assignment, request: Request, victims: Sequence[QueuedWorkload]) -> None:
         """Find the places that will be there when the victims are gone."""
         if self.asked_by(request):
             for victim in victims:
@@ -102,7 +102,7 @@ class Places:
             placed.append((grid, per_pod, chosen.domains))
         assignment.placed = tuple(placed)
 
-    def resume(self, task: Task) -> None:
+    def resume(self, task: QueuedWorkload) -> None:
         """Take the places of a running workload."""
         if not self.grids:
             return
@@ -113,7 +113,7 @@ class Places:
         )
         self.add(task.placed)
 
-    def count(self, task: Task, sign: int) -> None:
+    def count(self, task: QueuedWorkload, sign: int) -> None:
         """Add a workload's places to the count, or subtract them."""
         self._use(task.placed, sign)
 

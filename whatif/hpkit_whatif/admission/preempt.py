@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hpkit.kueue.model import BorrowWithinCohort
-from hpkit_whatif.admission.queue import Queue, Task
+from hpkit_whatif.admission.queue import Queue, QueuedWorkload
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
 __all__ = ["Reason", "Search", "Target", "classic", "fill_back", "is_hopeless", "permits"]
 
 Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing"]
-Target = tuple[Task, Reason]
+Target = tuple[QueuedWorkload, Reason]
 
 
 @dataclass(slots=True)
@@ -29,12 +29,12 @@ class Search:
     the result depends on no share, but only on the workloads on the contested pairs.
     """
 
-    task: Task
+    task: QueuedWorkload
     usage: Usage
     contested: frozenset[int]
     queues: Mapping[TreeNode, Queue]
     places: Callable[[], bool] | None = None
-    on_release: Callable[[Task, int], None] | None = None
+    on_release: Callable[[QueuedWorkload, int], None] | None = None
     hopeless: bool = False
     without_shares: bool = False
 
@@ -43,13 +43,13 @@ class Search:
         """Return the place of the queue in the tree."""
         return self.task.queue.node
 
-    def release(self, task: Task) -> None:
+    def release(self, task: QueuedWorkload) -> None:
         """Count as if a workload were gone."""
         task.queue.node.remove(task.usage)
         if self.on_release is not None:
             self.on_release(task, -1)
 
-    def restore(self, task: Task) -> None:
+    def restore(self, task: QueuedWorkload) -> None:
         """Count a workload again."""
         task.queue.node.add(task.usage)
         if self.on_release is not None:
@@ -74,7 +74,7 @@ class Search:
         return self.places is None or self.places()
 
 
-def is_hopeless(search: Search, own: Iterable[Task]) -> bool:
+def is_hopeless(search: Search, own: Iterable[QueuedWorkload]) -> bool:
     """Return whether the queue's limit blocks the task even without its preemptible tasks."""
     node = search.node
     over: dict[int, int] = {}
@@ -93,7 +93,7 @@ def is_hopeless(search: Search, own: Iterable[Task]) -> bool:
     return any(above > 0 for above in over.values())
 
 
-def permits(policy: str, task: Task, victim: Task) -> bool:
+def permits(policy: str, task: QueuedWorkload, victim: QueuedWorkload) -> bool:
     """Return whether a policy lets one workload evict another."""
     if policy == "Any":
         return True
@@ -119,7 +119,7 @@ def fill_back(search: Search, targets: list[Target], *, borrowing: bool) -> list
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    task: Task
+    task: QueuedWorkload
     common: TreeNode | None
     reason: Reason
     without_borrowing: bool = False
@@ -229,7 +229,7 @@ def _collect(
             _collect(search, child, common, skip, candidates, advantage=advantage)
 
 
-def _may_borrow_from(borrow: BorrowWithinCohort, task: Task, victim: Task) -> bool:
+def _may_borrow_from(borrow: BorrowWithinCohort, task: QueuedWorkload, victim: QueuedWorkload) -> bool:
     """Return whether a workload that will borrow can evict another for it."""
     most = borrow.max_priority_threshold
     low_enough = most is None or victim.priority <= most

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 from hpkit.kueue.model import PodSetAssignment, Workload
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
-__all__ = ["Queue", "Shape", "Task"]
+__all__ = ["Queue", "QueuedWorkload", "Shape"]
 
 _NONE: frozenset[int] = frozenset()
 
@@ -44,12 +44,12 @@ class Shape:
         self.priority = priority
         self.asked = asked
         self.flavors = flavors
-        self.heap: list[tuple[float, str, Task]] = []
+        self.heap: list[tuple[float, str, QueuedWorkload]] = []
         self.parked = False
         self.size = 0
         self.blocked: tuple[Sequence[int], int, Found] | None = None
 
-    def first(self) -> Task | None:
+    def first(self) -> QueuedWorkload | None:
         """Return the first waiting workload."""
         heap = self.heap
         while heap and heap[0][2].state != "waiting":
@@ -72,7 +72,7 @@ class Shape:
         return targets if now == then else None
 
 
-class Task:
+class QueuedWorkload:
     """A workload in the simulation: its position in the queue, and the quota that it holds."""
 
     __slots__ = (
@@ -166,30 +166,30 @@ class Queue:
         self.strict = node.spec.queueing_strategy == "StrictFIFO"
         self.resolve = resolve
         self.shapes: dict[object, Shape] = {}
-        self.ready: list[tuple[int, float, str, Task]] = []
+        self.ready: list[tuple[int, float, str, QueuedWorkload]] = []
         self.parked: list[Shape] = []
-        self.sticky: Task | None = None
+        self.sticky: QueuedWorkload | None = None
         self.generation = 0
         self.evicting = 0
         self.waiting = 0
-        self.running: dict[str, Task] = {}
-        self.running_on: dict[frozenset[int], list[tuple[int, float, int, str, Task]]] = {}
+        self.running: dict[str, QueuedWorkload] = {}
+        self.running_on: dict[frozenset[int], list[tuple[int, float, int, str, QueuedWorkload]]] = {}
 
-    def submit(self, spec: Workload) -> Task:
+    def submit(self, spec: Workload) -> QueuedWorkload:
         """Add a waiting workload; if its shape is parked, it's parked immediately."""
         task = self.new(spec)
         self.push(task)
         return task
 
-    def new(self, spec: Workload) -> Task:
+    def new(self, spec: Workload) -> QueuedWorkload:
         """Return a workload that neither waits nor runs yet."""
         key, demand, flavors = self.resolve(spec)
         shape = self.shapes.get(key)
         if shape is None:
             shape = self.shapes[key] = Shape(spec.priority, demand, flavors)
-        return Task(spec, self, shape)
+        return QueuedWorkload(spec, self, shape)
 
-    def push(self, task: Task) -> None:
+    def push(self, task: QueuedWorkload) -> None:
         """Insert a workload at its position."""
         shape = task.shape
         task.state = "waiting"
@@ -199,7 +199,7 @@ class Queue:
         if not shape.parked and shape.first() is task:
             heapq.heappush(self.ready, (-task.priority, task.created, task.name, task))
 
-    def head(self) -> Task | None:
+    def head(self) -> QueuedWorkload | None:
         """Return the first workload that isn't parked; one that has preempted others is before all others."""
         if not self.active:
             return None
@@ -215,7 +215,7 @@ class Queue:
             heapq.heappop(ready)
         return None
 
-    def take(self, task: Task, state: State) -> None:
+    def take(self, task: QueuedWorkload, state: State) -> None:
         """Remove a waiting workload."""
         shape = task.shape
         task.state = state
@@ -241,19 +241,19 @@ class Queue:
             self._offer(shape)
         self.parked.clear()
 
-    def drop(self, task: Task) -> None:
+    def drop(self, task: QueuedWorkload) -> None:
         """Forget a workload that leaves what waits for good or for now."""
         if self.sticky is task:
             self.sticky = None
 
-    def waiting_tasks(self) -> Iterator[Task]:
+    def waiting_tasks(self) -> Iterator[QueuedWorkload]:
         """Return the waiting workloads."""
         for shape in self.shapes.values():
             for _, _, task in shape.heap:
                 if task.state == "waiting":
                     yield task
 
-    def start(self, task: Task) -> None:
+    def start(self, task: QueuedWorkload) -> None:
         """Add a running workload with the usage that it holds."""
         task.state = "running"
         self.running[task.name] = task
@@ -264,7 +264,7 @@ class Queue:
             running = self.running_on[task.pairs] = []
         bisect.insort(running, (*task.eviction_key, task))
 
-    def stop(self, task: Task) -> None:
+    def stop(self, task: QueuedWorkload) -> None:
         """Release the usage of a workload."""
         del self.running[task.name]
         self.node.remove(task.usage)
@@ -278,20 +278,20 @@ class Queue:
         task.evicted = False
         task.tried = ()
 
-    def evict(self, task: Task) -> None:
+    def evict(self, task: QueuedWorkload) -> None:
         """Mark a workload as being evicted; it holds its usage until it stops."""
         task.evicted = True
         self.evicting += 1
         self._changed(task)
 
-    def _changed(self, task: Task) -> None:
+    def _changed(self, task: QueuedWorkload) -> None:
         mine, all_ = self.node.changes, self.node.root.changes
         for flavor in task.flavors:
             mine[flavor] += 1
             if all_ is not mine:
                 all_[flavor] += 1
 
-    def evictable(self, pairs: Iterable[int]) -> Iterable[Task]:
+    def evictable(self, pairs: Iterable[int]) -> Iterable[QueuedWorkload]:
         """Return the workloads that use any of the pairs, in the order of eviction; those being evicted are first."""
         lists = [entries for used, entries in self.running_on.items() if entries and not used.isdisjoint(pairs)]
         if not lists:

@@ -7,14 +7,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 
-from hpkit.kueue.events import Admitted, Event, Outcome, Pending, Preempted
+from hpkit.kueue.events import Admitted, CycleResult, Event, Pending, Preempted
 from hpkit.kueue.model import Model, PodSetAssignment, Workload
 from hpkit_whatif.admission.assign import Resolver
 from hpkit_whatif.admission.check import refuse_admission, refuse_model
 from hpkit_whatif.admission.cycle import Cycle
 from hpkit_whatif.admission.gang import backoff_of, is_retried
 from hpkit_whatif.admission.placement import Places
-from hpkit_whatif.admission.queue import Queue, Task
+from hpkit_whatif.admission.queue import Queue, QueuedWorkload
 from hpkit_whatif.admission.tree import Pairs, TreeNode, build
 from hpkit_whatif.admission.turn import Entry
 
@@ -45,16 +45,16 @@ class Simulator:
         self._by_root: dict[TreeNode, list[Queue]] = {}
         for queue in self._queues.values():
             self._by_root.setdefault(queue.node.root, []).append(queue)
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, QueuedWorkload] = {}
         # Queues that may have a head; all others are passed over.
         self._awake: dict[str, Queue] = {}
-        self._evicting: list[Task] = []
-        self._finishing: list[tuple[float, int, int, Task]] = []
+        self._evicting: list[QueuedWorkload] = []
+        self._finishing: list[tuple[float, int, int, QueuedWorkload]] = []
         self._gang = model.wait_for_pods_ready
         # Admitted, with pods that aren't all ready yet.
-        self._starting: list[tuple[float, int, int, Task]] = []
+        self._starting: list[tuple[float, int, int, QueuedWorkload]] = []
         self._unready: set[str] = set()
-        self._backing_off: list[tuple[float, str, Task]] = []
+        self._backing_off: list[tuple[float, str, QueuedWorkload]] = []
         # The decisions of a cycle that waits for other workloads' pods, and the quota freed since.
         self._held: list[Entry] = []
         self._woken: set[TreeNode] = set()
@@ -173,7 +173,7 @@ class Simulator:
                 task.queue.push(task)
                 self._awake[task.queue.node.name] = task.queue
 
-    def run_cycle(self) -> Outcome:
+    def run_cycle(self) -> CycleResult:
         """Run exactly one cycle; evicted workloads hold their quota until `complete_evictions`.
 
         With blockAdmission, a cycle ends when an admission must wait for other workloads' pods; the next call continues
@@ -199,13 +199,13 @@ class Simulator:
         return bool(roots)
 
     def run_until_quiet(
-        self, *, tick: float = 0.0, on_cycle: Callable[[Outcome], None] = lambda _outcome: None
-    ) -> Outcome:
+        self, *, tick: float = 0.0, on_cycle: Callable[[CycleResult], None] = lambda _outcome: None
+    ) -> CycleResult:
         """Run cycles, completing every eviction immediately, until nothing changes or the states repeat.
 
         tick: seconds that the clock advances with each cycle. on_cycle: called after each cycle with its result.
         """
-        total = Outcome()
+        total = CycleResult()
         if not self._end_held(total, on_cycle):
             return total
         heads, passed_over = self._heads(pass_over=True)
@@ -256,7 +256,7 @@ class Simulator:
         coming = _Coming(workloads)
         flapping: frozenset[str] = frozenset()
 
-        def on_cycle(outcome: Outcome) -> None:
+        def on_cycle(outcome: CycleResult) -> None:
             # A workload admitted in a cycle can rely on quota of workloads that others evict in the same cycle.
             for preempted in outcome.preempted:
                 say(Event(self.now, "Preempted", preempted.name, preempted.reason, preempted.by))
@@ -324,7 +324,7 @@ class Simulator:
         if task.evicted:
             self._evicting.append(task)
 
-    def _heads(self, *, pass_over: bool) -> tuple[list[Task], bool]:
+    def _heads(self, *, pass_over: bool) -> tuple[list[QueuedWorkload], bool]:
         """Return the heads of the next cycle in the order of the queues, and whether more were passed over.
 
         pass_over: park a head immediately if nothing has changed for its shape since it found no room, because that
@@ -350,8 +350,8 @@ class Simulator:
             heads.sort(key=_order)
         return heads, passed_over
 
-    def _run(self, heads: list[Task]) -> Outcome:
-        outcome = Outcome()
+    def _run(self, heads: list[QueuedWorkload]) -> CycleResult:
+        outcome = CycleResult()
         entries = self._held
         if not entries:
             entries = self._cycle.run(heads)
@@ -371,7 +371,7 @@ class Simulator:
     def _blocks(self) -> bool:
         return self._gang is not None and self._gang.block_admission
 
-    def _end_held(self, total: Outcome, on_cycle: Callable[[Outcome], None]) -> bool:
+    def _end_held(self, total: CycleResult, on_cycle: Callable[[CycleResult], None]) -> bool:
         """Continue a cycle that waits for other workloads' pods; return whether it has ended."""
         while self._held and not self._unready:
             outcome = self._run([])
@@ -381,7 +381,7 @@ class Simulator:
             total.preempted += outcome.preempted
         return not self._held
 
-    def _settle(self, entry: Entry, outcome: Outcome) -> None:
+    def _settle(self, entry: Entry, outcome: CycleResult) -> None:
         task, queue = entry.task, entry.task.queue
         if task.state != "waiting":
             # It ended while the cycle waited.
@@ -423,7 +423,7 @@ class Simulator:
         if task.spec.start:
             self._unready.add(task.name)
 
-    def _release(self, task: Task) -> None:
+    def _release(self, task: QueuedWorkload) -> None:
         self._unready.discard(task.name)
         self._places.remove(task.placed)
         task.queue.stop(task)
@@ -443,7 +443,7 @@ class Simulator:
             for task in queue.running.values()
         )
 
-    def _plan(self, task: Task) -> None:
+    def _plan(self, task: QueuedWorkload) -> None:
         """Plan when an admitted workload's pods are ready, and when it ends."""
         if task.name in self._unready and task.state == "running":
             timeout = math.inf if self._gang is None else self._gang.timeout
@@ -452,7 +452,7 @@ class Simulator:
         else:
             self._plan_end(task, task.admitted)
 
-    def _plan_end(self, task: Task, begin: float) -> None:
+    def _plan_end(self, task: QueuedWorkload, begin: float) -> None:
         if task.spec.run is not None and task.state == "running":
             task.finishes = begin + task.spec.run
             heapq.heappush(self._finishing, (task.finishes, next(self._sequence), task.attempt, task))
@@ -487,7 +487,7 @@ class Simulator:
         return min(times, default=None)
 
     @staticmethod
-    def _still_runs(entry: tuple[float, int, int, Task]) -> bool:
+    def _still_runs(entry: tuple[float, int, int, QueuedWorkload]) -> bool:
         _, _, attempt, task = entry
         return task.state == "running" and task.attempt == attempt
 
@@ -524,7 +524,7 @@ class _Coming:
             yield workload
 
 
-def _order(task: Task) -> int:
+def _order(task: QueuedWorkload) -> int:
     return task.queue.node.order
 
 
@@ -538,7 +538,7 @@ class _Watch:
         self._seen: dict[object, int] = {}
         self._evicted: list[str] = []
 
-    def was_here(self, heads: list[Task]) -> bool:
+    def was_here(self, heads: list[QueuedWorkload]) -> bool:
         """Return whether these heads appeared before since the last change."""
         now = _signature(heads)
         if now in self._idle:
@@ -546,7 +546,9 @@ class _Watch:
         self._idle.add(now)
         return False
 
-    def repeats(self, heads: Callable[[], list[Task]], running: Callable[[], object], outcome: Outcome) -> bool:
+    def repeats(
+        self, heads: Callable[[], list[QueuedWorkload]], running: Callable[[], object], outcome: CycleResult
+    ) -> bool:
         """Return whether a cycle with changes led back to an earlier state."""
         self._idle.clear()
         for each in outcome.preempted:
@@ -562,7 +564,7 @@ class _Watch:
         return False
 
 
-def _signature(heads: list[Task]) -> tuple[object, ...]:
+def _signature(heads: list[QueuedWorkload]) -> tuple[object, ...]:
     """Return the heads and how far the walk of each over its flavors is."""
     return tuple(
         [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hpkit_whatif.admission.assign import Assignment, Mode
 from hpkit_whatif.admission.preempt import Target
-from hpkit_whatif.admission.queue import Task
+from hpkit_whatif.admission.queue import QueuedWorkload
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
 __all__ = ["Entry", "classic_order", "fair_order"]
@@ -21,7 +21,7 @@ __all__ = ["Entry", "classic_order", "fair_order"]
 class Entry:
     """A head of this cycle, with its assignment and victims; turn: when it was processed."""
 
-    task: Task
+    task: QueuedWorkload
     assignment: Assignment
     usage: Usage
     targets: list[Target] = field(default_factory=list)

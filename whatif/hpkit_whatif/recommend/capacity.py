@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 from hpkit_whatif.recommend.levers import Lever, State, per_instance
-from hpkit_whatif.recommend.search import Evaluate, Outcome
+from hpkit_whatif.recommend.search import Evaluate, Evaluation
 
 __all__ = ["cheapest"]
 
@@ -16,8 +16,8 @@ Price = Callable[[str], Decimal | None]
 
 
 def cheapest(
-    levers: Sequence[Lever], start: State, outcome: Outcome, evaluate: Evaluate, price: Price
-) -> tuple[State, Outcome]:
+    levers: Sequence[Lever], start: State, outcome: Evaluation, evaluate: Evaluate, price: Price
+) -> tuple[State, Evaluation]:
     """Return the least expensive state that meets the goals, and its result.
 
     Instances are added or removed one at a time, together with a team's quota. If the goals aren't met, instances are
@@ -66,7 +66,7 @@ def _steps(levers: Sequence[Lever], start: State, state: State, step: int) -> It
 
 
 def _rank(
-    levers: Sequence[Lever], current: State, state: State, outcome: Outcome, price: Price, step: int
+    levers: Sequence[Lever], current: State, state: State, outcome: Evaluation, price: Price, step: int
 ) -> tuple[float, ...]:
     """Return what to minimize: the cost if both meet the goals, otherwise the distance to them.
 

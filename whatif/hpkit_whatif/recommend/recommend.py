@@ -27,7 +27,7 @@ from hpkit_whatif.recommend.model import (
     cluster_results,
     team_results,
 )
-from hpkit_whatif.recommend.search import Outcome, evaluate_goals, search
+from hpkit_whatif.recommend.search import Evaluation, evaluate_goals, search
 from hpkit_whatif.scenario.read import Source
 from hpkit_whatif.simulate.quotas import over_reserved
 from hpkit_whatif.simulate.report import Report
@@ -153,11 +153,13 @@ class _Policies:
 
     def outcomes_for(
         self, levers: Sequence[Lever], states: Sequence[State], seeds: Sequence[int | None]
-    ) -> list[Outcome | None]:
+    ) -> list[Evaluation | None]:
         """Return the result of each state; None if the validator rejects it."""
         return self.outcomes([_values(levers, state) for state in states], seeds)
 
-    def outcomes(self, policies: Sequence[Mapping[Path, Value]], seeds: Sequence[int | None]) -> list[Outcome | None]:
+    def outcomes(
+        self, policies: Sequence[Mapping[Path, Value]], seeds: Sequence[int | None]
+    ) -> list[Evaluation | None]:
         """Return the result of each set of values; None if the validator rejects it."""
         before = self.as_is(seeds)
         plans = [self._plan(values) for values in policies]
@@ -204,7 +206,7 @@ class _Policies:
         )
 
     def capacity(
-        self, levers: Sequence[Lever], state: State, outcome: Outcome, seeds: Sequence[int | None]
+        self, levers: Sequence[Lever], state: State, outcome: Evaluation, seeds: Sequence[int | None]
     ) -> CapacityChange | None:
         """Return the least expensive instances that meet the goals; None if no group's size can change."""
         groups, _ = self.editable(instance_levers(self.plan, self._whole.document.data))

@@ -11,7 +11,7 @@ from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.recommend.levers import Lever, State, moves
 from hpkit_whatif.simulate.report import Report
 
-__all__ = ["Outcome", "Search", "evaluate_goals", "search"]
+__all__ = ["Evaluation", "Search", "evaluate_goals", "search"]
 
 # The number of states that are simulated before the next ones are chosen. It doesn't depend on the number of workers,
 # so neither does the result.
@@ -22,7 +22,7 @@ _REFUSALS_PER_TRIAL: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Evaluation:
     """The result of a state: one report per draw, and its distance from the goals.
 
     miss: by how much the goals are missed, as a fraction of their limits, on average over the draws; met: number of
@@ -41,7 +41,7 @@ class Outcome:
         return self.met == len(self.reports) and not self.strands
 
 
-Evaluate = Callable[[Sequence[State]], Sequence[Outcome | None]]
+Evaluate = Callable[[Sequence[State]], Sequence[Evaluation | None]]
 """Simulates states, in their order; None for one that the validator refuses."""
 
 
@@ -50,16 +50,16 @@ class Search:
     """The result of a search: the best state, and how many were simulated and rejected."""
 
     state: State
-    outcome: Outcome
+    outcome: Evaluation
     tried: int
     refused: int
 
 
-def evaluate_goals(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Outcome:
+def evaluate_goals(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Evaluation:
     """Return how a state's runs relate to the goals; before: the current file's results in the same draws."""
     misses = [sum(goal.missed_by(report) for goal in goals) for report in reports]
     strands = any(_never(after) - _never(before_report) for after, before_report in zip(reports, before, strict=False))
-    return Outcome(reports, sum(misses) / len(misses), sum(not miss for miss in misses), strands)
+    return Evaluation(reports, sum(misses) / len(misses), sum(not miss for miss in misses), strands)
 
 
 def _never(report: Report) -> set[str]:
@@ -83,13 +83,13 @@ class _Walk:
     """A search that is under way."""
 
     def __init__(
-        self, levers: Sequence[Lever], evaluate: Evaluate, start: State, first: Outcome, *, trials: int, seed: int
+        self, levers: Sequence[Lever], evaluate: Evaluate, start: State, first: Evaluation, *, trials: int, seed: int
     ) -> None:
         self._levers = levers
         self._evaluate = evaluate
         self._chance = random.Random(seed)  # noqa: S311 - not a secret
         self._trials = trials
-        self._seen: dict[State, Outcome | None] = {start: first}
+        self._seen: dict[State, Evaluation | None] = {start: first}
         self._start = start
         self._best = start
         self._here = start

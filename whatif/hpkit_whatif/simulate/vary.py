@@ -23,7 +23,7 @@ from hpkit_whatif.simulate.workers import Cluster, simulate_plans
 
 __all__ = [
     "MOST_POLICIES",
-    "Change",
+    "NewValue",
     "Result",
     "Variation",
     "changed",
@@ -47,7 +47,7 @@ class Variation:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NewValue:
     """One value of the file, and its new value."""
 
     text: str
@@ -58,7 +58,7 @@ class Change:
 class Result:
     """The result of one policy: a report without single tasks, or why the validator rejects it."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[NewValue, ...]
     report: Report | None = None
     refused: str | None = None
 
@@ -73,18 +73,18 @@ def variation(text: str) -> Variation:
     return Variation(path, tuple(resolve(each.strip()) for each in values.split(",")))
 
 
-def grid(variations: Sequence[Variation]) -> list[tuple[Change, ...]]:
+def grid(variations: Sequence[Variation]) -> list[tuple[NewValue, ...]]:
     """Return every combination of the variations' values; SelectionError for more than a sweep should have."""
     count = 1
     for each in variations:
         count *= len(each.values)
     if count > MOST_POLICIES:
         raise SelectionError(f"that is {count:,} policies; a sweep has at most {MOST_POLICIES:,}")
-    rows = itertools.product(*([Change(each.text, value) for value in each.values] for each in variations))
+    rows = itertools.product(*([NewValue(each.text, value) for value in each.values] for each in variations))
     return list(rows)
 
 
-def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | str]:
+def changed(loaded: Loaded, changes: Iterable[NewValue]) -> tuple[Loaded, Plan | str]:
     """Return a stack with other values, and its plan; or, instead of that, the first error that was not there before.
 
     SelectionError for a path that the file does not have.
@@ -188,7 +188,7 @@ def _copy_with_value(data: Any, path: Path, value: Any) -> Any:
 def sweep(
     loaded: Loaded,
     source: Source,
-    policies: Sequence[tuple[Change, ...]],
+    policies: Sequence[tuple[NewValue, ...]],
     *,
     seed: int | None = None,
     workers: int | None = None,

@@ -12,9 +12,9 @@ from hpkit.cluster.jobs.kinds import Unit, mapping, templates, units
 from hpkit.cluster.jobs.new import PRIORITY, TOPOLOGY
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.parse import task_of
-from hpkit.cluster.live.trial import Start, Trial
 from hpkit.cluster.live.waiting import counted
 from hpkit.cluster.live.why import Strategies, fewer_pods, holders, start_time
+from hpkit.cluster.live.without_task import CohortSimulation, Start
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.formatting import listing
@@ -116,19 +116,19 @@ def foresee(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Fore
         return Forecast(task, "never", f"its queue {task.queue} doesn't exist; deploy the team's quota first")
     if not queue.active:
         return Forecast(task, "waits", f"its queue admits nothing: {queue.message or 'not active'}")
-    trial = Trial(observed, task, queue, fair_sharing)
-    never = trial.never()
+    simulation = CohortSimulation(observed, task, queue, fair_sharing)
+    never = simulation.never()
     if never is not None:
-        return Forecast(task, "never", never, remedies=tuple(fewer_pods(trial, task, never=True)))
-    start = trial.start()
+        return Forecast(task, "never", never, remedies=tuple(fewer_pods(simulation, task, never=True)))
+    start = simulation.start()
     if start is None:
-        runs_at, words = start_time(observed, trial)
+        runs_at, words = start_time(observed, simulation)
         return Forecast(
             task,
             "waits",
             "too little of its quota, and of what other teams lend, is free",
-            holders=tuple(holders(trial, observed, task, queue)),
-            remedies=tuple(fewer_pods(trial, task)),
+            holders=tuple(holders(simulation, observed, task, queue)),
+            remedies=tuple(fewer_pods(simulation, task)),
             runs_at=runs_at,
             when=words,
         )

@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import Observed, Queue, Task
-from hpkit.cluster.live.trial import MOST_STARTS, Trial
 from hpkit.cluster.live.waiting import (
     counted,
     deactivation,
@@ -20,6 +19,7 @@ from hpkit.cluster.live.waiting import (
     preemptor_queue,
     waiting_reason,
 )
+from hpkit.cluster.live.without_task import MOST_STARTS, CohortSimulation
 from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
@@ -112,22 +112,22 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
     if task.retry_at is not None and task.retry_at > observed.time:
         when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it earlier"
         return Explanation(task, reason, preemptors, outlook=when)
-    trial = Trial(observed, task, queue, fair_sharing)
-    holding = tuple(holders(trial, observed, task, queue))
+    simulation = CohortSimulation(observed, task, queue, fair_sharing)
+    holding = tuple(holders(simulation, observed, task, queue))
     if not is_installed("simulator"):
         return Explanation(task, reason, preemptors, holding, outlook=_NO_SIMULATOR)
-    never = trial.never()
+    never = simulation.never()
     if never is not None:
-        fewer = tuple(fewer_pods(trial, task, never=True))
+        fewer = tuple(fewer_pods(simulation, task, never=True))
         return Explanation(
             task, reason, preemptors, holding, fewer, "" if fewer else f"it can never run as it is: {never}"
         )
-    remedies = tuple(_remedies(observed, task, queue, trial))
+    remedies = tuple(_remedies(observed, task, queue, simulation))
     outlook = "" if remedies else "no single change would let it run now; several tasks must end"
     if observed.namespaces is not None:
         more = "tasks that wait before it in other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
-    runs_at, words = start_time(observed, trial)
+    runs_at, words = start_time(observed, simulation)
     return Explanation(task, reason, preemptors, holding, remedies, outlook, runs_at, words)
 
 
@@ -182,13 +182,13 @@ def _pods_words(observed: Observed, task: Task) -> str:
     return ""
 
 
-def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
+def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
     """Return which teams hold a task's quota, those that hold most first."""
     teams = {each.name: each.team or "idle capacity" for each in observed.queues if each.cohort == queue.cohort}
     # A task that waits for accelerators doesn't wait for CPUs.
     scarce = task.requests.keys() - {"cpu", "memory"} or task.requests.keys()
     held: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
-    for running in trial.running:
+    for running in simulation.running:
         for (flavor, resource), used in running.holds.items():
             if running.queue in teams and resource in scarce and (flavor, resource) in queue.quotas and used:
                 held[teams[running.queue], flavor, resource] += used
@@ -196,43 +196,43 @@ def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Itera
         yield f"{team} holds {counted(used, resource)} of {flavor}"
 
 
-def _remedies(observed: Observed, task: Task, queue: Queue, trial: Trial) -> Iterable[str]:
-    if trial.runs(task):
+def _remedies(observed: Observed, task: Task, queue: Queue, simulation: CohortSimulation) -> Iterable[str]:
+    if simulation.runs(task):
         yield "nothing: the simulator admits it now, and Kueue should within seconds"
         return
     needed = {key for key in queue.quotas if key[1] in task.requests}
-    tried = [each for each in trial.running if needed & each.holds.keys() and each.owner_name][:_MOST_TRIED]
-    ended = [each.owner_name for each in tried if trial.runs(task, without=each.uid)]
+    tried = [each for each in simulation.running if needed & each.holds.keys() and each.owner_name][:_MOST_TRIED]
+    ended = [each.owner_name for each in tried if simulation.runs(task, without=each.uid)]
     for name in ended[:_SHOWN]:
         yield f"task {name} ends"
     if len(ended) > _SHOWN:
         yield f"any one of {len(ended) - _SHOWN} other tasks ends"
     for name, value in sorted(observed.priority_classes.items(), key=lambda each: each[1]):
         if value > task.priority:
-            victims = trial.preempts(replace(task, priority=value))
+            victims = simulation.preempts(replace(task, priority=value))
             if victims is not None:
                 shown = ", ".join(sorted(victims))
                 yield f"it gets the priority class {name}" + (f"; then it preempts {shown}" if shown else "")
                 break
-    yield from fewer_pods(trial, task)
+    yield from fewer_pods(simulation, task)
 
 
-def fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[str]:
+def fewer_pods(simulation: CohortSimulation, task: Task, *, never: bool = False) -> Iterable[str]:
     """Return with how many pods a task would run now; never: or else if nothing else ran."""
     if task.pods < 2:
         return
-    fits = trial.most_pods()
+    fits = simulation.most_pods()
     if fits:
         yield f"it is submitted with {fits} instead of {task.pods} pods"
         return
-    ever = trial.most_pods(idle=True) if never else 0
+    ever = simulation.most_pods(idle=True) if never else 0
     if ever:
         yield f"it is submitted with at most {ever} instead of {task.pods} pods, and other tasks end"
 
 
-def start_time(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
+def start_time(observed: Observed, simulation: CohortSimulation) -> tuple[datetime | None, str]:
     """Return when a task could run if no more are submitted, and a text; or why that isn't known."""
-    starts, later_than = trial.starts(observed.time.timestamp())
+    starts, later_than = simulation.starts(observed.time.timestamp())
     if later_than is not None:
         return None, (
             f"after {datetime.fromtimestamp(later_than, tz=UTC):%Y-%m-%d %H:%M} UTC, because {MOST_STARTS} other tasks "
@@ -245,7 +245,7 @@ def start_time(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
             f"{when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as "
             "they're allowed to and no more are submitted"
         )
-    endless = [each for each in trial.running if each.longest is None]
+    endless = [each for each in simulation.running if each.longest is None]
     names = ", ".join(dict.fromkeys(each.owner_name or f"those of {each.team}" for each in endless[:_SHOWN]))
     more = f" and {len(endless) - _SHOWN} more" if len(endless) > _SHOWN else ""
     return None, (

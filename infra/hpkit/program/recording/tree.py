@@ -14,7 +14,7 @@ from hpkit.plan.model import GroupPlan, Plan, QuotaResource, RestrictedGroupPlan
 from hpkit.plan.names import short_type
 from hpkit.program.recording.record import RecordedResource, Recording
 
-__all__ = ["UNKNOWN_ACCOUNT", "Node", "tree_of"]
+__all__ = ["UNKNOWN_ACCOUNT", "TreeItem", "tree_of"]
 
 # Only AWS knows it; it's as long as an account ID, because long names are cut to leave room for it.
 UNKNOWN_ACCOUNT: Final = "<account-id>"
@@ -41,7 +41,7 @@ _COMPONENTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeItem:
     """One resource (kind is its type in short) or, with an empty kind, a component or a part of a resource.
 
     - name: what its API calls it, where the program names it, else its name in the program.
@@ -52,7 +52,7 @@ class Node:
     kind: str
     name: str
     detail: str = ""
-    children: tuple["Node", ...] = field(default=())
+    children: tuple["TreeItem", ...] = field(default=())
     wiring: bool = False
 
     def count(self) -> int:
@@ -60,7 +60,7 @@ class Node:
         return (1 if self.kind else 0) + sum(child.count() for child in self.children)
 
 
-def tree_of(recording: Recording) -> Node:
+def tree_of(recording: Recording) -> TreeItem:
     """Return the tree of everything that the program registers, in an order that is always the same."""
     plan = recording.plan
     by_parent: dict[str, list[RecordedResource]] = {}
@@ -69,7 +69,7 @@ def tree_of(recording: Recording) -> Node:
         if not each.type.startswith(_PROVIDER):
             by_parent.setdefault(each.parent, []).append(each)
     children = tuple(_nodes(by_parent, "", plan))
-    return Node("", plan.stack, plan.spec.region, children)
+    return TreeItem("", plan.stack, plan.spec.region, children)
 
 
 def _place(resource: RecordedResource) -> tuple[int, str]:
@@ -77,7 +77,7 @@ def _place(resource: RecordedResource) -> tuple[int, str]:
     return (_COMPONENTS.index(resource.name) if known else len(_COMPONENTS)), resource.name
 
 
-def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: Plan) -> Iterator[Node]:
+def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: Plan) -> Iterator[TreeItem]:
     """Yield the resources under a parent, sorted by type and name, then the components in the program's order."""
     registered = by_parent.get(parent, [])
     resources = [each for each in registered if not each.type.startswith(_COMPONENT)]
@@ -86,19 +86,19 @@ def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: P
         if component.type.startswith(_COMPONENT):
             children = tuple(_nodes(by_parent, component.urn, plan))
             if any(child.count() for child in children):
-                yield Node("", component.name, "", children)
+                yield TreeItem("", component.name, "", children)
 
 
 def _order(resource: RecordedResource) -> tuple[int, str, str]:
     return _RANKS.get(resource.type, len(_RANKS)), resource.type, _name(resource)
 
 
-def _node(resource: RecordedResource, plan: Plan) -> Node:
+def _node(resource: RecordedResource, plan: Plan) -> TreeItem:
     says = _DETAILS.get(resource.type)
     detail = says(resource.inputs, plan) if says is not None else ""
     parts = _PARTS.get(resource.type)
     children = tuple(parts(resource, plan)) if parts is not None else ()
-    return Node(short_type(resource.type), _name(resource), detail, children, wiring=says is None)
+    return TreeItem(short_type(resource.type), _name(resource), detail, children, wiring=says is None)
 
 
 def _name(resource: RecordedResource) -> str:
@@ -185,10 +185,12 @@ def _cluster(inputs: Mapping[str, Any], plan: Plan) -> str:
     return f"continuous provisioning, node recovery {plan.spec.cluster.node_recovery}"
 
 
-def _groups(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
+def _groups(resource: RecordedResource, plan: Plan) -> Iterator[TreeItem]:
     members = ("instanceGroups", "restrictedInstanceGroups")
     registered = {group["instanceGroupName"] for each in members for group in resource.inputs.get(each) or ()}
-    yield from (Node("", group.spec.name, _group(group)) for group in plan.own_groups if group.spec.name in registered)
+    yield from (
+        TreeItem("", group.spec.name, _group(group)) for group in plan.own_groups if group.spec.name in registered
+    )
 
 
 def _group(group: GroupPlan | RestrictedGroupPlan) -> str:
@@ -223,10 +225,10 @@ def _policy(inputs: Mapping[str, Any], plan: Plan) -> str:
     return f"{order}, fair share {config['fairShare']}, idle sharing {sharing}"
 
 
-def _classes(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
+def _classes(resource: RecordedResource, plan: Plan) -> Iterator[TreeItem]:
     del plan
     for each in resource.inputs["schedulerConfig"].get("priorityClasses", ()):
-        yield Node("", each["name"], f"weight {each['weight']:g}")
+        yield TreeItem("", each["name"], f"weight {each['weight']:g}")
 
 
 def _quota(inputs: Mapping[str, Any], plan: Plan) -> str:
@@ -236,9 +238,9 @@ def _quota(inputs: Mapping[str, Any], plan: Plan) -> str:
     return f"{pool}{team.spec.sharing.strategy}{limit}, weight {team.spec.fair_share_weight}, {team.namespace}"
 
 
-def _quota_resources(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
+def _quota_resources(resource: RecordedResource, plan: Plan) -> Iterator[TreeItem]:
     yield from (
-        Node("", quota_resource.instance_type, _quota_resource(quota_resource, plan))
+        TreeItem("", quota_resource.instance_type, _quota_resource(quota_resource, plan))
         for quota_resource in _team(resource.inputs, plan).quota_resources
     )
 
@@ -297,7 +299,7 @@ _DETAILS: Final[dict[str, Callable[[Mapping[str, Any], Plan], str]]] = {
     "aws:grafana/workspace:Workspace": _nothing,
 }
 _RANKS: Final = {token: rank for rank, token in enumerate(_DETAILS)}
-_PARTS: Final[dict[str, Callable[[RecordedResource, Plan], Iterator[Node]]]] = {
+_PARTS: Final[dict[str, Callable[[RecordedResource, Plan], Iterator[TreeItem]]]] = {
     "hyperpod:index:Cluster": _groups,
     "hyperpod:index:ClusterSchedulerConfig": _classes,
     "hyperpod:index:ComputeQuota": _quota_resources,

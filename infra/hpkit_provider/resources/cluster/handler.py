@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from hpkit_provider.aws.client import Document
 from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.aws.tags import live_tags, set_tags
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster import protection
@@ -166,7 +166,7 @@ class ClusterHandler(Handler):
         except PluginError:
             return None
 
-    def create(self, task: Task, inputs: Props) -> ResourceState:
+    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
         """Create without autoscaling, then enable it; a cluster that a killed run created is taken over."""
         arn = self._create_or_find(task, inputs)
         managed = group_names(inputs)
@@ -180,7 +180,7 @@ class ClusterHandler(Handler):
 
         return self._keeping_state(task, arn, inputs, work, managed=managed, creating=True)
 
-    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return the live state; undeclared groups are reported, or taken over at import."""
         document = LiveCluster(self.api, task, resource_id).describe()
         if document is None:
@@ -196,7 +196,7 @@ class ClusterHandler(Handler):
             live["tags"] = live_tags(self.api, task, arn)
         return to_state(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
 
-    def find(self, task: Task, name: str) -> Props:
+    def find(self, task: EngineCall, name: str) -> Props:
         """Return ARN and inputs of a cluster; raises RefusedError if it doesn't exist."""
         document = LiveCluster(self.api, task, name).describe()
         if document is None:
@@ -206,7 +206,7 @@ class ClusterHandler(Handler):
             )
         return {"clusterArn": str(document["ClusterArn"]), **live_inputs(self.spec, document)}
 
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Send differences from the live state, and wait until they are done."""
         self._declare(resource_id, new)
         require_training_plans(self.api, task, old, new)
@@ -220,7 +220,7 @@ class ClusterHandler(Handler):
 
         return self._keeping_state(task, resource_id, new, work, managed=managed, creating=False)
 
-    def delete(self, task: Task, resource_id: str) -> None:
+    def delete(self, task: EngineCall, resource_id: str) -> None:
         """Delete and wait until it is gone: roles and network must outlive it."""
         live = LiveCluster(self.api, task, resource_id)
         for tries, delay in enumerate(task.delays(0.2, MAX_POLL_SECONDS)):
@@ -240,7 +240,7 @@ class ClusterHandler(Handler):
         if arn and not has_unknown([new.get(member) for member in GROUPS]):
             self.clients.declared_groups.declare(arn, group_names(new))
 
-    def _create_or_find(self, task: Task, inputs: Props) -> str:
+    def _create_or_find(self, task: EngineCall, inputs: Props) -> str:
         """Return the ARN of the cluster that was created or found."""
         requested = {name: value for name, value in inputs.items() if name != "autoScaling"}
         live = LiveCluster(self.api, task, inputs["clusterName"])
@@ -259,7 +259,7 @@ class ClusterHandler(Handler):
             task.pause(delay)
         raise AssertionError  # pragma: no cover - delays never end
 
-    def _existing(self, task: Task, inputs: Props) -> Document | None:
+    def _existing(self, task: EngineCall, inputs: Props) -> Document | None:
         """Return a cluster with that name if it's this program's; otherwise report the conflict."""
         document = LiveCluster(self.api, task, inputs["clusterName"]).describe()
         if document is not None and document["ClusterStatus"] == "Deleting":
@@ -280,7 +280,7 @@ class ClusterHandler(Handler):
             )
         return document
 
-    def _converge(self, task: Task, arn: str, *, old: Props, new: Props, managed: list[str]) -> ResourceState:
+    def _converge(self, task: EngineCall, arn: str, *, old: Props, new: Props, managed: list[str]) -> ResourceState:
         cluster = LiveCluster(self.api, task, arn)
         delays, tries = task.delays(0.2, MAX_POLL_SECONDS), 0
         removed = removed_autoscaled_groups(old, new)
@@ -349,7 +349,7 @@ class ClusterHandler(Handler):
 
     def _keeping_state(
         self,
-        task: Task,
+        task: EngineCall,
         arn: str,
         inputs: Props,
         work: Callable[[], ResourceState],
@@ -364,7 +364,9 @@ class ClusterHandler(Handler):
             state: Props = {**inputs, "clusterArn": arn, "clusterStatus": "Unknown", "managedInstanceGroups": managed}
             try:
                 # The time is up or the run is canceled: one last call needs a separate time limit.
-                document = LiveCluster(self.api, Task(task.urn, 20.0, threading.Event(), task.log), arn).describe()
+                document = LiveCluster(
+                    self.api, EngineCall(task.urn, 20.0, threading.Event(), task.log), arn
+                ).describe()
             except PluginError:
                 document = None
             if document is not None:
@@ -379,9 +381,9 @@ def _gone(arn: str) -> RefusedError:
     return RefusedError(f"Cluster {arn} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`.")
 
 
-def _short_task() -> Task:
+def _short_task() -> EngineCall:
     """Return the task of one call: a comparison has no time limit of the engine, and must not wait long."""
-    return Task("", _SHORT_TASK_SECONDS, threading.Event(), best_effort=True)
+    return EngineCall("", _SHORT_TASK_SECONDS, threading.Event(), best_effort=True)
 
 
 def _may_delete(new: Props, group: str) -> bool:

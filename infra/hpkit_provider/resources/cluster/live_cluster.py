@@ -10,8 +10,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hpkit_provider.aws.client import Document, SageMakerApi, operation_name
 from hpkit_provider.aws.errors import ErrorKind, classify, refused
 from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster.update_request import node_counts, settled
 from hpkit_provider.resources.handler import CONFLICT_RETRIES
@@ -29,7 +29,7 @@ class LiveCluster:
     """One cluster, by name or ARN, as one operation sees it."""
 
     api: SageMakerApi
-    task: Task
+    task: EngineCall
     name: str
 
     def describe(self) -> Document | None:

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from hpkit.catalog.training_plans import training_plan_problem
 from hpkit_provider.aws.client import SageMakerApi
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError, RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["require_training_plans"]
 
 
-def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props) -> None:
+def require_training_plans(api: SageMakerApi, task: EngineCall, old: Props, new: Props) -> None:
     """Reject groups that need instances from a training plan that can't supply them.
 
     Groups without new instances aren't checked: AWS removes the nodes of an expired plan. If the plan can't be read,
@@ -48,7 +48,7 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
             )
 
 
-def _zones(api: SageMakerApi, task: Task, new: Props, name: str) -> set[str]:
+def _zones(api: SageMakerApi, task: EngineCall, new: Props, name: str) -> set[str]:
     """Return the zones of a group's subnets, or of the cluster's; empty if they can't be read, which AWS decides."""
     group = next(each for each in _groups(new) if each["instanceGroupName"] == name)
     subnets = (group.get("overrideVpcConfig") or new.get("vpcConfig") or {}).get("subnets")

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from hpkit_provider.aws.client import Document
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError, RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.resources.compute_quota.amounts import Amounts, decreased, increased, minimum, reserved_amounts
 from hpkit_provider.resources.handler import ResourceDiff, ResourceState
@@ -46,17 +46,17 @@ class ComputeQuotaHandler(VersionedHandler):
             )
         return difference
 
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Converge; quotas that wait for its decrease learn how it ends."""
         with self.clients.ledger.updating(new["clusterArn"], new["name"]):
             return super().update(task, resource_id, old=old, new=new, state=state)
 
-    def delete(self, task: Task, resource_id: str) -> None:
+    def delete(self, task: EngineCall, resource_id: str) -> None:
         """Delete and wait until it is gone."""
         super().delete(task, resource_id)
         self.clients.ledger.deleted(resource_id)
 
-    def preview_warnings(self, task: Task, old: Props, new: Props) -> list[str]:
+    def preview_warnings(self, task: EngineCall, old: Props, new: Props) -> list[str]:
         """Warn of a quota that will find no capacity for its increase."""
         if has_unknown(new) or not new.get("clusterArn"):
             return []
@@ -67,7 +67,7 @@ class ComputeQuotaHandler(VersionedHandler):
             return []  # a preview works without access to the service; the change itself reports errors
         return [warning] if warning else []
 
-    def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
+    def poll(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return it from the list of all quotas of its cluster, which one call reads for all that wait."""
         if not inputs.get("clusterArn"):
             return self.describe(task, arn)
@@ -78,7 +78,7 @@ class ComputeQuotaHandler(VersionedHandler):
                 return {"Description": inputs.get("description", ""), **entry}
         return self.describe(task, arn)
 
-    def find(self, task: Task, inputs: Props) -> Document | None:
+    def find(self, task: EngineCall, inputs: Props) -> Document | None:
         """Return the quota of that name on that cluster; it must be the same team's."""
         for entry in self.clients.ledger.quotas(task, inputs["clusterArn"]).value:
             if entry["Name"] != inputs["name"]:
@@ -93,7 +93,7 @@ class ComputeQuotaHandler(VersionedHandler):
         return None
 
     @contextmanager
-    def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
+    def changing(self, task: EngineCall, inputs: Props, live: Document | None) -> Iterator[None]:
         """Reserve capacity for the quota while it changes."""
         old: Amounts = {} if live is None else reserved_amounts(live.get("ComputeQuotaConfig", {}))
         new = self._amounts(inputs)
@@ -109,13 +109,13 @@ class ComputeQuotaHandler(VersionedHandler):
             return smaller
         return inputs
 
-    def _decrease(self, task: Task, *, arn: str, inputs: Props) -> None:
+    def _decrease(self, task: EngineCall, *, arn: str, inputs: Props) -> None:
         """Decrease before the quota's own step, and change nothing else."""
         live = self.poll(task, arn, {})
         if live is not None:
             self._converge(task, arn, self._decreased(inputs, live), just_sent=False)
 
-    def _empty(self, task: Task, arn: str) -> None:
+    def _empty(self, task: EngineCall, arn: str) -> None:
         self._decrease(task, arn=arn, inputs={})
 
     def _decreased(self, inputs: Props, live: Document) -> Props:

@@ -27,9 +27,9 @@ from typing import Any, Final
 
 from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import CancelledError, PluginError, TimedOutError
 from hpkit_provider.engine.single_flight import Answer, SingleFlight
-from hpkit_provider.engine.task import Task
 from hpkit_provider.resources.compute_quota.amounts import (
     Amounts,
     decreased,
@@ -120,7 +120,7 @@ class QuotaLedger:
         with self._lock:
             return self._clusters.setdefault(arn, _ClusterQuotas())
 
-    def quotas(self, task: Task, arn: str, *, age: float = 0.0) -> QuotaList:
+    def quotas(self, task: EngineCall, arn: str, *, age: float = 0.0) -> QuotaList:
         """Return the quotas of a cluster, at most `age` seconds old; one list serves all callers."""
 
         def fetch() -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ class QuotaLedger:
         """Record, at diff time, that the cluster's own counts will change: live counts then limit nothing."""
         self._cluster(arn).resized = True
 
-    def preview_warning(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> str | None:
+    def preview_warning(self, task: EngineCall, arn: str, name: str, *, old: Amounts, new: Amounts) -> str | None:
         """Return, at preview, why an increase will find no capacity; None if it will, or if that isn't known.
 
         Waits a moment for the other quotas of the program, which the engine names in parallel. A live quota that isn't
@@ -170,7 +170,7 @@ class QuotaLedger:
         self._cluster(arn).declare(name, new)
 
     def announce(
-        self, arn: str, name: str, *, old: Amounts, new: Amounts, quota_arn: str, apply: Callable[[Task], object]
+        self, arn: str, name: str, *, old: Amounts, new: Amounts, quota_arn: str, apply: Callable[[EngineCall], object]
     ) -> None:
         """Record, at diff time, whether a quota will decrease; `apply` decreases it for one that waits for it."""
         pending = self._cluster(arn).pending
@@ -201,7 +201,14 @@ class QuotaLedger:
 
     @contextmanager
     def reserve(
-        self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts, empty: Callable[[Task, str], object]
+        self,
+        task: EngineCall,
+        arn: str,
+        name: str,
+        *,
+        old: Amounts,
+        new: Amounts,
+        empty: Callable[[EngineCall, str], object],
     ) -> Iterator[None]:
         """Reserve capacity for a change from `old` to `new` while it runs; an increase waits until there is enough.
 
@@ -234,7 +241,7 @@ class QuotaLedger:
             if entry["ComputeQuotaTarget"]["TeamName"] in self._leaving_teams and entry["Name"] not in cluster.declared
         ]
 
-    def _announce_leaving(self, task: Task, arn: str, empty: Callable[[Task, str], object]) -> None:
+    def _announce_leaving(self, task: EngineCall, arn: str, empty: Callable[[EngineCall, str], object]) -> None:
         """Announce, once, decreases that the engine never announces: quotas of removed teams decrease to nothing."""
         cluster = self._cluster(arn)
         if not self._leaving_teams:
@@ -249,7 +256,7 @@ class QuotaLedger:
                 apply = partial(_empty_quota, cluster, name, quota_arn, empty)
                 self.announce(arn, name, old=amounts, new={}, quota_arn=quota_arn, apply=apply)
 
-    def _await_capacity(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> _Reservation:
+    def _await_capacity(self, task: EngineCall, arn: str, name: str, *, old: Amounts, new: Amounts) -> _Reservation:
         cluster = self._cluster(arn)
         started, waited, last = time.monotonic(), 0.0, None
         for delay in task.delays(0.1, _MAX_POLL_SECONDS):
@@ -271,7 +278,7 @@ class QuotaLedger:
         raise AssertionError  # pragma: no cover - delays never end
 
     @staticmethod
-    def _apply(task: Task, cluster: _ClusterQuotas, decrease: PendingDecrease) -> None:
+    def _apply(task: EngineCall, cluster: _ClusterQuotas, decrease: PendingDecrease) -> None:
         """Decrease another quota before its regular step; if that fails, the regular step may still do it."""
         task.progress(f"waiting for capacity: shrinking {decrease.name} first")
         try:
@@ -293,7 +300,7 @@ class QuotaLedger:
             raise TimedOutError(capacity_timeout(shortage.missing, shortage.used, shortage.snapshot, name))
         raise TimedOutError(decrease_failed({decrease.name: decrease.failure for decrease in first}, name))
 
-    def _capacity(self, task: Task, arn: str) -> dict[str, int]:
+    def _capacity(self, task: EngineCall, arn: str) -> dict[str, int]:
         """Instances by type, of the types whose number is fixed."""
 
         def fetch() -> dict[str, Any]:
@@ -315,7 +322,7 @@ class QuotaLedger:
 
 
 def _empty_quota(
-    cluster: _ClusterQuotas, name: str, quota_arn: str, empty: Callable[[Task, str], object], task: Task
+    cluster: _ClusterQuotas, name: str, quota_arn: str, empty: Callable[[EngineCall, str], object], task: EngineCall
 ) -> None:
     """Empty a quota; no other step does, so a failure is final."""
     try:

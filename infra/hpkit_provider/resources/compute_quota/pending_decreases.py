@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.call import EngineCall
 
 __all__ = ["PendingDecrease", "PendingDecreases"]
 
@@ -23,7 +23,7 @@ class PendingDecrease:
     name: str
     instance_types: frozenset[str]
     arn: str
-    apply: Callable[[Task], object]
+    apply: Callable[[EngineCall], object]
     started: bool = False
     failure: str = ""
 

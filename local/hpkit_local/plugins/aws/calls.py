@@ -15,9 +15,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, EndpointConnectionError
 
 from hpkit_local.plugins.aws.config import Settings
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.refusals import refused
-from hpkit_provider.engine.task import Task
 
 __all__ = ["Account", "Calls", "Clients"]
 
@@ -133,7 +133,7 @@ class Calls:
     """The calls of one operation on one resource: `call("CreateVpc", CidrBlock=…)`; values of None are not sent."""
 
     def __init__(
-        self, clients: Clients, task: Task, *, service: str, region: str, allowed: frozenset[str], owner: str
+        self, clients: Clients, task: EngineCall, *, service: str, region: str, allowed: frozenset[str], owner: str
     ) -> None:
         self.clients, self.task, self.service, self.region = clients, task, service, region
         self._allowed, self._owner = allowed, owner

@@ -8,7 +8,7 @@ from typing import Any
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.check import DEFAULTS
 from hpkit_local.plugins.aws.diff import changes, inputs_of, overlaid
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, defaults
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType, defaults
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
@@ -62,10 +62,10 @@ def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags
     try:
         call.task.mark_changed()
         if resource_type.wait:
-            resource_type.wait(call, resource_id, Change({}, desired, frozenset(desired)))
+            resource_type.wait(call, resource_id, PlannedUpdate({}, desired, frozenset(desired)))
         stated = frozenset(name for name in resource_type.later if name in desired)
         if stated and resource_type.update:
-            resource_type.update(call, resource_id, Change({}, desired, stated))
+            resource_type.update(call, resource_id, PlannedUpdate({}, desired, stated))
         return _seen(resource_type, call, resource_id, inputs=inputs, expected_state=desired, common=common)
     except PluginError as error:
         raise _partly(resource_type, error, resource_id, inputs, desired) from None
@@ -94,9 +94,9 @@ def update(
         state = _whole(resource_type, call, resource_id, inputs=new, state=state, common=common)
         _retag(resource_type, call, resource_id, state=state, desired=_all_tags(new, common))
     if names and resource_type.update:
-        resource_type.update(call, resource_id, Change(before, expected_state, names))
+        resource_type.update(call, resource_id, PlannedUpdate(before, expected_state, names))
     if resource_type.wait:
-        resource_type.wait(call, resource_id, Change(before, expected_state, names))
+        resource_type.wait(call, resource_id, PlannedUpdate(before, expected_state, names))
     return _seen(resource_type, call, resource_id, inputs=new, expected_state=expected_state, common=common)
 
 

@@ -13,7 +13,7 @@ from hpkit_provider.engine.values import Props
 if TYPE_CHECKING:
     from hpkit_local.plugins.aws.calls import Calls
 
-__all__ = ["REGION", "Change", "ChangeTags", "Prop", "ResourceType", "defaults"]
+__all__ = ["REGION", "ChangeTags", "PlannedUpdate", "Prop", "ResourceType", "defaults"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ REGION = Prop("region").within(TypeFacts(immutable=frozenset({"region"}), option
 
 
 @dataclass(frozen=True)
-class Change:
+class PlannedUpdate:
     """The intended result of an update."""
 
     old: Props
@@ -82,7 +82,7 @@ class Change:
 
 Create = Callable[["Calls", Props], str]
 Read = Callable[["Calls", str, Props], Props | None]
-Update = Callable[["Calls", str, Change], None]
+Update = Callable[["Calls", str, PlannedUpdate], None]
 Delete = Callable[["Calls", str, Props], None]
 # Changes the tags of a resource: its ID, its state, the tags to set, and the keys to remove.
 ChangeTags = Callable[["Calls", str, Props, dict[str, str], list[str]], None]

@@ -20,10 +20,10 @@ from hpkit_local.plugins.aws.function import Function
 from hpkit_local.plugins.aws.lifecycle import create, delete, differences, preview_outputs, read, update
 from hpkit_local.plugins.aws.resource_type import ResourceType
 from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
+from hpkit_provider.engine.call import EngineCall, silent
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
 from hpkit_provider.engine.results import diff_response
-from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
 __all__ = ["AwsServicer"]
@@ -59,7 +59,7 @@ class AwsServicer(PluginServicer):
         seconds = getattr(request, "timeout", 0.0) or resource_type.seconds
         return Calls(
             self.clients,
-            Task(request.urn, seconds, self.cancelled, self.log),
+            EngineCall(request.urn, seconds, self.cancelled, self.log),
             service=resource_type.service,
             region=region if isinstance(region, str) and region else self.clients.settings.region,
             allowed=resource_type.allowed,
@@ -181,7 +181,7 @@ class AwsServicer(PluginServicer):
                 f"The local cloud's {request.tok} doesn't accept {', '.join(unknown)}; it accepts {takes}."
             )
         region = args.get("region") or self.clients.settings.region
-        task = Task(request.tok, _INVOKE_SECONDS, self.cancelled, silent)
+        task = EngineCall(request.tok, _INVOKE_SECONDS, self.cancelled, silent)
         call = Calls(
             self.clients,
             task,

@@ -16,14 +16,14 @@ from hpkit_local.kubernetes.client import configuration_of, loopback_client
 from hpkit_local.plugins.kubernetes.token import EksToken, eks_token
 from hpkit_provider.engine.errors import PluginError
 
-__all__ = ["KNOWN", "Access", "connect"]
+__all__ = ["KNOWN", "Connection", "connect"]
 
 # The settings of the official plugin's provider that the program uses; the engine sends the rest.
 KNOWN = frozenset({"enableServerSideApply", "kubeconfig", "version", "pluginDownloadURL", "__internal"})
 
 
 @dataclass(frozen=True)
-class Access:
+class Connection:
     """A connection that may be used: a client, the default namespace, and the token if EKS gives it."""
 
     client: ApiClient
@@ -31,7 +31,7 @@ class Access:
     token: EksToken | None = None
 
 
-def connect(kubeconfig: str) -> Access:
+def connect(kubeconfig: str) -> Connection:
     """Return the connection; PluginError if the kubeconfig does not lead to an API server on this machine."""
     document, folder = _kubeconfig(kubeconfig)
     try:
@@ -49,7 +49,7 @@ def connect(kubeconfig: str) -> Access:
             target.api_key["BearerToken"] = f"Bearer {token.value()}"
 
         configuration.refresh_api_key_hook = renew  # type: ignore[assignment] # its default, None, is taken for its type
-    return Access(loopback_client(configuration), str(context.get("namespace") or "default"), token)
+    return Connection(loopback_client(configuration), str(context.get("namespace") or "default"), token)
 
 
 def _kubeconfig(kubeconfig: str) -> tuple[dict[str, Any], Path]:

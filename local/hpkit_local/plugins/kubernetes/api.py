@@ -11,9 +11,9 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from hpkit_local.kubernetes.client import APPLY_PATCH, JSON, ApiResource, request
-from hpkit_local.plugins.kubernetes.access import Access
+from hpkit_local.plugins.kubernetes.access import Connection
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
 
 __all__ = ["ApiError", "RetryingApi"]
 
@@ -37,7 +37,7 @@ class ApiError(PluginError):
 class RetryingApi:
     """The API server. Threads share it."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Connection) -> None:
         self._access = access
         self._lock = threading.Lock()
         self._kinds: dict[str, list[ApiResource]] = {}
@@ -58,14 +58,14 @@ class RetryingApi:
         if self._access.token is not None:
             self._access.token.forget()
 
-    def kind(self, task: Task, api_version: str, name: str) -> ApiResource | None:
+    def kind(self, task: EngineCall, api_version: str, name: str) -> ApiResource | None:
         """Return a kind; None if the API server does not serve it (any more, or yet)."""
         with self._lock:
             known = self._kinds.get(api_version, [])
         found = next((kind for kind in known if kind.kind == name), None)
         return found or next((kind for kind in self.kinds(task, api_version) if kind.kind == name), None)
 
-    def kinds(self, task: Task, api_version: str) -> list[ApiResource]:
+    def kinds(self, task: EngineCall, api_version: str) -> list[ApiResource]:
         """Return what a group and version serves; nothing if it doesn't exist."""
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
@@ -83,7 +83,7 @@ class RetryingApi:
             self._kinds[api_version] = kinds
         return kinds
 
-    def find(self, task: Task, path: str) -> dict[str, Any] | None:
+    def find(self, task: EngineCall, path: str) -> dict[str, Any] | None:
         """Return an object; None when it is not there."""
         try:
             return self.ask(task, "GET", path)
@@ -92,12 +92,12 @@ class RetryingApi:
                 return None
             raise
 
-    def apply(self, task: Task, path: str, document: Mapping[str, Any], **query: str) -> dict[str, Any]:
+    def apply(self, task: EngineCall, path: str, document: Mapping[str, Any], **query: str) -> dict[str, Any]:
         """Server-side apply, strict about fields that do not exist."""
         return self.ask(task, "PATCH", path, document, fieldValidation="Strict", **query)
 
     def ask(
-        self, task: Task, method: str, path: str, document: Mapping[str, Any] | None = None, **query: str
+        self, task: EngineCall, method: str, path: str, document: Mapping[str, Any] | None = None, **query: str
     ) -> dict[str, Any]:
         """Call; temporary failures are retried for a while, because every call can be repeated."""
         delays = task.delays(_FIRST, _MOST)

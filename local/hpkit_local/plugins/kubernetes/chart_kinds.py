@@ -23,8 +23,8 @@ from hpkit_local.plugins.kubernetes.objects import metadata_of
 from hpkit_local.plugins.kubernetes.ready import Condition
 from hpkit_local.plugins.kubernetes.release_inputs import with_values
 from hpkit_local.plugins.kubernetes.waiting import Readiness
+from hpkit_provider.engine.call import EngineCall, silent
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props
 
 __all__ = ["create_kinds", "kinds_of"]
@@ -37,7 +37,7 @@ _MANIFESTS: Final = (".yaml", ".yml", ".json")
 _CRD: Final = ApiResource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 
 
-def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
+def create_kinds(task: EngineCall, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
     """Create the CRDs of a chart, and wait for the new ones; return whether helm has none left to create.
 
     Helm gets the same rejections, and reports them. Raises PluginError if a new kind isn't served in time.
@@ -56,7 +56,7 @@ def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str,
     return bool(ends) and all(end != "left to helm" for _, end in ends)
 
 
-def _create(task: Task, api: RetryingApi, kind: Props) -> Literal["new", "old", "left to helm"]:
+def _create(task: EngineCall, api: RetryingApi, kind: Props) -> Literal["new", "old", "left to helm"]:
     with suppress(PluginError):
         if api.find(task, _path(kind)) is not None:
             return "old"
@@ -69,7 +69,7 @@ def _path(kind: Props) -> str:
     return _CRD.path("", str(kind["metadata"]["name"]))
 
 
-def _await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> None:
+def _await_kinds(task: EngineCall, api: RetryingApi, kinds: Iterable[Props]) -> None:
     """Wait until CRDs are served, as long as helm would."""
     until = task.left - _SERVED_SECONDS
     for kind in kinds:
@@ -88,7 +88,7 @@ def _await_kinds(task: Task, api: RetryingApi, kinds: Iterable[Props]) -> None:
             task.pause(next(delays))
 
 
-def _is_served(task: Task, api: RetryingApi, kind: Props) -> bool:
+def _is_served(task: EngineCall, api: RetryingApi, kind: Props) -> bool:
     """Return whether all versions are served. What a group serves is much smaller than its CRDs."""
     spec = kind["spec"]
     versions = [each["name"] for each in spec.get("versions") or () if each.get("served")]

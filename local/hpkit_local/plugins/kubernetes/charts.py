@@ -12,8 +12,8 @@ from typing import Final
 from packaging.version import InvalidVersion, Version
 
 from hpkit_local.plugins.kubernetes.helm import HelmRun
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["MIRROR", "Chart", "chart_of"]
@@ -29,7 +29,7 @@ class Chart:
     missing: str = ""
 
 
-def chart_of(task: Task, helm: HelmRun, inputs: Props) -> Chart:
+def chart_of(task: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
     """Return the chart that a release names, as a path that helm can install from."""
     name = str(inputs["chart"])
     if Path(name).exists():
@@ -66,7 +66,7 @@ def _version(name: str, file: Path) -> Version | None:
         return None
 
 
-def _pulled(task: Task, helm: HelmRun, inputs: Props) -> Chart:
+def _pulled(task: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
     """Let helm download the package from a registry."""
     version = ["--version", str(inputs["version"])] if inputs.get("version") else []
     target = helm.folder / "chart"

@@ -10,8 +10,8 @@ from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
 from hpkit_local.plugins.kubernetes.related import Related
 from hpkit_local.plugins.kubernetes.waiting import Readiness, why
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["Cluster"]
@@ -31,7 +31,7 @@ class Cluster:
 
     api: RetryingApi
 
-    def ref(self, task: Task, inputs: Props) -> tuple[ApiResource, Ref]:
+    def ref(self, task: EngineCall, inputs: Props) -> tuple[ApiResource, Ref]:
         """Return kind and reference of an object; PluginError when its kind is not served."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
@@ -45,11 +45,11 @@ class Cluster:
     def _ready(self) -> Readiness:
         return Readiness(self.api)
 
-    def lacking(self, task: Task, inputs: Props, live: Props) -> str:
+    def lacking(self, task: EngineCall, inputs: Props, live: Props) -> str:
         """Return what prevents an object from being ready, or ""."""
         return self._ready.lacking(task, inputs, live)
 
-    def preview(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
+    def preview(self, task: EngineCall, inputs: Props, manager: str, *, new: bool) -> Props | None:
         """Return the result of a dry run; None if the API server can't run it yet."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
@@ -68,7 +68,7 @@ class Cluster:
                 return None
             raise _readable(error, inputs) from None
 
-    def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
+    def create(self, task: EngineCall, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
         """Create, or for a patch type change the existing object; wait until it's ready."""
         kind, ref = self.ref(task, inputs)
         present = self._present(task, kind, ref)
@@ -79,7 +79,7 @@ class Cluster:
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
         return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
-    def update(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> LiveObject:
+    def update(self, task: EngineCall, inputs: Props, *, manager: str, patch: bool) -> LiveObject:
         """Apply again; wait until it's ready."""
         kind, ref = self.ref(task, inputs)
         if patch and self._present(task, kind, ref) is None:
@@ -87,13 +87,13 @@ class Cluster:
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
         return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
-    def read(self, task: Task, ref: Ref, manager: str) -> LiveObject | None:
+    def read(self, task: EngineCall, ref: Ref, manager: str) -> LiveObject | None:
         """Return an object as it is; None when it, or its kind, is not there."""
         kind = self.api.kind(task, ref.api_version, ref.kind)
         live = self.api.find(task, kind.path(ref.namespace, ref.name)) if kind else None
         return LiveObject(ref, live, manager) if live is not None else None
 
-    def delete(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> None:
+    def delete(self, task: EngineCall, inputs: Props, *, manager: str, patch: bool) -> None:
         """Delete and wait until it's deleted; for a patch, release only its fields."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
@@ -117,7 +117,7 @@ class Cluster:
         if annotation(inputs, "skipAwait") != "true" or ref.kind not in _SKIPPED_WHEN_DELETED:
             self.until_gone(task, kind, ref, uid)
 
-    def until_gone(self, task: Task, kind: ApiResource, ref: Ref, uid: str) -> None:
+    def until_gone(self, task: EngineCall, kind: ApiResource, ref: Ref, uid: str) -> None:
         """Wait until an object that is being deleted no longer exists."""
         holding, todo = "", "let the controller that owns the finalizer do its work, or remove it"
         try:
@@ -141,7 +141,7 @@ class Cluster:
                 f"{todo}, and run Pulumi again."
             ) from None
 
-    def _present(self, task: Task, kind: ApiResource, ref: Ref) -> Props | None:
+    def _present(self, task: EngineCall, kind: ApiResource, ref: Ref) -> Props | None:
         """Return the existing object, after a running deletion has ended."""
         live = self.api.find(task, kind.path(ref.namespace, ref.name))
         if live is not None and live["metadata"].get("deletionTimestamp"):
@@ -149,17 +149,19 @@ class Cluster:
             return None
         return live
 
-    def _apply(self, task: Task, kind: ApiResource, ref: Ref, inputs: Props, *, manager: str, **query: str) -> Props:
+    def _apply(
+        self, task: EngineCall, kind: ApiResource, ref: Ref, inputs: Props, *, manager: str, **query: str
+    ) -> Props:
         force = "true" if annotation(inputs, "patchForce") == "true" else "false"
         path = kind.path(ref.namespace, ref.name)
         return self.api.apply(task, path, _document(inputs, ref), fieldManager=manager, force=force, **query)
 
-    def _post(self, task: Task, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
+    def _post(self, task: EngineCall, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
         namespace = str(metadata_of(inputs).get("namespace") or self.api.namespace)
         query |= {"fieldManager": manager, "fieldValidation": "Strict"}
         return self.api.ask(task, "POST", kind.folder(namespace), clean(inputs), **query)
 
-    def _relinquish(self, task: Task, kind: ApiResource, ref: Ref, live: Props, *, manager: str) -> Props:
+    def _relinquish(self, task: EngineCall, kind: ApiResource, ref: Ref, live: Props, *, manager: str) -> Props:
         """Apply nothing, so that fields of only this manager are removed.
 
         The uid prevents it from being created again.

@@ -16,8 +16,8 @@ from kubernetes.client import Configuration
 from hpkit.errors import ToolError
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.toolchain import tool_path
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
 
 __all__ = ["Answer", "Helm", "HelmRun"]
 
@@ -50,7 +50,7 @@ class HelmRun:
     folder: Path
     environment: Mapping[str, str]
 
-    def call(self, task: Task, *arguments: str) -> Answer:
+    def call(self, task: EngineCall, *arguments: str) -> Answer:
         """Run helm to its end, or to that of the task."""
         command = [str(self.executable), *arguments, "--kubeconfig", str(self.folder / "kubeconfig"), "--debug"]
         output, errors = self.folder / "output", self.folder / "errors"
@@ -73,7 +73,7 @@ class HelmRun:
         file.write_text(text, encoding="utf-8")
         return str(file)
 
-    def _until_ended(self, task: Task, process: "subprocess.Popen[bytes]", verb: str) -> None:
+    def _until_ended(self, task: EngineCall, process: "subprocess.Popen[bytes]", verb: str) -> None:
         while True:
             try:
                 process.wait(timeout=_LOOK_SECONDS)
@@ -109,7 +109,7 @@ class Helm:
         return ""
 
     @contextmanager
-    def run(self, task: Task, namespace: str) -> Iterator[HelmRun]:
+    def run(self, task: EngineCall, namespace: str) -> Iterator[HelmRun]:
         """Yield a helm with a separate kubeconfig, mode 0600; its folder is deleted at the end."""
         try:
             executable = tool_path("helm")

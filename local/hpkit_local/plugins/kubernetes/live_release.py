@@ -6,8 +6,8 @@ from typing import Final
 
 from hpkit_local.plugins.kubernetes.documents import documents_of
 from hpkit_local.plugins.kubernetes.helm import HelmRun
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["LiveRelease", "live_release", "written_release"]
@@ -50,7 +50,7 @@ class LiveRelease:
         return {"status": status, "resourceNames": {key: sorted(each) for key, each in sorted(names.items())}}
 
 
-def live_release(task: Task, helm: HelmRun, namespace: str, name: str) -> LiveRelease | None:
+def live_release(task: EngineCall, helm: HelmRun, namespace: str, name: str) -> LiveRelease | None:
     """Return helm's data of a release; None if it doesn't exist."""
     answers = []
     for question in (("status",), ("get", "metadata")):

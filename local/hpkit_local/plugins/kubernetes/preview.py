@@ -5,7 +5,7 @@ import copy
 from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.objects import metadata_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.values import UNKNOWN, Props, has_unknown, is_unknown
 
 __all__ = ["preview_outputs"]
@@ -16,7 +16,9 @@ _PER_CHANGE = ("generation", "resourceVersion")
 _ALLOCATED = ("clusterIP", "clusterIPs")
 
 
-def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Props:
+def preview_outputs(
+    cluster: Cluster, task: EngineCall, inputs: Props, state: Props, *, manager: str, patch: bool
+) -> Props:
     """Return the outputs of a preview. Raises PluginError for what the API server would reject."""
     dry_run = None
     if not has_unknown(inputs):

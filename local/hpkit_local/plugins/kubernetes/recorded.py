@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hpkit_local.plugins.kubernetes.cluster import Cluster
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RECORDED", "RecordedReleases", "path_of_release"]
@@ -22,7 +22,7 @@ class RecordedReleases:
 
     cluster: Cluster
 
-    def write(self, task: Task, inputs: Props, *, revision: int) -> Props:
+    def write(self, task: EngineCall, inputs: Props, *, revision: int) -> Props:
         """Write down; return the outputs."""
         known = {key: inputs.get(key, "") for key in ("name", "namespace", "chart", "version")}
         outputs = {**inputs, "status": {**known, "status": RECORDED, "revision": revision}, "resourceNames": {}}
@@ -39,7 +39,7 @@ class RecordedReleases:
         self._apply(task, path_of_release(namespace, name), document)
         return outputs
 
-    def read(self, task: Task, namespace: str, name: str) -> Props | None:
+    def read(self, task: EngineCall, namespace: str, name: str) -> Props | None:
         """Return the outputs as written down; None when nothing is."""
         secret = self.cluster.api.find(task, path_of_release(namespace, name))
         if secret is None or secret.get("type") != _TYPE:
@@ -47,11 +47,11 @@ class RecordedReleases:
         outputs: Props = json.loads(base64.b64decode(secret["data"]["release"]))
         return outputs if outputs["status"]["status"] == RECORDED else None
 
-    def forget(self, task: Task, namespace: str, name: str) -> None:
+    def forget(self, task: EngineCall, namespace: str, name: str) -> None:
         """Delete the record, if there is one."""
         self.cluster.delete(task, _document(namespace, name), manager=_MANAGER, patch=False)
 
-    def _apply(self, task: Task, path: str, document: Props) -> None:
+    def _apply(self, task: EngineCall, path: str, document: Props) -> None:
         self.cluster.api.apply(task, path, document, fieldManager=_MANAGER, force="true")
 
 

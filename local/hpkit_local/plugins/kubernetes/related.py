@@ -7,8 +7,8 @@ from typing import Any, Final
 from hpkit.plan.pods import claims_of
 from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
 from hpkit_local.plugins.kubernetes.ready import PodReady
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import ChangeFailedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["Related"]
@@ -22,7 +22,7 @@ class Related:
 
     api: RetryingApi
 
-    def pods_with_claim(self, task: Task, claim: Props) -> list[str]:
+    def pods_with_claim(self, task: EngineCall, claim: Props) -> list[str]:
         """Return the pods on nodes that use a claim, with their controllers.
 
         Kubernetes keeps the claim while they exist.
@@ -32,12 +32,12 @@ class Related:
         found = [_owned(pod) for pod in pods if pod["spec"].get("nodeName") and name in claims_of(pod["spec"])]
         return [*found[:_MOST], *([f"{len(found) - _MOST} more"] if len(found) > _MOST else [])]
 
-    def pods_lack(self, task: Task, live: Props) -> list[str]:
+    def pods_lack(self, task: EngineCall, live: Props) -> list[str]:
         """Return what blocks the first few pods of a Deployment that aren't ready."""
         told = [f"pod {name}: {lack}" for name, lack in self._unready(task, live)]
         return [*told[:_MOST], *([f"and {len(told) - _MOST} more pods"] if len(told) > _MOST else [])]
 
-    def warnings(self, task: Task, live: Props) -> list[tuple[str, str]]:
+    def warnings(self, task: EngineCall, live: Props) -> list[tuple[str, str]]:
         """Return reason and text of the last few warnings about an object, and about what it created."""
         metadata = live["metadata"]
         if not metadata.get("namespace"):
@@ -47,7 +47,7 @@ class Related:
         events.sort(key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime") or ""))
         return list(dict.fromkeys((str(each.get("reason")), str(each.get("message"))) for each in events))[-_MOST:]
 
-    def _unready(self, task: Task, live: Props) -> Iterator[tuple[str, str]]:
+    def _unready(self, task: EngineCall, live: Props) -> Iterator[tuple[str, str]]:
         if live.get("kind") != "Deployment":
             return
         selector = ",".join(f"{key}={value}" for key, value in live["spec"]["selector"].get("matchLabels", {}).items())
@@ -61,7 +61,7 @@ class Related:
             if lack:
                 yield pod["metadata"]["name"], lack
 
-    def _list(self, task: Task, path: str, **query: str) -> list[Props]:
+    def _list(self, task: EngineCall, path: str, **query: str) -> list[Props]:
         """Return what can be listed: without the permission, the message has less detail, and the wait continues."""
         try:
             return self.api.ask(task, "GET", path, None, **query).get("items") or []

@@ -18,8 +18,8 @@ from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
 from hpkit_local.plugins.kubernetes.release_inputs import flags, values_files, waits
 from hpkit_local.plugins.kubernetes.substitute_chart import install_substitute
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
 
 __all__ = ["SECONDS", "TOKEN", "Release", "checked"]
@@ -56,13 +56,13 @@ class Release:
         """Return the outputs of a preview."""
         return {**inputs, **dict.fromkeys(_OUTPUTS, UNKNOWN)}
 
-    def create(self, task: Task, inputs: Props) -> tuple[str, Props]:
+    def create(self, task: EngineCall, inputs: Props) -> tuple[str, Props]:
         """Install, or write down only; return id and outputs."""
         if any(is_unknown(inputs.get(key)) for key in ("name", "namespace", "chart")):
             raise PluginError("name, namespace and chart of a release must be known to create it")
         return _id(inputs), self._write(task, inputs, revision=1, upgrade=False)
 
-    def may_come(self, task: Task, inputs: Props, state: Props) -> bool:
+    def may_come(self, task: EngineCall, inputs: Props, state: Props) -> bool:
         """Return whether a recorded release could be installed now: helm and the chart are available."""
         if (state.get("status") or {}).get("status") != RECORDED or self.helm.lacking():
             return False
@@ -74,13 +74,13 @@ class Release:
         except PluginError:  # a preview doesn't fail or wait long for what doesn't exist yet
             return False
 
-    def update(self, task: Task, inputs: Props, state: Props) -> Props:
+    def update(self, task: EngineCall, inputs: Props, state: Props) -> Props:
         """Upgrade, or record again; a recorded release is installed once its chart is available."""
         status = state.get("status") or {}
         revision = int(status.get("revision", 0)) + 1
         return self._write(task, inputs, revision=revision, upgrade=status.get("status") != RECORDED)
 
-    def read(self, task: Task, release_id: str, inputs: Props, state: Props) -> tuple[Props, Props] | None:
+    def read(self, task: EngineCall, release_id: str, inputs: Props, state: Props) -> tuple[Props, Props] | None:
         """Return inputs and outputs from helm, or from the record; None if no such release exists."""
         namespace, _, name = release_id.rpartition("/")
         namespace = namespace or self.cluster.api.namespace
@@ -98,7 +98,7 @@ class Release:
             raise InitFailedError(reason, resource_id=release_id, state=outputs, inputs=seen)
         return seen, outputs
 
-    def delete(self, task: Task, release_id: str, state: Props) -> None:
+    def delete(self, task: EngineCall, release_id: str, state: Props) -> None:
         """Uninstall what was installed, forget what was recorded; its namespace and CRDs stay, as with helm."""
         namespace, _, name = release_id.rpartition("/")
         recorded = self._recorded.read(task, namespace, name)
@@ -110,7 +110,7 @@ class Release:
             with self.helm.run(task, namespace) as helm:
                 install_substitute(task, helm, recorded, wanted=False)
 
-    def _write(self, task: Task, inputs: Props, *, revision: int, upgrade: bool) -> Props:
+    def _write(self, task: EngineCall, inputs: Props, *, revision: int, upgrade: bool) -> Props:
         missing, instead = self.helm.lacking(), ""
         if not missing:
             with self.helm.run(task, str(inputs["namespace"])) as helm:
@@ -131,7 +131,7 @@ class Release:
         )
         return self._recorded.write(task, inputs, revision=revision)
 
-    def _install(self, task: Task, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:
+    def _install(self, task: EngineCall, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:
         """Install or upgrade; a release that isn't ready stays in state."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         values = values_files(inputs, helm)
@@ -148,7 +148,7 @@ class Release:
             task.progress("")
             return {**inputs, **written_release(answer.output).outputs}
         # A separate time limit, without cancellation: what exists must be in the state.
-        asking = Task(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
+        asking = EngineCall(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
         live = live_release(asking, helm, namespace, name)
         text = f"helm couldn't {verb} release {namespace}/{name}: {answer.error}"
         if live is None:
@@ -157,7 +157,7 @@ class Release:
         state = {**inputs, **live.outputs}
         raise InitFailedError("; ".join(reasons), resource_id=_id(inputs), state=state, inputs=inputs)
 
-    def _verb(self, task: Task, helm: HelmRun, inputs: Props, *, upgrade: bool) -> str:
+    def _verb(self, task: EngineCall, helm: HelmRun, inputs: Props, *, upgrade: bool) -> str:
         """Return helm's next command, after cleaning up after an interrupted run."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         live = live_release(task, helm, namespace, name) if self._is_recorded_by_helm(task, inputs) else None
@@ -183,7 +183,7 @@ class Release:
             )
         return "upgrade" if upgrade else "install"
 
-    def _is_recorded_by_helm(self, task: Task, inputs: Props) -> bool:
+    def _is_recorded_by_helm(self, task: EngineCall, inputs: Props) -> bool:
         """Return whether helm has Secrets of the release, which is known sooner than helm's own answer."""
         secrets = _SECRET.folder(str(inputs["namespace"]))
         labels = f"owner=helm,name={inputs['name']}"
@@ -192,7 +192,7 @@ class Release:
         except PluginError:  # helm reports what is wrong with the name, or with the rights
             return True
 
-    def _until_namespaces_end(self, task: Task, live: LiveRelease) -> None:
+    def _until_namespaces_end(self, task: EngineCall, live: LiveRelease) -> None:
         """Wait for a release's namespaces that helm deleted: while they end, nothing can be created in them."""
         for live_object in live.objects:
             if live_object["kind"] == _NAMESPACE.kind:
@@ -201,13 +201,13 @@ class Release:
                 if found is not None and found["metadata"].get("deletionTimestamp"):
                     self.cluster.until_gone(task, _NAMESPACE, ref, found["metadata"]["uid"])
 
-    def _uninstall(self, task: Task, helm: HelmRun, inputs: Props) -> None:
+    def _uninstall(self, task: EngineCall, helm: HelmRun, inputs: Props) -> None:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         answer = helm.call(task, "uninstall", name, "--namespace", namespace, "--ignore-not-found", *waits(inputs))
         if answer.code:
             raise PluginError(f"helm couldn't uninstall release {namespace}/{name}: {answer.error}")
 
-    def _unready(self, task: Task, live: LiveRelease, namespace: str) -> list[str]:
+    def _unready(self, task: EngineCall, live: LiveRelease, namespace: str) -> list[str]:
         """Return what the first few objects of a release lack that aren't ready."""
         reasons = []
         for live_object in live.objects:

@@ -30,10 +30,10 @@ from hpkit_local.plugins.kubernetes.objects import (
 from hpkit_local.plugins.kubernetes.preview import preview_outputs
 from hpkit_local.plugins.kubernetes.release import SECONDS, TOKEN, Release, checked
 from hpkit_local.plugins.kubernetes.release_inputs import failures
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
 from hpkit_provider.engine.results import PropertyChange, diff_response
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
 __all__ = ["KubernetesServicer"]
@@ -62,12 +62,12 @@ class KubernetesServicer(PluginServicer):
     def _release(self) -> Release:
         return Release(self._cluster, Helm(self._cluster.api))
 
-    def _task(self, request: Any, inputs: Props | None = None) -> Task:
+    def _task(self, request: Any, inputs: Props | None = None) -> EngineCall:
         """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
         stated = annotation(inputs or {}, "timeoutSeconds")
         usual = SECONDS if urn_type(request.urn) == TOKEN else _SECONDS
         seconds = float(stated) if stated.isdecimal() else usual
-        return Task(request.urn, getattr(request, "timeout", 0.0) or seconds, self.cancelled, self.log)
+        return EngineCall(request.urn, getattr(request, "timeout", 0.0) or seconds, self.cancelled, self.log)
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:
@@ -150,7 +150,7 @@ class KubernetesServicer(PluginServicer):
         release = token == TOKEN
         property_changes = changes(token, old, new, release=release)
         if release and not property_changes:
-            task = Task(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
+            task = EngineCall(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
             if self._release.may_come(task, new, from_struct(request.olds)):
                 property_changes = [PropertyChange("chart", "update", input=False)]
         return diff_response(property_changes, deletes_first=not release and deletes_first(old, new))
@@ -191,7 +191,7 @@ class KubernetesServicer(PluginServicer):
             raise InitFailedError(reason, resource_id=request.id, state=live.state, inputs=seen)
         return _read_response(live.ref.id, seen, live.state)
 
-    def _ref(self, task: Task, resource_id: str, api_version: str, name: str) -> Ref:
+    def _ref(self, task: EngineCall, resource_id: str, api_version: str, name: str) -> Ref:
         kind = self._cluster.api.kind(task, api_version, name)
         namespace, _, object_name = resource_id.rpartition("/")
         if kind is not None and kind.namespaced and not namespace:

@@ -17,8 +17,8 @@ from hpkit_local.kubernetes.crds import crds_in, documents
 from hpkit_local.plugins.kubernetes.helm import HelmRun
 from hpkit_local.toolchain import expected_path, tool_path
 from hpkit_local.toolchain.table import tool_named
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["SWITCH", "chart_documents", "install_substitute"]
@@ -39,7 +39,7 @@ _SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
 _SECONDS: Final = 300
 
 
-def install_substitute(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
+def install_substitute(task: EngineCall, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
     """Install the operator, or remove it; return a description of what replaces the chart.
 
     wanted: whether the chart isn't available; if its values turn the operator off, nothing is installed. new: whether
@@ -60,7 +60,7 @@ def _has_operator(values: Mapping[str, Any]) -> bool:
     return not isinstance(stated, Mapping) or bool(stated.get("enabled", True))
 
 
-def _bring(task: Task, helm: HelmRun, namespace: str) -> str:
+def _bring(task: EngineCall, helm: HelmRun, namespace: str) -> str:
     try:
         manifests = tool_path(_MANIFESTS)
     except ToolError:
@@ -79,7 +79,7 @@ def _bring(task: Task, helm: HelmRun, namespace: str) -> str:
     return f"Instead, Kubeflow's training operator {version} runs {_SAID}"
 
 
-def _take(task: Task, helm: HelmRun, namespace: str) -> None:
+def _take(task: EngineCall, helm: HelmRun, namespace: str) -> None:
     """Uninstall it, its kinds and all that is of them; nothing where it is not there."""
     waiting = ("--wait", "--timeout", f"{_SECONDS}s")
     answer = helm.call(task, "uninstall", _NAME, "--namespace", namespace, "--ignore-not-found", *waiting)

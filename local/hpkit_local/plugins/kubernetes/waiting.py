@@ -8,8 +8,8 @@ from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject
 from hpkit_local.plugins.kubernetes.ready import tests_of, why_not
 from hpkit_local.plugins.kubernetes.related import Related
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import CancelledError, ChangeFailedError, InitFailedError, PluginError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
 __all__ = ["Readiness", "why"]
@@ -28,7 +28,7 @@ class Readiness:
     def _related(self) -> Related:
         return Related(self.api)
 
-    def lacking(self, task: Task, inputs: Props, live: Props) -> str:
+    def lacking(self, task: EngineCall, inputs: Props, live: Props) -> str:
         """Return what prevents an object from being ready now, or ""."""
         try:
             lacks = why_not(tests_of(inputs), live)
@@ -36,7 +36,7 @@ class Readiness:
             lacks = str(error)
         return "; ".join([lacks, *self._details(task, live)]) if lacks else ""
 
-    def wait(self, task: Task, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
+    def wait(self, task: EngineCall, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
         """Return the object once it is ready; what does not become ready stays in state."""
         seen, lacks = live.object, ""
         try:
@@ -60,17 +60,17 @@ class Readiness:
             raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
         raise AssertionError  # pragma: no cover - delays never end
 
-    def _unfinished(self, task: Task, error: PluginError, lacks: str, seen: Props) -> str:
+    def _unfinished(self, task: EngineCall, error: PluginError, lacks: str, seen: Props) -> str:
         """Return what was missing when the wait ended, and why it ended; "" if the error states it all."""
         failed = isinstance(error, ChangeFailedError)
         messages = [str(error) if failed else lacks] if failed or lacks else []
         if messages and not isinstance(error, CancelledError):
             # The time of the wait may be over, so these requests get a separate time limit.
             with suppress(PluginError):
-                messages += self._details(Task(task.urn, _LAST_QUESTION_SECONDS, task.cancel), seen)
+                messages += self._details(EngineCall(task.urn, _LAST_QUESTION_SECONDS, task.cancel), seen)
         return "; ".join(messages) + ("" if failed or not messages else f": {why(task, error)}")
 
-    def _details(self, task: Task, live: Props) -> list[str]:
+    def _details(self, task: EngineCall, live: Props) -> list[str]:
         """Return the status of a Deployment's pods, and the reported warnings."""
         pods = self._related.pods_lack(task, live)
         pods_text = "; ".join(pods)
@@ -80,7 +80,7 @@ class Readiness:
         ]
 
 
-def why(task: Task, error: PluginError) -> str:
+def why(task: EngineCall, error: PluginError) -> str:
     """Return in a few words why a wait ended."""
     if isinstance(error, CancelledError):
         return "cancelled"

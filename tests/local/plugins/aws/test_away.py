@@ -9,8 +9,8 @@ from hpkit_local.aws.backend import Backend, EndpointSettings
 from hpkit_local.aws.server import Endpoint
 from hpkit_local.plugins.aws.calls import Calls, Clients
 from hpkit_local.plugins.aws.config import settings_from
+from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
 from tests.running import held_port
 
 pytestmark = pytest.mark.timeout(900)
@@ -32,7 +32,7 @@ def call(port, cancelled):
     environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-west-2"}
     clients = Clients(settings_from({}, environment), cancelled)
     # Longer than a test may take, so the test fails if it waits that long.
-    task = Task("urn", 3600.0, cancelled)
+    task = EngineCall("urn", 3600.0, cancelled)
     return Calls(clients, task, service="ec2", region="us-west-2", allowed=frozenset({"DescribeVpcs"}), owner="a test")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hpkit_local.plugins.kubernetes.helm import Answer, HelmRun
 from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH, chart_documents, install_substitute
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.call import EngineCall
 
 RELEASE = {"name": "hyperpod-dependencies", "namespace": "kube-system", "chart": "far"}
 CRD = """
@@ -39,7 +39,7 @@ class Helm(HelmRun):
 
 @pytest.fixture
 def task():
-    return Task("urn", 60.0, threading.Event(), lambda *_: None)
+    return EngineCall("urn", 60.0, threading.Event(), lambda *_: None)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
@@ -47,7 +47,7 @@ def _read_workspace(call: Calls, workspace: str, _recorded: Props) -> Props | No
     }
 
 
-def _update_workspace(call: Calls, workspace: str, change: Change) -> None:
+def _update_workspace(call: Calls, workspace: str, change: PlannedUpdate) -> None:
     if "alias" in change:
         call("UpdateWorkspaceAlias", workspaceId=workspace, alias=change.new.get("alias", ""))
     if "loggingConfiguration" not in change:
@@ -61,7 +61,7 @@ def _update_workspace(call: Calls, workspace: str, change: Change) -> None:
     call(operation, workspaceId=workspace, logGroupArn=new_logging["logGroupArn"])
 
 
-def _await_workspace(call: Calls, workspace: str, _change: Change) -> None:
+def _await_workspace(call: Calls, workspace: str, _change: PlannedUpdate) -> None:
     _settle(call, lambda: _workspace(call, workspace))
 
 
@@ -98,11 +98,11 @@ def _read_rules(call: Calls, arn: str, _recorded: Props) -> Props | None:
     return found and {**_namespace(arn), "arn": arn, "data": found["data"].decode(), "tags": found.get("tags", {})}
 
 
-def _update_rules(call: Calls, arn: str, change: Change) -> None:
+def _update_rules(call: Calls, arn: str, change: PlannedUpdate) -> None:
     call("PutRuleGroupsNamespace", **_namespace(arn), data=change.new["data"].encode())
 
 
-def _await_rules(call: Calls, arn: str, _change: Change) -> None:
+def _await_rules(call: Calls, arn: str, _change: PlannedUpdate) -> None:
     _settle(call, lambda: _rules(call, arn))
 
 
@@ -126,11 +126,11 @@ def _read_alerts(call: Calls, workspace: str, _recorded: Props) -> Props | None:
     return found and {"workspaceId": workspace, "definition": found["data"].decode()}
 
 
-def _update_alerts(call: Calls, workspace: str, change: Change) -> None:
+def _update_alerts(call: Calls, workspace: str, change: PlannedUpdate) -> None:
     call("PutAlertManagerDefinition", workspaceId=workspace, data=change.new["definition"].encode())
 
 
-def _await_alerts(call: Calls, workspace: str, _change: Change) -> None:
+def _await_alerts(call: Calls, workspace: str, _change: PlannedUpdate) -> None:
     _settle(call, lambda: _alerts(call, workspace))
 
 

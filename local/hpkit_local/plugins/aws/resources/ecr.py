@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_provider.engine.values import Props
@@ -52,7 +52,7 @@ def _read(call: Calls, name: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update(call: Calls, name: str, change: Change) -> None:
+def _update(call: Calls, name: str, change: PlannedUpdate) -> None:
     if "imageTagMutability" in change:
         call("PutImageTagMutability", repositoryName=name, imageTagMutability=change.new["imageTagMutability"])
     if _SCANNING in change:

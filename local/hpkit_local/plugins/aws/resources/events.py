@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_provider.engine.errors import PluginError
@@ -51,7 +51,7 @@ def _read_rule(call: Calls, name: str, recorded: Props) -> Props | None:
     }
 
 
-def _update_rule(call: Calls, _name: str, change: Change) -> None:
+def _update_rule(call: Calls, _name: str, change: PlannedUpdate) -> None:
     if change.among("eventPattern", "state"):
         _put_rule(call, change.new)
 
@@ -61,11 +61,11 @@ def _delete_rule(call: Calls, name: str, state: Props) -> None:
 
 
 def _create_target(call: Calls, inputs: Props) -> str:
-    _update_target(call, "", Change({}, inputs, frozenset()))
+    _update_target(call, "", PlannedUpdate({}, inputs, frozenset()))
     return f"{inputs['rule']}-{inputs['targetId']}"
 
 
-def _update_target(call: Calls, _resource_id: str, change: Change) -> None:
+def _update_target(call: Calls, _resource_id: str, change: PlannedUpdate) -> None:
     new = change.new
     target = {"Id": new["targetId"], "Arn": new["arn"]}
     answer = call("PutTargets", Rule=new["rule"], EventBusName=new["eventBusName"], Targets=[target])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import describe_one
 from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import arn_of, tagging
@@ -95,7 +95,7 @@ def _read(call: Calls, system: str, _recorded: Props) -> Props | None:
     }
 
 
-def _await(call: Calls, system: str, _change: Change) -> None:
+def _await(call: Calls, system: str, _change: PlannedUpdate) -> None:
     until(
         call,
         lambda: _system(call, system),
@@ -105,7 +105,7 @@ def _await(call: Calls, system: str, _change: Change) -> None:
     )
 
 
-def _update(call: Calls, system: str, change: Change) -> None:
+def _update(call: Calls, system: str, change: PlannedUpdate) -> None:
     changed = tuple(prop for prop in _CHANGEABLE if prop.name in change)
     lustre = _lustre(change.new, changed)
     capacity = change.new.get("storageCapacity") if "storageCapacity" in change else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.errors import PluginError
@@ -75,7 +75,7 @@ def _configuration(call: Calls, workspace: str) -> str:
     return str(call("DescribeWorkspaceConfiguration", workspaceId=workspace)["configuration"])
 
 
-def _wait(call: Calls, workspace: str, _change: Change) -> None:
+def _wait(call: Calls, workspace: str, _change: PlannedUpdate) -> None:
     until(
         call,
         lambda: _workspace(call, workspace),
@@ -85,7 +85,7 @@ def _wait(call: Calls, workspace: str, _change: Change) -> None:
     )
 
 
-def _update(call: Calls, workspace: str, change: Change) -> None:
+def _update(call: Calls, workspace: str, change: PlannedUpdate) -> None:
     request = _request(change.new, [name for name in _MEMBERS if name in change])
     request |= {flag: True for name, flag in _REMOVALS.items() if name in change and name not in change.new}
     if "description" in change:
@@ -156,7 +156,7 @@ def _read_association(call: Calls, resource_id: str, recorded: Props) -> Props |
     return {"workspaceId": workspace, "role": role, **by_type}
 
 
-def _change_association(call: Calls, _resource_id: str, change: Change) -> None:
+def _change_association(call: Calls, _resource_id: str, change: PlannedUpdate) -> None:
     # Like the real provider, it doesn't change those of another role.
     before, after = [] if "role" in change else _users(change.old), _users(change.new)
     add, revoke = [user for user in after if user not in before], [user for user in before if user not in after]

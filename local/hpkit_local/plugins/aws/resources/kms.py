@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
@@ -45,7 +45,7 @@ def _read_key(call: Calls, key: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_key(call: Calls, key: str, change: Change) -> None:
+def _update_key(call: Calls, key: str, change: PlannedUpdate) -> None:
     new = change.new
     # A new key is enabled; the real provider enables only a key that was disabled.
     if "isEnabled" in change and new["isEnabled"] and not change.old.get("isEnabled", True):

@@ -6,7 +6,7 @@ from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.function import Function
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
@@ -40,7 +40,7 @@ def _read_group(call: Calls, name: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_group(call: Calls, name: str, change: Change) -> None:
+def _update_group(call: Calls, name: str, change: PlannedUpdate) -> None:
     days, key = change.new["retentionInDays"], change.new.get("kmsKeyId")
     if "retentionInDays" in change and days:
         call("PutRetentionPolicy", logGroupName=name, retentionInDays=days)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
@@ -40,7 +40,7 @@ def _read_topic(call: Calls, arn: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_topic(call: Calls, arn: str, change: Change) -> None:
+def _update_topic(call: Calls, arn: str, change: PlannedUpdate) -> None:
     for name, told in _ATTRIBUTES.items():
         if name in change:
             call("SetTopicAttributes", TopicArn=arn, AttributeName=told, AttributeValue=change.new.get(name, ""))

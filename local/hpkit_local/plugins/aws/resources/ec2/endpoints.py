@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_local.plugins.aws.waiting import until
@@ -60,7 +60,7 @@ def _read_endpoint(call: Calls, endpoint: str, _recorded: Props) -> Props | None
     }
 
 
-def _await_endpoint(call: Calls, endpoint: str, _change: Change) -> None:
+def _await_endpoint(call: Calls, endpoint: str, _change: PlannedUpdate) -> None:
     until(
         call,
         lambda: _endpoint(call, endpoint),
@@ -70,7 +70,7 @@ def _await_endpoint(call: Calls, endpoint: str, _change: Change) -> None:
     )
 
 
-def _update_endpoint(call: Calls, endpoint: str, change: Change) -> None:
+def _update_endpoint(call: Calls, endpoint: str, change: PlannedUpdate) -> None:
     request: dict[str, Any] = {}
     for name, member in _SETS.items():
         before, after = set(change.old.get(name) or []), set(change.new.get(name) or [])

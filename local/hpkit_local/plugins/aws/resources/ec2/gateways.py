@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_local.plugins.aws.waiting import until
@@ -32,7 +32,7 @@ def _read_gateway(call: Calls, gateway: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_gateway(call: Calls, gateway: str, change: Change) -> None:
+def _update_gateway(call: Calls, gateway: str, change: PlannedUpdate) -> None:
     if change.old.get("vpcId"):
         call.find("DetachInternetGateway", InternetGatewayId=gateway, VpcId=change.old["vpcId"])
     if change.new.get("vpcId"):
@@ -97,7 +97,7 @@ def _read_nat(call: Calls, gateway: str, _recorded: Props) -> Props | None:
     }
 
 
-def _await_nat(call: Calls, gateway: str, _change: Change) -> None:
+def _await_nat(call: Calls, gateway: str, _change: PlannedUpdate) -> None:
     until(
         call, lambda: _nat(call, gateway), status=lambda entry: entry["State"], ready={"available"}, failed={"failed"}
     )

@@ -6,7 +6,7 @@ import zlib
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import pascal, tag_map
 from hpkit_provider.engine.errors import PluginError
@@ -73,7 +73,7 @@ def _read_route(call: Calls, route: str, recorded: Props) -> Props | None:
     return None
 
 
-def _update_route(call: Calls, _route: str, change: Change) -> None:
+def _update_route(call: Calls, _route: str, change: PlannedUpdate) -> None:
     call("ReplaceRoute", RouteTableId=change.new["routeTableId"], **pascal(_whole(change.new)))
 
 
@@ -115,7 +115,7 @@ def _read_association(call: Calls, association: str, recorded: Props) -> Props |
     }
 
 
-def _move(call: Calls, association: str, change: Change) -> None:
+def _move(call: Calls, association: str, change: PlannedUpdate) -> None:
     one = _association(call, association, change.old) or {"RouteTableAssociationId": association}
     identifier = one["RouteTableAssociationId"]
     call("ReplaceRouteTableAssociation", AssociationId=identifier, RouteTableId=change.new["routeTableId"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Create, Delete, Prop, Read, ResourceType, Update
+from hpkit_local.plugins.aws.resource_type import Create, Delete, PlannedUpdate, Prop, Read, ResourceType, Update
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_provider.engine.values import Props
@@ -71,7 +71,7 @@ def _reading(*, egress: bool) -> Read:
 
 
 def _updating() -> Update:
-    def update(call: Calls, rule: str, change: Change) -> None:
+    def update(call: Calls, rule: str, change: PlannedUpdate) -> None:
         new = change.new
         members = {
             "IpProtocol": new["ipProtocol"],

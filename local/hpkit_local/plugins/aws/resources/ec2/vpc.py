@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_provider.engine.values import Props
@@ -52,7 +52,7 @@ def _read_vpc(call: Calls, vpc: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_vpc(call: Calls, vpc: str, change: Change) -> None:
+def _update_vpc(call: Calls, vpc: str, change: PlannedUpdate) -> None:
     # One attribute per call, as the API requires; DNS names require DNS support, so that comes first.
     for name, member in _ATTRIBUTES.items():
         if name in change:
@@ -130,7 +130,7 @@ def _read_subnet(call: Calls, subnet: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_subnet(call: Calls, subnet: str, change: Change) -> None:
+def _update_subnet(call: Calls, subnet: str, change: PlannedUpdate) -> None:
     if "mapPublicIpOnLaunch" in change:
         value = change.new["mapPublicIpOnLaunch"]
         call("ModifySubnetAttribute", SubnetId=subnet, MapPublicIpOnLaunch={"Value": value})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.eks.clusters import stamp
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_provider.engine.values import Props
@@ -48,7 +48,7 @@ def _read_entry(call: Calls, resource_id: str, _recorded: Props) -> Props | None
     }
 
 
-def _update_entry(call: Calls, resource_id: str, change: Change) -> None:
+def _update_entry(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     groups, user = change.new.get("kubernetesGroups", []), change.new.get("userName")
     call("UpdateAccessEntry", **_entry(resource_id), kubernetesGroups=groups, username=user)
 
@@ -118,7 +118,7 @@ def _read_identity(call: Calls, resource_id: str, recorded: Props) -> Props | No
     }
 
 
-def _update_identity(call: Calls, resource_id: str, change: Change) -> None:
+def _update_identity(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     new = change.new
     call(
         "UpdatePodIdentityAssociation",

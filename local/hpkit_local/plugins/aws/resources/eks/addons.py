@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.eks.clusters import await_update, stamp
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
@@ -67,7 +67,7 @@ def _association(call: Calls, cluster: str, arn: str) -> dict[str, str]:
     return {"roleArn": found["roleArn"], "serviceAccount": found["serviceAccount"]}
 
 
-def _wait(call: Calls, resource_id: str, _change: Change) -> None:
+def _wait(call: Calls, resource_id: str, _change: PlannedUpdate) -> None:
     # DEGRADED is a temporary status: an add-on that needs nodes runs once they exist.
     until(
         call,
@@ -78,7 +78,7 @@ def _wait(call: Calls, resource_id: str, _change: Change) -> None:
     )
 
 
-def _update(call: Calls, resource_id: str, change: Change) -> None:
+def _update(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     if not change.among("addonVersion", "configurationValues", "serviceAccountRoleArn", "podIdentityAssociations"):
         return
     new, addon_key = change.new, _which(resource_id)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
@@ -89,7 +89,7 @@ def _read_cluster(call: Calls, name: str, recorded: Props) -> Props | None:
     }
 
 
-def _await_cluster(call: Calls, name: str, _change: Change) -> None:
+def _await_cluster(call: Calls, name: str, _change: PlannedUpdate) -> None:
     until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], ready={"ACTIVE"}, failed={"FAILED"})
 
 
@@ -103,7 +103,7 @@ _CHANGES: Final[dict[str, Callable[[Props], dict[str, Any]]]] = {
 }
 
 
-def _update_cluster(call: Calls, name: str, change: Change) -> None:
+def _update_cluster(call: Calls, name: str, change: PlannedUpdate) -> None:
     if "encryptionConfig" in change and not change.old.get("encryptionConfig"):
         raise PluginError("the local cloud takes encryptionConfig at creation only, and not AssociateEncryptionConfig")
     if "version" in change:

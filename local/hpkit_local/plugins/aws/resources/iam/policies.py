@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
@@ -24,7 +24,7 @@ def _read_inline(call: Calls, resource_id: str, _recorded: Props) -> Props | Non
     return answer and {"role": role, "name": name, "policy": policy_text(answer["PolicyDocument"])}
 
 
-def _update_inline(call: Calls, _resource_id: str, change: Change) -> None:
+def _update_inline(call: Calls, _resource_id: str, change: PlannedUpdate) -> None:
     _put_inline(call, change.new)
 
 
@@ -74,7 +74,7 @@ def _read_provider(call: Calls, arn: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_provider(call: Calls, arn: str, change: Change) -> None:
+def _update_provider(call: Calls, arn: str, change: PlannedUpdate) -> None:
     provider_key = {"OpenIDConnectProviderArn": arn}
     if "thumbprintLists" in change:
         call("UpdateOpenIDConnectProviderThumbprint", **provider_key, ThumbprintList=change.new["thumbprintLists"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
@@ -44,7 +44,7 @@ def _read_role(call: Calls, name: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update_role(call: Calls, name: str, change: Change) -> None:
+def _update_role(call: Calls, name: str, change: PlannedUpdate) -> None:
     new = change.new
     if "assumeRolePolicy" in change:
         call("UpdateAssumeRolePolicy", RoleName=name, PolicyDocument=new["assumeRolePolicy"])

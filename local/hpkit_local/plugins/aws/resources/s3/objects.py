@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
@@ -82,7 +82,7 @@ def _read(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
     }
 
 
-def _update(call: Calls, _resource_id: str, change: Change) -> None:
+def _update(call: Calls, _resource_id: str, change: PlannedUpdate) -> None:
     _put(call, {**change.new, "tagsAll": change.new.get("tagsAll", {})})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.s3.lifecycle import LIFECYCLE, from_rules, to_rules
 from hpkit_local.plugins.aws.shapes import camel, pascal
 from hpkit_provider.engine.values import Props
@@ -39,7 +39,7 @@ def _setting(
         live = props_from(answer) if answer else None
         return None if live is None else {"bucket": bucket, **live}
 
-    def update(call: Calls, bucket: str, change: Change) -> None:
+    def update(call: Calls, bucket: str, change: PlannedUpdate) -> None:
         call(put, Bucket=bucket, **request(change.new))
 
     def delete(call: Calls, bucket: str, state: Props) -> None:

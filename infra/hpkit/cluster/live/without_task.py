@@ -31,7 +31,7 @@ from hpkit.kueue.model import (
 from hpkit.kueue.simulator import simulator
 from hpkit.plan.pods import may_go_to
 
-__all__ = ["MOST_STARTS", "Start", "Trial"]
+__all__ = ["MOST_STARTS", "CohortSimulation", "Start"]
 
 # More take longer than a user waits, and the estimate is worth less with each.
 MOST_STARTS: Final = 300
@@ -50,7 +50,7 @@ class Start:
     preempted: tuple[str, ...]
 
 
-class Trial:
+class CohortSimulation:
     """The queues and tasks of a cohort for the simulator, created again for each question about a task.
 
     running: tasks that hold quota, lowest rank first; tasks that couldn't be read are one unnamed task per queue.
@@ -98,20 +98,20 @@ class Trial:
 
     def preempts(self, task: Task) -> list[str] | None:
         """Return the tasks that a task would preempt to run now; None if it wouldn't run, or the tasks weren't read."""
-        trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(task)])
-        outcome = trial.run_until_quiet()
+        simulation = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(task)])
+        outcome = simulation.run_until_quiet()
         names = {each.uid: each.owner_name for each in self._observed.tasks}
         victims = [each.name for each in outcome.preempted if each.by == task.uid]
-        if task.uid not in trial.running() or not all(each in names for each in victims):
+        if task.uid not in simulation.running() or not all(each in names for each in victims):
             return None
         return [names[each] for each in victims]
 
     def start(self) -> Start | None:
         """Return how the task would start now, after all tasks that wait before it; None if it would wait."""
         workloads = [*self._running.values(), *self._waiting, self._pending(self._asked)]
-        trial = simulator(self._model, workloads)
-        preempted = [each.name for each in trial.run_until_quiet().preempted if each.by == self._asked.uid]
-        running = trial.running()
+        simulation = simulator(self._model, workloads)
+        preempted = [each.name for each in simulation.run_until_quiet().preempted if each.by == self._asked.uid]
+        running = simulation.running()
         if self._asked.uid not in running:
             return None
         used: defaultdict[tuple[str, str, str], int] = defaultdict(int)
@@ -170,18 +170,20 @@ class Trial:
                 if event.workload == self._asked.uid or len(admitted) == MOST_STARTS:
                     raise _Enough
 
-        trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now)
+        simulation = simulator(
+            self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now
+        )
         try:
-            trial.run_clock((), on_event=observe)
+            simulation.run_clock((), on_event=observe)
         except _Enough:
             last = admitted[-1]
             return (last.time, None) if last.workload == self._asked.uid else (None, last.time)
         return None, None
 
     def _is_admitted(self, task: Task, running: Iterable[Workload], waiting: Iterable[Workload]) -> bool:
-        trial = simulator(self._model, [*running, *waiting, self._pending(task)])
-        trial.run_until_quiet()
-        return task.uid in trial.running()
+        simulation = simulator(self._model, [*running, *waiting, self._pending(task)])
+        simulation.run_until_quiet()
+        return task.uid in simulation.running()
 
     def _pending(self, task: Task) -> Workload:
         sets = tuple(

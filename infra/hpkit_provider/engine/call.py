@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hpkit_provider.engine.errors import CancelledError, TimedOutError
 
-__all__ = ["Log", "Task", "silent"]
+__all__ = ["EngineCall", "Log", "silent"]
 
 Log = Callable[[str, str, bool, str], None]  # severity, message, ephemeral, urn
 _GROWTH = 1.7
@@ -21,7 +21,7 @@ def silent(severity: str, message: str, ephemeral: bool, urn: str) -> None:
 
 
 @dataclass
-class Task:
+class EngineCall:
     """The context of every step of an operation; if `best_effort`, no result is better than a late one."""
 
     urn: str
