@@ -59,7 +59,7 @@ check: lint types
 # The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs for the tests that need them: downloaded or built once per
 # machine into the user's cache.
 tools: install
-	$(BIN)/hpkit local doctor --fix || echo "the tests that need what is missing will be skipped"
+	$(BIN)/hpkit local doctor --fix || { test -z "$$CI" && echo "the tests that need what is missing will be skipped"; }
 
 # One more worker than cores, because workers often wait.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)

@@ -6,10 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from hpkit.errors import ToolError
 from hpkit_local.toolchain import tool_path
+from tests.running import tools_required
 
 __all__ = ["PulumiProject"]
 
@@ -18,10 +16,8 @@ class PulumiProject:
     """A project with its own state; the program reads `spec`."""
 
     def __init__(self, folder, program, **environment):
-        try:
+        with tools_required():
             tools = [tool_path(name).parent for name in ("pulumi", "pulumi-language-python")]
-        except ToolError as error:
-            pytest.skip(str(error))
         self.folder, self.spec = folder, {}
         runtime = {"name": "python", "options": {"virtualenv": str(Path(sys.prefix))}}
         (folder / "Pulumi.yaml").write_text(json.dumps({"name": "hpkit", "runtime": runtime}))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -27,11 +28,13 @@ __all__ = [
     "chart_mirror",
     "eventually",
     "free_ports",
+    "get_tools",
     "held_port",
     "helm",
     "making",
     "running",
-    "tools_or_skip",
+    "tools_required",
+    "unavailable",
 ]
 
 AT_ONCE = ("--latency-factor", "0")
@@ -67,21 +70,35 @@ def held_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-def tools_or_skip(*names: str) -> list[Found]:
-    """Return the paths of tools; skip the test if one isn't available."""
+def unavailable(reason: object) -> NoReturn:
+    """Skip a test whose tool isn't on this machine; fail it in CI, which promises every tool."""
+    if os.environ.get("CI"):
+        pytest.fail(f"not in CI, which promises it: {reason}")
+    pytest.skip(str(reason))
+
+
+@contextmanager
+def tools_required() -> Iterator[None]:
+    """End the test with `unavailable` if the block can't get a tool."""
     try:
-        return get_all([tool_named(name) for name in names], say=print)
+        yield
     except ToolError as error:
-        pytest.skip(str(error))
+        unavailable(error)
+
+
+def get_tools(*names: str) -> list[Found]:
+    """Return the paths of tools, which the test requires."""
+    with tools_required():
+        return get_all([tool_named(name) for name in names], say=print)
 
 
 @contextmanager
 def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Iterator[Instance]:
     """Yield an instance whose AWS endpoint has these arguments; engine: whether Pulumi is needed too.
 
-    Skips the test if a tool isn't available.
+    The test requires the tools.
     """
-    tools_or_skip(*(WITH_PULUMI if engine else TOOL_NAMES))
+    get_tools(*(WITH_PULUMI if engine else TOOL_NAMES))
     instance = Instance.named(name, root=root)
     instance.write_aws_arguments(list(arguments))
     ended_with_this_process(instance.folder)
@@ -148,8 +165,6 @@ def chart_mirror() -> Path:
 
 
 def helm() -> Path:
-    """Return the toolchain's helm; skip the test if it isn't available."""
-    try:
+    """Return the toolchain's helm, which the test requires."""
+    with tools_required():
         return tool_path("helm")
-    except ToolError as error:
-        pytest.skip(str(error))

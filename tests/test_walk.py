@@ -18,7 +18,7 @@ from hpkit_local.supervisor.instance import Instance
 from tests.aws_command import command_in
 from tests.newcomer import Shell, agrees, steps_of
 from tests.program.cloud import Repository
-from tests.running import WITH_PULUMI, tools_or_skip
+from tests.running import WITH_PULUMI, get_tools, unavailable
 from tests.test_readme import BY_HAND, NEWCOMER, ROOT, SECONDS
 
 DOCS = ROOT / "docs"
@@ -51,13 +51,13 @@ def opening():
 
 def require_kubectl():
     if shutil.which("kubectl") is None:
-        pytest.skip("the pages look at the cluster with kubectl, which is not here")
+        unavailable("the pages look at the cluster with kubectl, which is not here")
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """Return a clone after `make install`; old timestamps keep `make` from installing again."""
-    tools_or_skip(*WITH_PULUMI)
+    get_tools(*WITH_PULUMI)
     folder = tmp_path_factory.mktemp("clone")
     repository = Repository(folder)
     files = ("Makefile", "requirements.lock", "pyproject.toml")
@@ -66,7 +66,7 @@ def clone(tmp_path_factory):
         os.utime(folder / name, (0, 0))
     (folder / "docs").symlink_to(DOCS)
     if not (folder / ".venv" / ".installed").exists():
-        pytest.skip("this environment was not made by `make install`")
+        unavailable("this environment was not made by `make install`")
     git = ("git", "-c", "user.name=n", "-c", "user.email=n@example.com")
     for command in (
         ("init", "-q", "-b", "main"),

@@ -7,7 +7,7 @@ import pytest
 
 from hpkit_local.plugins.kubernetes.substitute_chart import chart_documents
 from tests.program.cloud import Live
-from tests.running import eventually, making, tools_or_skip
+from tests.running import eventually, get_tools, making
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 FOLDERS = {
@@ -39,7 +39,7 @@ def make(api):
 @pytest.fixture(scope="module")
 def operator(instance, make):
     """The training operator that the local cloud installs instead of the dependencies chart."""
-    found, _ = tools_or_skip("training-operator-manifests", "training-operator")
+    found, _ = get_tools("training-operator-manifests", "training-operator")
     for document in chart_documents(found.path):
         make(FOLDERS[document["kind"]], document)
     before = instance.state().parts["kueue"]

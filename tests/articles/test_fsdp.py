@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.running import HANGS, free_ports, tools_or_skip
+from tests.running import HANGS, free_ports, get_tools
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -57,7 +57,7 @@ def etcd(tmp_path):
     # A pod has the default port for itself.
     arguments += ["--listen-peer-urls", f"http://{peer}", "--initial-advertise-peer-urls", f"http://{peer}"]
     arguments += ["--initial-cluster", f"default=http://{peer}"]
-    (found,) = tools_or_skip("etcd")
+    (found,) = get_tools("etcd")
     with subprocess.Popen([found.path, *arguments], stderr=subprocess.DEVNULL) as process:
         yield address
         process.terminate()

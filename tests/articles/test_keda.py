@@ -12,7 +12,7 @@ from hpkit.catalog import keda_chart
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain.table import tool_named
-from tests.running import eventually, tools_or_skip
+from tests.running import eventually, get_tools
 from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.platform, pytest.mark.nightly]
@@ -26,7 +26,7 @@ STRICT = "?fieldValidation=Strict"
 
 @pytest.fixture(scope="module")
 def kinds(api, make):
-    (found,) = tools_or_skip("keda-crds")
+    (found,) = get_tools("keda-crds")
     for crd in crds_in(found.path):
         make(CRDS, crd)
     eventually(lambda: answers(api, f"{KEDA}/scaledobjects"), "its kinds are served")

@@ -29,7 +29,7 @@ from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT, ROOT
 from tests.cli.test_validate import hpkit as process
 from tests.documents import document
-from tests.running import HANGS, eventually, tools_or_skip
+from tests.running import HANGS, eventually, get_tools
 
 SECONDS = 240
 PARTS = [
@@ -47,7 +47,7 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tools():
-    tools_or_skip(*TOOL_NAMES)
+    get_tools(*TOOL_NAMES)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.program.asked import Asked, recorded
 from tests.program.asked import write as write_asked
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, Live, Program, change_every_part
 from tests.program.states import differences as differences_of_states
-from tests.running import eventually, tools_or_skip
+from tests.running import eventually, get_tools
 from tests.security.members import member
 
 __all__ = ["live_through"]
@@ -36,7 +36,7 @@ def live_through(stack, instance, repository):
     program = Program(instance, stack, root=repository.folder)
     mirror = os.environ.get("HPKIT_TESTS_MIRROR")
     if mirror is not None:
-        tools_or_skip("training-operator", "mpi-operator")
+        get_tools("training-operator", "mpi-operator")
         program.environment["HPKIT_MIRROR"] = mirror
     asked = Asked(instance)
     asked.during(program.up)

@@ -13,8 +13,8 @@ import pytest
 
 from hpkit.cluster.jobs.forecast import foresee
 from hpkit.cluster.live.model import Condition, Observed, Queue, Quota, Task, TaskPods
-from hpkit.errors import ToolError
 from tests.cluster.live.builders import NOW
+from tests.running import tools_required
 from tests.whatif.admission import oracle
 from tests.whatif.admission.cases import drawn
 
@@ -179,10 +179,8 @@ def differs(case, answers, alone):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_in_each_random_state_kueue_does_what_was_foretold():
-    try:
+    with tools_required():
         oracle.binary()
-    except ToolError as error:
-        pytest.skip(f"the real Kueue is out of reach: {error}")
     pairs = [pair for case in drawn("scenario", COUNT, 42) if (pair := as_the_service_makes_it(case))]
     cases = [case for pair in pairs for case in pair]
     answers = [answer for answer, *_ in oracle.ask(cases)]

@@ -21,7 +21,7 @@ from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
 from tests.program.recorder import recorded_from
-from tests.running import eventually, making, tools_or_skip
+from tests.running import eventually, get_tools, making
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -450,7 +450,7 @@ def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(f
 @pytest.fixture(scope="module")
 def frameworks(platform, instance, api):
     """Install the published CRDs of JobSet and KubeRay, and restart Kueue so that it detects them."""
-    found = tools_or_skip("jobset-crds", "kuberay-crds")
+    found = get_tools("jobset-crds", "kuberay-crds")
     for crd in chain.from_iterable(crds_in(each.path) for each in found):
         api.create(CRDS, crd)
     restart_kueue(instance)

@@ -10,7 +10,7 @@ import urllib3
 
 from hpkit_local.kubernetes.etcd import etcd
 from hpkit_local.toolchain import tool_path
-from tests.running import eventually, free_ports, tools_or_skip
+from tests.running import eventually, free_ports, get_tools
 
 # base64 of `key` and `value`, as etcd's JSON has them.
 PUT = json.dumps({"key": "a2V5", "value": "dmFsdWU="})
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory):
-    tools_or_skip("etcd")
+    get_tools("etcd")
     folder, ports = tmp_path_factory.mktemp("etcd"), free_ports(("etcd", "etcd-peer", "etcd-metrics"))
     service = etcd(tool_path("etcd"), folder / "data", ports=ports)
     service.prepare()

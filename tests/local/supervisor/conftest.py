@@ -5,12 +5,12 @@ import pytest
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.toolchain import TOOL_NAMES
 from tests.program.cloud import Repository
-from tests.running import WITH_PULUMI, tools_or_skip
+from tests.running import WITH_PULUMI, get_tools
 
 
 @pytest.fixture(scope="session")
 def tools():
-    tools_or_skip(*TOOL_NAMES)
+    get_tools(*TOOL_NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def running(clouds):
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     """Return a repository whose stacks are deployed with the real engine."""
-    tools_or_skip(*WITH_PULUMI)
+    get_tools(*WITH_PULUMI)
     return Repository(tmp_path_factory.mktemp("repository"))
 
 

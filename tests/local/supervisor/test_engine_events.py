@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.errors import ToolError
 from hpkit_local.supervisor.engine_events import EngineEvents
 from hpkit_local.supervisor.pulumi_run import run
 from hpkit_local.toolchain import search_path
+from tests.running import tools_required
 
 PROGRAM = """
 import signal, sys, pulumi
@@ -38,10 +38,8 @@ VPC = "aws:ec2/vpc:Vpc"
 @pytest.mark.engine
 @pytest.mark.timeout(900)
 def test_a_run_of_the_real_engine_is_read_while_it_works(tmp_path):
-    try:
+    with tools_required():
         path = search_path("pulumi", "pulumi-language-python")
-    except ToolError as error:
-        pytest.skip(str(error))
     (tmp_path / "Pulumi.yaml").write_text("name: hpkit\nruntime: python\nmain: program\n")
     for folder in ("program", "state", "home"):
         (tmp_path / folder).mkdir()

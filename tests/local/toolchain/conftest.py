@@ -16,6 +16,7 @@ import pytest
 from hpkit_local.toolchain.cache import tool_folder
 from hpkit_local.toolchain.model import GoBuild, GoFiles, Release, Tool
 from hpkit_local.toolchain.versions import Range
+from tests.running import unavailable
 
 MODULE = "example.com/tiny"
 
@@ -124,7 +125,7 @@ class Proxy:
 @pytest.fixture
 def proxy(tmp_path, monkeypatch):
     if shutil.which("go") is None:
-        pytest.skip("builds a tiny Go module; `go` is not on PATH (any Go from 1.26 will do)")
+        unavailable("builds a tiny Go module; `go` is not on PATH (any Go from 1.26 will do)")
     made = Proxy(tmp_path)
     monkeypatch.setenv("GOPROXY", f"file://{tmp_path / 'proxy'}")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path / "modules"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.errors import ToolError
+from tests.running import tools_required
 from tests.whatif.admission import neutral, oracle
 from tests.whatif.admission.test_differential import differs
 
@@ -105,10 +105,8 @@ def outcome(name):
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_kueues_own_scheduler_does_all_that_is_said_here():
-    try:
+    with tools_required():
         oracle.binary()
-    except ToolError as error:
-        pytest.skip(f"the real Kueue is out of reach: {error}")
     answers = oracle.ask(list(CASES.values()), times=3)
     for name, (answer, *others) in zip(CASES, answers, strict=True):
         assert others == [], f"{name}: nothing is left to chance"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
+from tests.running import tools_required
 from tests.whatif.admission import neutral, oracle
 from tests.whatif.admission.cases import drawn
 
@@ -82,10 +83,8 @@ def differs(case, answer):
 @pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("number", SEEDS)
 def test_random_organizations_end_as_in_kueue(kind, number):
-    try:
+    with tools_required():
         oracle.binary()
-    except ToolError as error:
-        pytest.skip(f"the real Kueue is out of reach: {error}")
     given_cases = drawn(kind, COUNTS[kind], number)
     answers = oracle.ask(given_cases)
     suspects = [case for case, (answer, *_) in zip(given_cases, answers, strict=True) if differs(case, answer)]
@@ -112,10 +111,8 @@ def test_what_kueue_once_did_the_simulator_does(file):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_an_oracle_that_runs_out_of_time_gives_no_answer():
-    try:
+    with tools_required():
         oracle.binary()
-    except ToolError as error:
-        pytest.skip(f"the real Kueue is out of reach: {error}")
     (case,) = drawn("scenario", 1, 1)
     many = [{**case["steps"][0], "submit": [_task(case, number) for number in range(3000)], "finish": None}]
     with pytest.raises(ToolError, match="took more than 1 seconds"):

@@ -10,13 +10,12 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
-from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH
 from hpkit_local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import CHART, CONFIG_MAP, FailedError, in_background, sample_chart
-from tests.running import chart_mirror, eventually, tools_or_skip
+from tests.running import chart_mirror, eventually, get_tools, tools_required
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -50,10 +49,8 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 @pytest.fixture(scope="module")
 def helm(instance):
     """Return a function that runs helm directly."""
-    try:
+    with tools_required():
         executable = tool_path("helm")
-    except ToolError as error:
-        pytest.skip(str(error))
 
     def call(*arguments):
         command = [executable, *arguments, "--namespace", "charts", "--kubeconfig", instance.kubeconfig]
@@ -340,7 +337,7 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     plugin, api, helm, release, chart, monkeypatch
 ):
     monkeypatch.delenv(SWITCH)
-    tools_or_skip("training-operator-manifests", "training-operator")
+    get_tools("training-operator-manifests", "training-operator")
     far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
     release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
     assert "Instead, Kubeflow's training operator" in warnings(plugin)[0]
