@@ -7,7 +7,7 @@ STACK  ?= handson-dev
 # Shells of CI images often forbid writing bytecode. Then each start would compile the SDKs of Pulumi again: 3 seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install schemas up down lint types check tools unit pages docs pictures prose workflows test generate lock audit outdated release scan lock-scanners hyperpod-cli lock-hyperpod-cli torch lock-torch bench bench-program clean
+.PHONY: install schemas up down lint types check tools unit pages docs pictures prose workflows test generate lock audit outdated release scan lock-scanners bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -146,40 +146,8 @@ lock-scanners:
 	  --python-version 3.11 --custom-compile-command "make lock-scanners" \
 	  tests/security/scanners/requirements.in -o tests/security/scanners/requirements.lock
 
-# The HyperPod CLI, which tests run as team members do, in a separate environment, because its pins conflict with
-# hpkit's packages.
-HYP     := .venv-hyperpod-cli
-HYP_CLI := tests/articles/hyperpod_cli
-
-hyperpod-cli: $(HYP)/.installed
-
-$(HYP)/.installed: $(HYP_CLI)/requirements.lock
-	$(PYTHON) -m venv $(HYP)
-	$(HYP)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	touch $@
-
-lock-hyperpod-cli:
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
-	  --python-version 3.11 --custom-compile-command "make lock-hyperpod-cli" \
-	  $(HYP_CLI)/requirements.in -o $(HYP_CLI)/requirements.lock
-
-# torch, with which a test runs docs/examples/fsdp/train.py on CPUs: 5 GB including CUDA's libraries.
-TORCH  := .venv-torch
-FSDP   := tests/articles/fsdp
-
-torch: $(TORCH)/.installed
-
-$(TORCH)/.installed: $(FSDP)/requirements.lock
-	$(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $<
-	touch $@
-
-lock-torch:
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
-	  --python-version 3.11 --custom-compile-command "make lock-torch" $(FSDP)/requirements.in -o $(FSDP)/requirements.lock
-
 clean:
-	rm -rf $(VENV) $(SCANNERS) $(HYP) $(TORCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SCANNERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # Writes all generated files.
 generate: install schemas

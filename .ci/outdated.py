@@ -109,8 +109,6 @@ def go_parts() -> Iterator[Part]:
     ):
         for package in re.findall(r"^tool (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE):
             found[required(file, package)] = None
-    prometheus = ROOT / "local/hpkit_local/toolchain/modules/prometheus/go.mod"
-    found[required(prometheus, "github.com/prometheus/prometheus")] = None
     for module, version, where in found:
         yield Part(module, version, where, partial(newest_module, module))
 

@@ -1,23 +1,16 @@
 """`hpkit local` and `hpkit local doctor` as processes: output, exit codes, and misuse."""
 
-import contextlib
-import io
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from hpkit.cache import cache_root
 from hpkit.cli.shells import exports, own_shell, to_use
 from hpkit.errors import ToolError
-from hpkit.program.teardown import Teardown
-from hpkit_local.aws.testing import client
 from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
@@ -29,7 +22,7 @@ from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT, ROOT
 from tests.cli.test_validate import hpkit as process
 from tests.documents import document
-from tests.running import HANGS, eventually, get_tools
+from tests.running import eventually, get_tools
 
 SECONDS = 240
 PARTS = [
@@ -101,24 +94,6 @@ def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, rep
     assert max(map(len, (head, *table))) <= 80
 
 
-@marked
-def test_list_shows_every_instance_with_what_it_is_at(up, repository):
-    for name in ("listed", "unreadable"):
-        (repository / ".local" / name).mkdir()
-    (repository / ".local" / "unreadable" / "run.json").write_text("{")
-    try:
-        rows = json.loads(hpkit("local", "list", "--format", "json", cwd=repository).stdout)["items"]
-        states = {row["name"]: row["state"] for row in rows}
-        assert states.items() >= {"cli": "healthy", "listed": "stopped", "unreadable": "damaged"}.items()
-        assert {row["name"]: row["memoryBytes"] > 0 for row in rows}["cli"]
-        table = hpkit("local", "list", cwd=repository).stdout.splitlines()
-        assert table[0].split() == ["instance", "state", "memory", "cpu", "stack"]
-        assert [line.split()[0] for line in table[1:]] == [row["name"] for row in rows]
-    finally:
-        for name in ("listed", "unreadable"):
-            shutil.rmtree(repository / ".local" / name)
-
-
 def test_list_of_nothing_says_how_to_start(project):
     answer = hpkit("local", "list", cwd=project)
     assert (answer.returncode, answer.stdout) == (0, f"no instances. To start one: {HPKIT} local start\n")
@@ -182,10 +157,6 @@ def test_quotes_and_backslashes_are_written_as_each_shell_reads_them(shell, line
     assert exports(shell, {"KUBECONFIG": "/a \\ b's"}).splitlines()[-1] == line
 
 
-def test_in_fish_path_is_a_list():
-    assert exports("fish", {"PATH": "/a:/b c"}).splitlines()[-1] == "set -gx PATH '/a' '/b c'"
-
-
 @pytest.mark.parametrize(
     ("shell", "known", "use"),
     [
@@ -213,35 +184,6 @@ def test_env_as_json_is_what_a_program_would_set(up, repository):
     assert unset == dict.fromkeys(variables)
 
 
-@marked
-def test_starting_again_with_the_same_settings_or_none_is_no_error(up, repository):
-    before = Instance.named("cli", root=repository).state().supervisor
-    for settings in ((), ("--latency-factor", "0")):
-        answer = hpkit("local", "start", "--name", "cli", *settings, cwd=repository)
-        assert answer.returncode == 0, answer.stderr
-    assert Instance.named("cli", root=repository).state().supervisor == before
-
-
-@pytest.mark.nightly
-@marked
-def test_a_running_instance_takes_other_settings_over_by_starting_again(up, repository):
-    instance = Instance.named("cli", root=repository)
-
-    def caller():
-        return client(f"http://127.0.0.1:{instance.ports()['aws']}", "sts").get_caller_identity()["Account"]
-
-    assert caller() == "123456789012"
-    answer = hpkit("local", "start", "--name", "cli", "--account", "210987654321", cwd=repository)
-    assert (answer.returncode, answer.stderr.splitlines()[0]) == (
-        0,
-        "cli restarts with --account 210987654321",
-    )
-    assert caller() == "210987654321"
-    answer = hpkit("local", "start", "--name", "cli", "--latency-factor", "0", "--account", "stack", cwd=repository)
-    assert (answer.returncode, answer.stderr.splitlines()[0]) == (0, "cli restarts with --latency-factor 0.0")
-    assert (caller(), instance.aws_arguments()) == ("123456789012", ["--latency-factor", "0.0"])
-
-
 @pytest.mark.parametrize(
     ("option", "said"),
     [
@@ -264,54 +206,6 @@ def test_logs_print_one_part_or_all_with_their_names(up, repository):
     assert {line.partition(":")[0] for line in every.splitlines()} >= set(PARTS) - {"kueue"}
 
 
-def test_logs_are_a_document_per_line(repository):
-    log = Instance.named("lines", root=repository).log("aws")
-    log.parent.mkdir(parents=True)
-    log.write_text("first\nsecond\n")
-    lines = hpkit("local", "logs", "--name", "lines", "--format", "json", cwd=repository).stdout.splitlines()
-    shutil.rmtree(log.parent.parent)
-    assert [(document(each)["part"], document(each)["line"]) for each in lines] == [("aws", "first"), ("aws", "second")]
-
-
-@contextlib.contextmanager
-def following(repository, *arguments):
-    command = [HPKIT, "local", "logs", "-f", *arguments]
-    process = subprocess.Popen(command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(HANGS, process.kill)
-    watchdog.start()
-    try:
-        yield process
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.communicate(timeout=HANGS)
-
-
-def test_following_logs_prints_whole_lines_as_they_come_until_ctrl_c(repository):
-    log = Instance.named("follow", root=repository).log("aws")
-    log.parent.mkdir(parents=True)
-    log.write_text("first\nsecond, so ")
-    with following(repository, "--name", "follow", "aws") as process:
-        assert process.stdout.readline() == "first\n"
-        with log.open("a") as file:
-            file.write("far\nthird\n")
-        assert process.stdout.readline() == "second, so far\n"
-        assert process.stdout.readline() == "third\n"
-        log.write_text("anew\n")
-        assert process.stdout.readline() == "anew\n", "a log that was begun anew is read from its start"
-        shutil.rmtree(log.parent.parent)
-        process.send_signal(signal.SIGINT)
-        assert (process.wait(20), process.stderr.read()) == (0, "")
-
-
-def test_status_of_what_was_never_started_says_how_to_start_it_and_exits_1(repository):
-    answer = hpkit("local", "status", "--name", "never", cwd=repository)
-    assert (answer.returncode, answer.stderr) == (1, "")
-    assert answer.stdout.endswith("hpkit local start --name never\n")
-    told = json.loads(hpkit("local", "status", "--name", "never", "--format", "json", cwd=repository).stdout)
-    assert (told["name"], told["running"], told["stacks"], told["parts"]) == ("never", False, [], [])
-
-
 @pytest.mark.parametrize("command", ["env", "status", "logs", "stop", "reset"])
 def test_without_a_name_several_are_listed_with_the_command_for_each(project, command):
     for name in ("one", "two"):
@@ -323,12 +217,6 @@ def test_without_a_name_several_are_listed_with_the_command_for_each(project, co
         f"  {HPKIT} local {command} --name one    # no stack",
         f"  {HPKIT} local {command} --name two    # no stack",
     ]
-
-
-def test_without_a_name_the_only_one_there_is_is_meant(project):
-    (project / ".local" / "only").mkdir(parents=True)
-    assert hpkit("local", "stop", cwd=project).stdout == "only was not running\n"
-    assert hpkit("local", "reset", "--yes", cwd=project).stdout == "only is deleted\n"
 
 
 def stack_in(project, name, *resources, stack, pending=()):
@@ -356,14 +244,6 @@ def test_an_instance_keeps_the_account_of_the_stack_that_is_up_on_it(project):
     (instance.state_folder / ".pulumi" / "stacks" / "hpkit" / "acme-dev.json").unlink()
     control.take_caller(instance, "acme-dev", "210987654321", say=print)
     assert instance.account() == "210987654321"
-
-
-def test_an_instance_takes_another_role_for_its_clients_beside_a_stack_that_is_up(project):
-    stack_in(project, "acme-dev", VPC, stack="acme-dev")
-    instance, role = Instance.named("acme-dev", root=project), "arn:aws:iam::123456789012:role/deployer"
-    for wanted in (role, None):
-        control.take_caller(instance, "acme-dev", "123456789012", wanted, say=print)
-        assert (instance.account(), instance.role()) == ("123456789012", wanted)
 
 
 @pytest.mark.parametrize(
@@ -469,14 +349,6 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
     ]
 
 
-def test_the_line_that_asks_nothing_names_the_instance_that_was_named(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    ending = Teardown("one-dev", 5, 3, (), (), "it is protected", frozenset(), "", None)
-    for name, option in ((None, ""), ("shared", " --name shared")):
-        with pytest.raises(ToolError, match=f"local down --stack one-dev{option} --yes$"):
-            local_stack._ask(ending, "down", name)
-
-
 def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
     verb = "down"
     (project / "stacks" / "one.yaml").write_bytes(text_of(organization(top={"organization": "one"})))
@@ -530,21 +402,6 @@ def test_wrong_options_exit_2_and_start_nothing(repository, arguments):
     assert not (repository / ".local" / "default").exists()
 
 
-def test_an_unknown_part_is_answered_with_the_parts_that_there_are(repository):
-    logs = Instance.named("some", root=repository).folder / "logs"
-    logs.mkdir(parents=True)
-    for part in ("etcd", "aws"):
-        (logs / f"{part}.log").touch()
-    answer = hpkit("local", "logs", "--name", "some", "kubelet", cwd=repository)
-    assert (answer.returncode, answer.stderr) == (1, "error: kubelet has no log. Parts with logs: aws, etcd\n")
-
-
-def test_stop_and_reset_of_what_does_not_run_are_no_errors_and_make_nothing(repository):
-    assert hpkit("local", "stop", "--name", "never", cwd=repository).stdout == "never was not running\n"
-    assert hpkit("local", "reset", "--yes", "--name", "never", cwd=repository).stdout == "never did not exist\n"
-    assert not (repository / ".local" / "never").exists()
-
-
 def test_reset_deletes_only_after_a_yes_and_only_that_instance(repository):
     folders = [Instance.named(name, root=repository).folder for name in ("doomed", "dear")]
     for folder in folders:
@@ -568,36 +425,6 @@ def test_a_damaged_record_is_said_with_the_way_out_which_works(repository):
     assert answer.stderr.endswith("Delete it: hpkit local reset --name damaged\n")
     assert hpkit("local", "reset", "--yes", "--name", "damaged", cwd=repository).returncode == 0
     assert not instance.folder.exists()
-
-
-@marked
-def test_a_damaged_record_of_what_still_runs_is_not_deleted(up, repository):
-    record = Instance.named("cli", root=repository).folder / "run.json"
-    whole = record.read_bytes()
-    try:
-        record.write_bytes(whole[:20])
-        answer = hpkit("local", "reset", "--yes", "--name", "cli", cwd=repository)
-        assert (answer.returncode, record.exists()) == (1, True)
-    finally:
-        record.write_bytes(whole)
-    assert hpkit("local", "status", "--name", "cli", cwd=repository).returncode == 0
-
-
-@pytest.mark.nightly
-@marked
-def test_a_part_that_cannot_start_ends_the_start_soon_with_its_log_and_nothing_running(up, repository):
-    instance = Instance.named("broken", root=repository)
-    instance.folder.mkdir(parents=True)
-    instance.write_aws_arguments(["--controllers", "no.such:factory"])
-    answer = hpkit("local", "start", "--name", "broken", cwd=repository)
-    try:
-        assert answer.returncode == 1
-        assert "error: aws: ended with 2, 4 times. " in answer.stderr
-        assert "no.such" in answer.stderr
-        assert hpkit("local", "status", "--name", "broken", cwd=repository).returncode == 1
-        assert "was not running" in hpkit("local", "stop", "--name", "broken", cwd=repository).stdout
-    finally:
-        hpkit("local", "reset", "--yes", "--name", "broken", cwd=repository)
 
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path):
@@ -629,30 +456,8 @@ def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, mo
     assert said.endswith(f"all required tools are installed; optional and not installed: {', '.join(optional)}")
 
 
-def test_doctor_with_everything_there_says_so_and_from_where(tools):
-    cached = {tool.name for tool in TOOLS if (cache_root() / "tools" / tool.name / tool.version).is_dir()}
-    rows = {
-        row["tool"]: row for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT).stdout)["items"]
-    }
-    for name in TOOL_NAMES:
-        assert rows[name]["from"] in {"PATH", "cache"}
-        assert (rows[name]["from"] == "PATH") or (name in cached)
-        assert os.access(rows[name]["path"], os.X_OK)
-
-
 # Nothing can be downloaded from there.
 NOWHERE = {"HTTPS_PROXY": "http://127.0.0.1:9", "GOPROXY": "off", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
-
-
-@pytest.mark.nightly
-def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tmp_path):
-    unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), **NOWHERE}
-    answer = hpkit("local", "doctor", "--fix", cwd=ROOT, **unreachable)
-    assert (answer.returncode, answer.stdout) == (1, "")
-    assert "https://github.com/pulumi/pulumi/releases/" in answer.stderr
-    assert f"{len(TOOLS)} of {len(TOOLS)} tools" in answer.stderr
-    assert f"Whole log: {tmp_path}/cache/logs/etcd.log" in answer.stderr
-    assert "The registry has no such package for this platform" in answer.stderr
 
 
 def test_doctor_gets_what_is_named_and_nothing_else(tmp_path):
@@ -681,16 +486,3 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
     assert "emulates Kubernetes 1.33 to 1.36" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
     assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **environment).stdout
-
-
-@pytest.mark.parametrize("verbose", [True, False])
-def test_a_run_that_pulumi_refuses_is_an_error(verbose, tmp_path):
-    class Refused:
-        log = tmp_path / "pulumi.log"
-
-        def run(self, *_, **__):
-            return 255
-
-    Refused.log.write_text("error: preview failed\n", encoding="utf-8")
-    with pytest.raises(ToolError, match=r"^`pulumi preview` failed"):
-        local_stack._run(Refused(), "preview", "acme-dev", (), verbose=verbose)

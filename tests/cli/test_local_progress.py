@@ -79,27 +79,6 @@ def test_a_preview_lists_what_would_change_and_counts_what_would_not(events, tmp
     ]
 
 
-def test_a_preview_of_a_new_stack_takes_few_lines(events, tmp_path):
-    events.changes += [ResourceChange("created", f"Type{n % 40}", f"name-{n}") for n in range(200)]
-    progress = Progress("preview", "acme-dev")
-    progress.show(events)
-    lines = "\n".join(progress.rows()).splitlines()
-    assert len(lines) < 20
-    assert lines[0].startswith("  create 5 × Type0, 5 × Type1, ")
-    assert lines[-1] == "  Names: hpkit plan --all --stack acme-dev"
-
-
-def test_what_a_resource_waits_for_is_shown(events, capsys, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    events.under_way = {"urn": Work("deleting", "PersistentVolumeClaim ada", 0.0, "held by pod train-0")}
-    with Progress("destroy", "acme-dev") as progress:
-        now[0] = 6.0
-        progress.show(events)
-    said = capsys.readouterr().err
-    assert said == "6 s: 41 resources created; deleting PersistentVolumeClaim ada (held by pod train-0)\n"
-
-
 def test_what_a_run_did_is_said_in_one_line_and_a_failure_in_full(events, tmp_path):
     log = tmp_path / "pulumi.log"
     log.write_text("all that Pulumi printed\n")

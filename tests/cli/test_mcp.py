@@ -135,18 +135,6 @@ def test_a_link_in_stacks_that_leads_outside_is_refused(project, tmp_path):
     assert "outside the project" in said(result)
 
 
-def test_errors_name_the_parameters_of_the_tool(project):
-    _, (scenario, commit, credentials) = ask(
-        project,
-        ("simulate", {"scenario": "stacks/handson.yaml", "stack": "handson-dev"}),
-        ("job_why", {"task": "train"}),
-        ("job_why", {"task": "train", "stack": "handson-dev"}),
-    )
-    assert "the organization's stack with `stack`" in said(scenario)
-    assert "name the stack with `stack`" in said(commit)
-    assert "set AWS_PROFILE, or log in with `aws sso login`" in said(credentials)
-
-
 def speak(project, *lines):
     """Write lines to the server, close its input, and return its responses."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -161,19 +149,6 @@ def speak(project, *lines):
 
 def request(number, method, params):
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-
-
-@pytest.mark.parametrize(("line", "code"), [("{", -32700), ('{"id": 1}', -32600)])
-def test_a_line_that_is_no_request_is_answered(project, line, code):
-    answers = speak(project, line, request(1, "tools/list", {}))
-    assert answers[None]["error"]["code"] == code
-    assert answers[1]["result"]["tools"]
-
-
-def test_running_calls_are_answered_after_the_input_ends(project):
-    calls = [request(number, "tools/call", {"name": "describe_team", "arguments": TEAM}) for number in (1, 2, 3)]
-    answers = speak(project, *calls)
-    assert [answers[number]["result"]["structuredContent"]["kind"] for number in (1, 2, 3)] == ["Team"] * 3
 
 
 def test_a_folder_that_is_no_project_is_refused(tmp_path):

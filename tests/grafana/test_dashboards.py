@@ -12,7 +12,6 @@ from hpkit.grafana.dashboards import dashboards
 from hpkit.grafana.identity import uid_of
 from tests.grafana.builders import exported, plan_of, scaling_plan_of
 from tests.grafana.expressions import grouped, parsed, selectors
-from tests.grafana.test_promql import SERIES
 
 WIDTH = 24
 FILES = sorted((Path(dashboards_module.__file__).parent / "data").glob("*.json"))
@@ -64,12 +63,6 @@ def test_every_metric_and_every_label_is_in_the_catalog(plan):
         for kept, labels in grouped(expression):
             assert kept <= labels, (where, kept)
     assert count > len(expressions(plan))
-
-
-def test_every_series_that_queries_are_tried_with_is_in_the_catalog():
-    for name, labels in re.findall(r"^  (\w+)\{(.*)\} ", SERIES, re.MULTILINE):
-        # Each replica of Kueue adds its role.
-        assert set(re.findall(r'(\w+)="', labels)) <= metrics()[name].labels | {"replica_role"}, name
 
 
 def test_every_variable_lists_values_of_a_label_in_the_catalog():

@@ -8,12 +8,8 @@ import urllib3
 from generate.metrics import kueue_metrics
 from hpkit.catalog import kueue_metrics_version, metrics
 from hpkit.errors import InputError
-from hpkit.grafana.dashboards import dashboards
 from hpkit_local.toolchain.table import tool_named
-from tests.grafana.builders import plan_of
 from tests.grafana.exporters import EXPORTERS
-from tests.grafana.expressions import as_prometheus
-from tests.grafana.promql import ask
 from tests.program.cloud import Live
 from tests.running import eventually
 
@@ -123,26 +119,3 @@ def test_the_running_kueue_exports_what_the_catalog_says(scraper):
     for name, labels in exported(*scraper).items():
         assert name in metrics(), f"{name} is not in the catalog"
         assert labels <= metrics()[name].labels, name
-
-
-@pytest.mark.platform
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-def test_prometheus_answers_panels_from_metrics_that_the_running_kueue_exports(scraper):
-    eventually(lambda: exported(*scraper).keys() >= AT_ONCE, lambda: sorted(exported(*scraper)))
-    series = [line.rpartition(" ") for line in page(*scraper) if line.partition("{")[0] in AT_ONCE]
-    load = "load 1m\n" + "".join(f"  {name} {float(value):f}x60\n" for name, _, value in series)
-    panels = {
-        panel["title"]: panel["targets"][0]["expr"] for board in dashboards(plan_of()) for panel in board["panels"]
-    }
-    titles = ("Guarantee by team", "Usage by team", "Borrowed", "Waiting")
-    (answers,) = ask(
-        [{"load": load, "queries": [{"expr": as_prometheus(panels[title]), "seconds": 3600} for title in titles]}]
-    )
-    metrics = {
-        title: {each["labels"]["team"]: each["value"] for each in answer["samples"]}
-        for title, answer in zip(titles, answers, strict=True)
-    }
-    nothing = {"john": 0, "smith": 0}
-    guarantees = {"john": 12, "smith": 4}
-    assert metrics == {**dict.fromkeys(titles, nothing), "Guarantee by team": guarantees}

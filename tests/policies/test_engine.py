@@ -29,7 +29,6 @@ for name, quota in spec["quotas"].items():
     ComputeQuota(name, name=name, cluster_arn=cluster.cluster_arn, **quota)
 """
 UNTIL = (datetime.datetime.now(tz=datetime.UTC).date() + datetime.timedelta(days=300)).isoformat()
-LONG_AGO = "2020-01-01"
 
 
 class PolicedProject(Project):
@@ -86,26 +85,6 @@ def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
 
 
 @pytest.mark.nightly
-def test_levels_parameters_and_waivers_come_from_the_organization(project):
-    project.spec["protect"] = False
-    project.spec["cluster"]["tags"] = []
-    config = {
-        "protected-from-replacement": {"waivers": [waiver("train", UNTIL)]},
-        "mandatory-tags": {"waivers": [waiver("train", UNTIL)]},
-        "regions-allowed": {"enforcementLevel": "advisory", "allowed": ["eu-west-1"]},
-    }
-    output, passed = project.police(config)
-    assert passed, output
-    assert "regions-allowed" in output
-    config["mandatory-tags"]["waivers"] = [waiver("train", LONG_AGO), waiver("john", UNTIL)]
-    output, passed = project.police(config)
-    assert not passed
-    assert "[mandatory]  mandatory-tags" in output, "a waiver that has ended covers nothing"
-    assert "mandatory-tags for train" in output
-    assert "mandatory-tags for john" in output
-
-
-@pytest.mark.nightly
 def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
     output, passed = project.police({"protected-from-replacement": {"allowReplace": ["everything"]}})
     assert not passed
@@ -131,21 +110,3 @@ def test_a_remediation_changes_what_is_made(project):
     live = project.cloud.describe()
     assert live["NodeRecovery"] == "Automatic"
     assert {each["Key"] for each in project.cloud.sm.list_tags(ResourceArn=live["ClusterArn"])["Tags"]} >= set(tags)
-
-
-@pytest.mark.nightly
-def test_what_the_policy_wants_protected_the_engine_refuses_to_replace(project):
-    vpc = project.spec["cluster"]["vpc_config"]
-    vpc["subnets"] = vpc["subnets"][:1]
-    output, passed = project.police()
-    assert not passed
-    assert "This change would REPLACE the HyperPod cluster" in output
-    # The protection still applies to what the plugin may allow.
-    project.spec["cluster"]["allow_replace"] = True
-    output, passed = project.police()
-    assert not passed
-    assert "marked for protection" in output
-    project.spec["protect"] = False
-    output, passed = project.police()
-    assert not passed
-    assert "train isn't protected" in output

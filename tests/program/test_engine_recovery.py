@@ -271,6 +271,8 @@ def test_a_recovery_respects_the_lock_of_a_running_up_and_names_the_command_for_
 ):
     dropped(pending=True)
     locks = instance.state_folder / ".pulumi" / "locks"
+    # This removes a dead run's lock, as `hpkit local` does, so it comes first.
+    begun = up.command("up", "--yes", "--skip-preview")
     with (tmp_path / "log").open("w") as log:
         running = up.start("up", "--yes", "--skip-preview", log=log)
         eventually(lambda: any(locks.rglob("handson-dev/*.json")), "no lock")
@@ -281,8 +283,6 @@ def test_a_recovery_respects_the_lock_of_a_running_up_and_names_the_command_for_
         assert f"If no other run is active: `{release}`" in output
         os.killpg(running.pid, signal.SIGKILL)
         running.wait(120)
-    # `Program` isn't used, because it removes a dead run's lock, as `hpkit local` does.
-    begun = up.command("up", "--yes", "--skip-preview")
     refused = subprocess.run(begun, cwd=up._root, env=up.environment, capture_output=True, text=True)
     assert "the stack is currently locked" in refused.stdout + refused.stderr
     subprocess.run(release.split(), cwd=up._root, env=up.environment, check=True, capture_output=True)

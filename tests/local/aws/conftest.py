@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import datetime
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -198,12 +197,6 @@ def cloud(served: Served) -> Cloud:
 def slow_cloud(served: Served) -> Cloud:
     """Return a cloud with latency factor 1, on a clock that the test advances: every intermediate status is visible."""
     return new_cloud(served, latency_factor=1.0, start=1_800_000_000.0)
-
-
-@pytest.fixture
-def cloud_on(served: Served) -> Callable[[str], Cloud]:
-    """Return a function that returns the cloud on a day in ISO 8601 format."""
-    return lambda day: new_cloud(served, start=datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp())
 
 
 @pytest.fixture

@@ -54,25 +54,6 @@ def test_nodes_carry_what_hyperpod_says_and_go_with_their_instances(environment,
     eventually(lambda: nodes() == [], "nodes go with their group")
 
 
-def test_a_good_node_class_and_pool_become_ready(scaled, environment, api):
-    node_class(api, "burst", ["burst"])
-    node_pool(api, "good")
-    eventually(lambda: has(api, f"{POOLS}/good", "Ready", "True"), "the pool is Ready")
-    for condition_type in ("ValidationSucceeded", "NodeClassReady"):
-        assert has(api, f"{POOLS}/good", condition_type, "True")
-    for condition_type in ("InstanceGroupReady", "SubnetsReady", "Ready"):
-        assert has(api, f"{CLASSES}/burst", condition_type, "True")
-    (group,) = api.read(f"{CLASSES}/burst")["status"]["instanceGroups"]
-    subnets = group.pop("subnets")
-    assert [subnet["id"] for subnet in subnets] == environment.subnets[:1]
-    assert group == {
-        "name": "burst",
-        "instanceTypes": ["ml.g5.8xlarge"],
-        "desiredLabels": [{"key": "pool", "value": "burst"}],
-        "capacities": {"OnDemand": {}},
-    }
-
-
 def test_what_hyperpod_does_not_take_is_said_in_conditions(scaled, api):
     node_class(api, "burst", ["burst"])
     node_class(api, "wrong", ["burst", "missing"])
@@ -177,16 +158,6 @@ def _claim_of_pool(api, pool):
     return claim
 
 
-def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):
-    node_class(api, "ten", [f"group-{number}" for number in range(10)])
-    with pytest.raises(RefusedError, match="at most 10 items"):
-        node_class(api, "eleven", [f"group-{number}" for number in range(11)])
-
-
-def test_the_kinds_of_karpenter_go_with_autoscaling(environment, cluster, api):
-    assert not [each for each in api.items(CRDS, metadata_only=True) if "karpenter" in each["metadata"]["name"]]
-
-
 def test_a_second_eks_cluster_is_refused_and_told_where_to_go(environment):
     with pytest.raises(ClientError, match="hpkit local start --name") as caught:
         environment.make_eks("second")
@@ -219,13 +190,6 @@ def test_without_the_dependencies_chart_no_cluster_comes_to_be(unprepared):
     assert found["ClusterStatus"] == "Failed"
     assert "there is no DaemonSet aws-hyperpod/health-monitoring-agent" in found["FailureMessage"]
     assert unprepared.nodes() == []
-
-
-def test_a_chart_that_could_only_be_recorded_keeps_nobody_from_trying(unprepared, api):
-    document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": RECORDED.rpartition("/")[2]}}
-    api.apply(RECORDED, document)
-    unprepared.make_cluster(InstanceGroups=[unprepared.group("cpu", 1)])
-    assert len(unprepared.nodes()) == 1
 
 
 def test_a_webhook_whose_pods_nobody_runs_is_refused_at_once_with_the_reason(environment, api):

@@ -1,8 +1,5 @@
 """Quotas and policy that are created through the AWS API alone take effect in the real Kueue."""
 
-import os
-import signal
-
 import pytest
 from botocore.exceptions import ClientError
 
@@ -16,12 +13,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 ROW = {"InstanceType": "ml.c5.2xlarge"}
-PEOPLES = {
-    "apiVersion": "scheduling.k8s.io/v1",
-    "kind": "PriorityClass",
-    "metadata": {"name": "peoples"},
-    "value": 7,
-}
 BORROW_ALL = {"Strategy": "LendAndBorrow", "BorrowLimit": 100}
 
 
@@ -167,26 +158,6 @@ def test_idle_resources_are_lent_by_a_queue_of_their_own(environment, governed, 
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "40", "11 instances of 8 vCPUs, 6 of them reserved"
 
 
-@pytest.mark.nightly
-def test_fair_share_is_a_switch_of_the_running_kueue(environment, governed, api):
-    cluster, policy = governed
-    classes = [{"Name": "training", "Weight": 80}, {"Name": "experiment", "Weight": 40}]
-
-    make(environment, cluster, "x", 2)
-    make(environment, cluster, "y", 2)
-    set_policy(environment, policy, PriorityClasses=classes, FairShare="Disabled")
-    assert "fairSharing" not in queue(api, "x")["spec"]
-    submit(api, "x", "low", 2, "experiment-priority")
-    eventually(lambda: admitted(api, "x", "low"), "the first is admitted")
-    submit(api, "x", "high", 4)
-    eventually(lambda: condition(api, "x", "high", "QuotaReserved").get("status") == "False", "the second was tried")
-    assert admitted(api, "x", "low"), "without fair sharing, what is larger than its team's quota evicts nothing"
-
-    set_policy(environment, policy, PriorityClasses=classes, FairShare="Enabled")
-    eventually(lambda: admitted(api, "x", "high"), "with it, the team's own lower priority makes room to borrow")
-    assert condition(api, "x", "low", "Preempted")["reason"] == "InClusterQueue"
-
-
 def test_edited_settings_stay_as_they_are_when_the_controllers_start_again(tmp_path):
     settings = _settings(frozenset(), fair=True)
     kept = {settings.path: settings.document()}
@@ -228,34 +199,6 @@ def test_kueue_runs_with_edited_settings_and_leaves_them_as_they_were_written(go
     eventually(lambda: running(api) == digest(shipped), "and with those that the add-on brings")
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("part", ["kube-apiserver", "aws"])
-def test_a_quota_asked_for_while_a_part_is_killed_is_there_when_it_is_back(instance, environment, governed, api, part):
-    cluster, _ = governed
-    api.apply("/apis/scheduling.k8s.io/v1/priorityclasses/peoples", PEOPLES)
-
-    def kill():
-        before = instance.state().parts[part]
-        os.kill(before.pid, signal.SIGKILL)
-        eventually(lambda: instance.state().parts[part].restarts > before.restarts, "the death is seen")
-
-    target = {"TeamName": "late", "FairShareWeight": 1}
-    if part == "kube-apiserver":
-        kill()
-    quota = environment.quota(cluster, "late", ComputeQuotaConfig=config(2), ComputeQuotaTarget=target)
-    if part == "aws":
-        kill()
-        eventually(lambda: instance.state().ready, "the endpoint is back")
-    else:
-        assert environment.sm.describe_compute_quota(ComputeQuotaId=quota)["Status"] == "Creating"
-    found = environment.quota_settled(quota)
-    assert found["Status"] == "Created", found.get("FailureReason")
-    assert resources(api, "late")["cpu"]["nominalQuota"] == "16"
-    eventually(lambda: instance.state().ready, "all parts are back")
-    assert api.read("/apis/scheduling.k8s.io/v1/priorityclasses/peoples")["value"] == 7, "what people made is untouched"
-    api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/peoples")
-
-
 def test_work_without_a_queue_is_refused_in_a_teams_namespace(environment, governed, api):
     make(environment, governed[0], "a", 1)
 
@@ -288,13 +231,6 @@ def test_a_deleted_quota_and_policy_leave_nothing_even_with_work_in_the_queue(en
     for plural in ("clusterqueues", "localqueues", "resourceflavors"):
         assert api.items(f"{KUEUE}/{plural}") == []
     assert "hyperpod-ns-a" not in {each["metadata"]["name"] for each in api.items("/api/v1/namespaces")}
-
-
-def test_a_quota_for_an_instance_type_without_figures_fails_with_the_reason(environment, governed):
-    quota = environment.quota(governed[0], "a", rows=[{"InstanceType": "ml.g7.12xlarge", "Count": 1}])
-    found = environment.quota_settled(quota)
-    assert found["Status"] == "CreateFailed"
-    assert "of instance type ml.g7.12xlarge aren't known" in found["FailureReason"]
 
 
 def test_governance_before_the_add_on_is_refused(environment, cluster):

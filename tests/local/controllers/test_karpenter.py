@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpkit_local.controllers.karpenter.disruption import Claimed, seconds, surplus
+from hpkit_local.controllers.karpenter.disruption import Claimed, surplus
 from hpkit_local.controllers.karpenter.scheduling import (
     Offering,
     Room,
     amounts_of,
     launches,
-    requests,
     waits_for_node,
 )
 
@@ -80,22 +79,6 @@ def test_only_nodes_that_a_pod_selects_are_made_for_it(spec, fits):
     assert bool(plan([pod(**spec)], [offering()])) is fits
 
 
-@pytest.mark.parametrize(
-    ("operator", "values", "fits"),
-    [
-        ("In", ["us-west-2a", "us-west-2c"], True),
-        ("NotIn", ["us-west-2a"], False),
-        ("Exists", [], True),
-        ("DoesNotExist", [], False),
-    ],
-)
-def test_required_node_affinity_counts(operator, values, fits):
-    expression = {"key": "topology.kubernetes.io/zone", "operator": operator, "values": values}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    assert bool(plan([pod(affinity=affinity)], [offering()])) is fits
-
-
 def test_a_tainted_node_is_made_only_for_pods_that_tolerate_it():
     tainted = offering(taints=[{"key": "dedicated", "value": "nlp", "effect": "NoSchedule"}])
     assert plan([pod()], [tainted]) == []
@@ -132,12 +115,6 @@ def test_what_is_held_back_or_bound_or_a_daemons_does_not_ask_for_a_node():
     assert not waits_for_node({**pod(), **daemon, "status": unschedulable})
 
 
-def test_a_pod_needs_what_its_largest_init_container_needs_if_that_is_more():
-    init = {"name": "init", "resources": {"requests": {"cpu": "3"}}}
-    assert requests(pod(cpu="1", initContainers=[init]))["cpu"] == 3
-    assert requests(pod(cpu="4", initContainers=[init]))["cpu"] == 4
-
-
 def pool(**disruption):
     return {"spec": {"disruption": disruption}}
 
@@ -155,29 +132,3 @@ def test_only_nodes_empty_for_long_enough_are_taken_away():
         "young",
     ]
     assert surplus(pool(consolidateAfter="Never"), nodes, now=NOW, factor=1) == []
-
-
-@pytest.mark.parametrize(
-    ("budgets", "most"),
-    [
-        ([{"nodes": "10%"}], 1),
-        ([{"nodes": "25%"}], 3),
-        ([{"nodes": "5"}, {"nodes": "2"}], 2),
-        ([{"nodes": "0"}], 0),
-        ([{"nodes": "0", "reasons": ["Drifted"]}], 10),
-        (None, 1),
-    ],
-)
-def test_the_tightest_budget_says_how_many_go_at_once(budgets, most):
-    settings = {"consolidateAfter": "0s"} | ({"budgets": budgets} if budgets is not None else {})
-    assert len(surplus(pool(**settings), idle(10), now=NOW, factor=1)) == most
-
-
-def test_nodes_that_are_going_count_against_the_budget():
-    nodes = [*idle(9), Claimed("going", True, NOW, going=True)]
-    assert surplus(pool(consolidateAfter="0s", budgets=[{"nodes": "10%"}]), nodes, now=NOW, factor=1) == []
-
-
-@pytest.mark.parametrize(("text", "value"), [("0s", 0), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("500ms", 0.5)])
-def test_durations_are_read_as_go_writes_them(text, value):
-    assert seconds(text) == value

@@ -186,24 +186,6 @@ def test_pods_of_each_kind_of_job_new_are_admitted_at_the_pod_security_level_res
                 make("/api/v1/namespaces/restricted/pods", pod)
 
 
-def test_a_pod_that_ignores_sigterm_runs_until_its_grace_period_ends_and_any_other_ends_at_once(platform, api):
-    pods = "/api/v1/namespaces/default/pods"
-    nodes = [item["metadata"]["name"] for item in api.items("/api/v1/nodes")]
-    container = {"name": "main", "image": "train"}
-    for name, ignores, seconds in (("plain", "false", 600), ("brief", "true", 1), ("long", "true", 600)):
-        spec = {"nodeName": nodes[0], "containers": [container], "terminationGracePeriodSeconds": seconds}
-        metadata = {"name": name, "annotations": {"hpkit.local/ignore-sigterm": ignores}}
-        api.create(pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    running = lambda: {item["metadata"]["name"] for item in api.items(pods) if item["status"]["phase"] == "Running"}  # noqa: E731
-    eventually(lambda: running() == {"plain", "brief", "long"}, running)
-    for name in running():
-        api._answer("DELETE", f"{pods}/{name}")
-    eventually(lambda: running() == {"long"}, running)
-    # A shorter period in the deletion takes precedence.
-    api._answer("DELETE", f"{pods}/long", query={"gracePeriodSeconds": "1"})
-    eventually(lambda: running() == set(), running)
-
-
 def test_a_job_of_each_team_starts_borrows_is_preempted_and_finishes(platform, api):
     job(api, "a", "a-two", 2, run="40s")
     job(api, "b", "b-four", 4)
@@ -239,18 +221,6 @@ def test_a_job_that_must_stay_under_one_switch_does(platform, api):
     job(api, "c", "too-wide", 5, gpus=8, topology=required)
     eventually(lambda: "topology" in reasons(api, "c", "too-wide").get("QuotaReserved", ""), "five cannot be")
     assert pods_of(api, "c", "too-wide") == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("sample", "under"), [("required", {1}), ("preferred", {1}), ("unconstrained", {1, 2, 3, 4})])
-def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
-    text = (EXAMPLES / f"topology-{sample}.yaml").read_text(encoding="utf-8")
-    (document,) = yaml.safe_load_all(text.replace("-ns-pretraining", "-ns-c").replace("pretraining-", "training-"))
-    document["spec"]["template"]["metadata"]["annotations"]["hpkit.local/run"] = DAY
-    api.create("/apis/batch/v1/namespaces/hyperpod-ns-c/jobs", document)
-    name = document["metadata"]["name"]
-    eventually(runs(api, "c", name, 4), lambda: reasons(api, "c", name))
-    assert len(network_nodes(api, pods_of(api, "c", name), 3)) in under
 
 
 @pytest.fixture
@@ -331,24 +301,6 @@ def deployment(name, *, replicas=1, annotations=None, resources=None, toleration
 
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-
-
-def test_a_deployment_becomes_available_and_one_that_crashes_does_not(platform, api):
-    api.create(DEPLOYMENTS, deployment("good", replicas=3))
-    crashing = {"hpkit.local/exit-code": "3", "hpkit.local/run": "1s"}
-    api.create(DEPLOYMENTS, deployment("crashing", annotations=crashing))
-    eventually(lambda: api.read(f"{DEPLOYMENTS}/good").get("status", {}).get("availableReplicas") == 3, "good is up")
-
-    def waiting():
-        (pod,) = api.items("/api/v1/namespaces/default/pods", labels="app=crashing") or [{}]
-        statuses = pod.get("status", {}).get("containerStatuses") or [{}]
-        return statuses[0].get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff"
-
-    eventually(waiting, "its container ends and is held back")
-    assert not api.read(f"{DEPLOYMENTS}/crashing")["status"].get("availableReplicas")
-    for name in ("good", "crashing"):
-        api.delete(f"{DEPLOYMENTS}/{name}")
-    eventually(lambda: not api.items("/api/v1/namespaces/default/pods"), "the garbage collector takes their pods")
 
 
 def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(platform, built, api):
@@ -561,18 +513,6 @@ def state(api, team, name):
     return next((each["type"] for each in reversed(conditions) if each["status"] == "True"), None)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("code", "end"), [("0", "Completed"), ("3", "Failed")])
-def test_a_hyperpod_job_ends_as_its_pods_do_and_they_go_unless_it_keeps_them(hyperpod_job, api, code, end):
-    ends = {"hpkit.local/run": "2s", "hpkit.local/exit-code": code}
-    hyperpod_job("a", "short", 2, annotations=ends, runPolicy={"cleanPodPolicy": "None"})
-    hyperpod_job("b", "short", 1, annotations=ends)
-    eventually(lambda: state(api, "a", "short") == end, lambda: reasons(api, "a", "short"))
-    assert reasons(api, "a", "short")["Finished"].startswith("True"), "Kueue counts it no more"
-    assert len(hyperpod_pods(api, "a", "short")) == 2
-    eventually(lambda: state(api, "b", "short") == end and not hyperpod_pods(api, "b", "short"), "its pods go")
-
-
 def test_a_hyperpod_job_on_borrowed_instances_gives_them_back_and_runs_again(hyperpod_job, api):
     hyperpod_job("a", "large", 8)
     eventually(lambda: state(api, "a", "large") == "Running", lambda: reasons(api, "a", "large"))
@@ -582,15 +522,3 @@ def test_a_hyperpod_job_on_borrowed_instances_gives_them_back_and_runs_again(hyp
     eventually(lambda: state(api, "b", "claim") == "Completed", lambda: reasons(api, "b", "claim"))
     eventually(lambda: state(api, "a", "large") == "Running", lambda: reasons(api, "a", "large"))
     assert len(hyperpod_pods(api, "a", "large")) == 8
-
-
-@pytest.mark.nightly
-def test_a_hyperpod_job_has_the_topology_and_the_priority_that_it_asks_for(hyperpod_job, api):
-    under = {"kueue.x-k8s.io/podset-required-topology": LAYERS[2]}
-    hyperpod_job("c", "near", 4, kind="ml.p5.48xlarge", gpus=8, annotations=under)
-    eventually(lambda: state(api, "c", "near") == "Running", lambda: reasons(api, "c", "near"))
-    assert len(network_nodes(api, hyperpod_pods(api, "c", "near"), 3)) == 1
-    labels = {"kueue.x-k8s.io/priority-class": "experiment-priority"}
-    api.merge(f"{HYPERPOD_JOBS.format('c')}/near", {"metadata": {"labels": labels}})
-    eventually(lambda: workload(api, "c", "near")["spec"]["priority"] == 40, "Kueue knows the new priority")
-    assert state(api, "c", "near") == "Running", "a changed label doesn't end it"

@@ -14,7 +14,7 @@ from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH
 from hpkit_local.toolchain import tool_path
-from tests.local.plugins.kubernetes.harness import CHART, CONFIG_MAP, FailedError, in_background, sample_chart
+from tests.local.plugins.kubernetes.harness import CONFIG_MAP, FailedError, in_background, sample_chart
 from tests.running import chart_mirror, eventually, get_tools, tools_required
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -116,50 +116,9 @@ def test_a_chart_is_installed_with_its_hooks_changed_and_uninstalled(plugin, api
     absent(api, MADE)
 
 
-def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_that_are_off_are_not(
-    plugin, api, release, chart, helm
-):
-    kinds = ["own", "active", "idle"]
-    parts = [{"name": plural, "version": "1.0.0", "condition": f"{plural}.enabled"} for plural in kinds[1:]]
-    (chart / "Chart.yaml").write_text(json.dumps({**CHART, "dependencies": parts}))
-    with (chart / "values.yaml").open("a") as values:
-        values.write("active: {enabled: true}\nidle: {enabled: true}\n")
-    for plural in kinds:
-        folder = chart if plural == "own" else chart / "charts" / plural
-        (folder / "crds").mkdir(parents=True)
-        (folder / "crds" / "kind.yaml").write_text(KIND.replace("NAME", plural))
-        if folder != chart:
-            (folder / "Chart.yaml").write_text(json.dumps({**CHART, "name": plural, "version": "1.0.0"}))
-    stated = {"idle": {"enabled": False}}
-    assert named(chart, stated) == (["own", "active"], True), "before helm is called"
-    release_id, _, outputs = plugin.create(RELEASE, "sample", {**release, "values": stated})
-    shown = [text for severity, text in plugin.logs if severity == "info"]
-    assert "creating 2 CustomResourceDefinitions" in shown
-    assert not any("condition Established" in text for text in shown), "the conditions of single kinds are left out"
-    made = made_kinds(api)
-    plugin.delete(RELEASE, "sample", release_id, outputs)
-    helm("install", "sample", str(chart), "--set", "idle.enabled=false")
-    assert made == made_kinds(api)
-    assert list(made) == ["actives", "owns"]
-
-
 def named(chart, values):
     found = list(kinds_of(chart, values))
     return [each["spec"]["names"]["kind"] for each, certain in found if certain], all(certain for _, certain in found)
-
-
-def made_kinds(api):
-    """Return the objects of the chart's kinds, without values that vary, and delete them."""
-    objects = {}
-    for plural in ("actives", "owns", "idles"):
-        with suppress(RefusedError):
-            item = api.read(f"{CRDS}/{plural}.acme.example")
-            about = {key: item["metadata"].get(key) for key in ("name", "labels", "annotations")}
-            managers = [(field["manager"], field["operation"]) for field in item["metadata"]["managedFields"]]
-            objects[plural] = about, item["spec"], sorted(managers)
-            api.delete(f"{CRDS}/{plural}.acme.example")
-            eventually(lambda plural=plural: not api.items(CRDS, fields=f"metadata.name={plural}.acme.example"), "gone")
-    return objects
 
 
 def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api, release):
@@ -206,21 +165,6 @@ def test_what_others_change_by_helm_is_found_and_put_right(plugin, api, release,
     plugin.delete(RELEASE, "sample", release_id, outputs)  # It may already be deleted.
 
 
-def test_a_release_is_imported_by_namespace_and_name_and_not_taken_over_otherwise(plugin, release, helm, chart):
-    helm("install", "sample", str(chart), "--create-namespace", "--set", "colour=grey")
-    with pytest.raises(FailedError, match=r"charts/sample already exists \(deployed, revision 1\).*pulumi import"):
-        plugin.create(RELEASE, "sample", release)
-    release_id, inputs, outputs = plugin.read(RELEASE, "sample", "charts/sample")
-    assert inputs == {
-        "name": "sample",
-        "namespace": "charts",
-        "chart": "sample",
-        "version": "1.2.3",
-        "values": {"colour": "grey"},
-    }
-    plugin.delete(RELEASE, "sample", release_id, outputs)
-
-
 def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, api, release):
     def stop():
         eventually(lambda: any("Deployment is not ready" in text for _, text in plugin.logs), "helm waits")
@@ -255,19 +199,6 @@ def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, 
     assert outputs["status"]["status"] == "deployed"
     assert any(f"is {status}, because a run was interrupted" in text for text in warnings(plugin))
     assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
-    plugin.delete(RELEASE, "sample", release_id, outputs)
-
-
-@pytest.mark.parametrize("policy", ["delete", "keep"])
-def test_a_release_is_installed_again_after_its_own_namespace_has_ended(plugin, api, release, chart, policy):
-    (chart / "templates" / "space.yaml").write_text(SPACE.replace("POLICY", policy), encoding="utf-8")
-    release_id, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "skipAwait": True})
-    place = f"{NAMESPACE}/secrets/sh.helm.release.v1.sample.v1"
-    left = {"metadata": {"labels": {"status": "pending-install"}}}
-    api.merge(place, {**left, "data": {"release": as_left(api.read(place), "pending-install")}})
-    outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "values": {"colour": "blue"}}, outputs=outputs)
-    assert outputs["status"]["status"] == "deployed"
-    assert api.read("/api/v1/namespaces/sample-space/configmaps/inside")
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
@@ -321,16 +252,6 @@ def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin
 def test_an_input_that_helm_would_not_heed_is_refused_by_name(plugin, inputs, says):
     with pytest.raises(FailedError, match=says):
         plugin.check(RELEASE, "sample", {"chart": "sample", **inputs})
-
-
-@pytest.mark.nightly
-def test_no_variable_of_helm_leads_to_another_api_server(plugin, release, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setenv("HELM_KUBEAPISERVER", "https://127.0.0.1:9")
-        patch.setenv("HELM_NAMESPACE", "elsewhere")
-        found, _, outputs = plugin.create(RELEASE, "sample", release)
-    assert outputs["status"]["namespace"] == "charts"
-    plugin.delete(RELEASE, "sample", found, outputs)
 
 
 def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_can_be_had(

@@ -87,16 +87,6 @@ def test_a_conflict_names_manager_and_field_and_can_be_forced(plugin, api):
     plugin.delete(CONFIG_MAP, "fought", object_id, outputs)
 
 
-def test_an_unknown_field_is_named_at_preview(plugin, widgets):
-    with pytest.raises(FailedError, match=r'unknown field "datum"'):
-        plugin.create(CONFIG_MAP, "odd", {**config_map("odd"), "datum": {"a": "1"}}, preview=True)
-    odd = widget("odd")
-    odd["spec"]["colour"] = "red"
-    for preview in (True, False):
-        with pytest.raises(FailedError, match=r"spec\.colour"):
-            plugin.create(WIDGET, "odd", odd, preview=preview)
-
-
 def test_preview_goes_on_where_kind_or_namespace_is_not_there_yet(plugin, api):
     gadget = {"apiVersion": "nobody.example/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"a": 1}}
     _, _, outputs = plugin.create("nobody.example/v1:Gadget", "g", gadget, preview=True)
@@ -133,40 +123,6 @@ def test_what_does_not_become_ready_stays_in_state_and_says_why(plugin, widgets)
         plugin.read(WIDGET, "never", kept.id, inputs=widget("never", waitFor="condition=Ready"))
     assert failure.value.kept.id == kept.id, "a refresh keeps it, and that it is not ready"
     plugin.delete(WIDGET, "never", kept.id, widget("never"))
-
-
-def test_a_deletion_names_the_finalizer_that_holds_it_and_goes_on(plugin, api):
-    held = config_map("held")
-    held["metadata"]["finalizers"] = ["acme.example/hold"]
-    object_id, _, outputs = plugin.create(CONFIG_MAP, "held", held)
-    with pytest.raises(
-        FailedError, match=r"default/held .*blocked by finalizers acme.example/hold: time-out after 1 s"
-    ):
-        plugin.delete(CONFIG_MAP, "held", object_id, outputs, timeout=1.0)
-
-    def let_go():
-        api.merge(path("held"), {"metadata": {"finalizers": None}})
-
-    with in_background(let_go):
-        plugin.delete(CONFIG_MAP, "held", object_id, outputs)
-
-
-def test_a_namespace_goes_with_all_that_is_in_it(plugin, api):
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
-    found, _, outputs = plugin.create("core/v1:Namespace", "team", namespace)
-    api.apply(path("inside", "team"), config_map("inside", "team", a="1"))
-    plugin.delete("core/v1:Namespace", "team", found, outputs)
-    for gone in (path("inside", "team"), "/api/v1/namespaces/team"):
-        with pytest.raises(RefusedError, match="404"):
-            api.read(gone)
-
-
-def test_import_reads_what_was_applied(plugin, api):
-    api.apply(path("found"), config_map("found", a="1"))
-    found, inputs, _ = plugin.read(CONFIG_MAP, "found", "found")
-    assert found == "default/found"
-    assert inputs == config_map("found", a="1"), "what the server fills in is no input"
-    assert plugin.read(CONFIG_MAP, "missing", "default/missing")[0] == ""
 
 
 def test_a_patch_gives_its_fields_back(plugin, api):

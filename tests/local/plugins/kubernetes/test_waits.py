@@ -101,21 +101,6 @@ def test_a_deployment_that_cannot_be_placed_fails_with_what_the_scheduler_says_a
     eventually(lambda: not names(api, DEPLOYMENTS, "stuck"), "the Deployment goes, though nobody waited for it")
 
 
-def test_pods_that_are_refused_are_told_with_the_words_of_the_quota(plugin, api):
-    api.apply("/api/v1/namespaces/narrow", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "narrow"}})
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "narrow"}}
-    object_id, _, outputs = plugin.create("core/v1:ResourceQuota", "none", {**quota, "spec": {"hard": {"pods": "0"}}})
-    quotas = "/api/v1/namespaces/narrow/resourcequotas/none"
-    eventually(lambda: api.read(quotas).get("status", {}).get("hard"), "the quota is in force")
-    deployment = workload("Deployment", "refused")
-    deployment["metadata"]["namespace"] = "narrow"
-    text, kept = failed(plugin, DEPLOYMENT, "refused", deployment, timeout=3.0)
-    assert "exceeded quota: none" in text
-    plugin.delete(DEPLOYMENT, "refused", kept.id, {**deployment})
-    plugin.delete("core/v1:ResourceQuota", "none", object_id, outputs)
-    api.delete("/api/v1/namespaces/narrow")
-
-
 def test_a_deletion_waits_for_what_belongs_to_the_object_unless_told_otherwise(plugin, api, node):
     object_id, _, outputs = plugin.create(DEPLOYMENT, "owner", workload("Deployment", "owner"))
     plugin.delete(DEPLOYMENT, "owner", object_id, outputs)
@@ -127,36 +112,8 @@ def test_a_deletion_waits_for_what_belongs_to_the_object_unless_told_otherwise(p
     api.delete(f"{REPLICA_SETS}/{replica_set}")
 
 
-VOLUME = {
-    "apiVersion": "v1",
-    "kind": "PersistentVolume",
-    "metadata": {"name": "kept"},
-    "spec": {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "kept",
-        "hostPath": {"path": "/kept"},
-    },
-}
-
-
 def claim(storage_class):
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "data", "namespace": "default"}
     wanted = {**spec, "storageClassName": storage_class}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted}
-
-
-def test_a_claim_that_goes_names_the_pods_that_keep_it(plugin, api):
-    plugin.create("core/v1:PersistentVolume", "kept", VOLUME)
-    wanted = claim("kept")
-    wanted["metadata"] = {**wanted["metadata"], "finalizers": ["acme.example/hold"]}
-    object_id, _, outputs = plugin.create(CLAIM, "data", wanted)
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    api.create(PODS, {"metadata": {"name": "train"}, "spec": pod_spec(nodeName="nowhere", volumes=[volume])})
-    with pytest.raises(FailedError, match=r"pods use it: train: time-out .*delete these pods, or the job"):
-        plugin.delete(CLAIM, "data", object_id, outputs, timeout=1.0)
-    api.delete(f"{PODS}/train")
-    api.merge("/api/v1/namespaces/default/persistentvolumeclaims/data", {"metadata": {"finalizers": None}})
-    plugin.delete(CLAIM, "data", object_id, outputs)
-    api.delete("/api/v1/persistentvolumes/kept")

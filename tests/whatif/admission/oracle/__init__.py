@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -9,10 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from hpkit_local.toolchain import TOOLS
+from hpkit_local.toolchain import GO, TOOLS, get
+from hpkit_local.toolchain.cache import locked
+from hpkit_local.toolchain.golang import build_test
 from hpkit_local.toolchain.model import GoBuild
-from tests.go_tests import go_test
+from hpkit_local.toolchain.steps import Steps
 
 SOURCE = Path(__file__).with_name("oracle_test.go")
 NAME = "kueue-oracle"
@@ -24,7 +28,16 @@ def binary() -> Path:
     """Return the test's executable, built first if it doesn't exist; ToolError if that fails."""
     kueue = next(tool for tool in TOOLS if tool.name == "kueue")
     recipe = next(source.recipe for source in kueue.sources if isinstance(source, GoBuild))
-    return go_test(NAME, SOURCE, MODULE, PACKAGE, recipe=recipe, version=kueue.version)
+    mark = hashlib.sha256(SOURCE.read_bytes() + kueue.version.encode()).hexdigest()[:12]
+    path = cache_root() / "tests" / f"{NAME}-{mark}"
+    with locked(NAME, print):
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            steps, stage = Steps(NAME, print), path.with_suffix(".partial")
+            build_test(MODULE, PACKAGE, SOURCE, recipe=recipe, go=get(GO, say=print), into=stage, steps=steps)
+            stage.rename(path)
+            steps.finish()
+    return path
 
 
 def ask(cases: list[dict[str, Any]], *, times: int = 1, seconds: int = 60) -> list[list[Any]]:

@@ -185,29 +185,6 @@ def test_create_cluster_refuses(cloud: Any, refused: Callable[..., str], rule: s
     assert cloud.sm.list_clusters()["ClusterSummaries"] == [], "a refused request must leave nothing behind"
 
 
-def test_an_eks_cluster_orchestrates_one_hyperpod_cluster(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.make_cluster()
-    message = refused("ValidationException", cloud.sm.create_cluster, **cloud.request(ClusterName="second"))
-    assert message.endswith("already orchestrates HyperPod cluster 'train'")
-
-
-def test_the_eks_cluster_must_be_of_a_supported_version(
-    cloud_on: Callable[[str], Any], refused: Callable[..., str]
-) -> None:
-    cloud = cloud_on("2025-06-30")
-    arn = cloud.make_eks("old", version="1.29")
-    request = cloud.request(Orchestrator={"Eks": {"ClusterArn": arn}})
-    assert "runs Kubernetes 1.29; supported: 1.30" in refused("ValidationException", cloud.sm.create_cluster, **request)
-
-
-def test_subnets_must_be_in_the_vpc_of_the_eks_cluster(cloud: Any, refused: Callable[..., str]) -> None:
-    other = cloud.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    subnet = cloud.ec2.create_subnet(VpcId=other, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
-    request = cloud.request(VpcConfig={"SecurityGroupIds": [cloud.sg], "Subnets": [subnet]})
-    message = refused("ValidationException", cloud.sm.create_cluster, **request)
-    assert f"The subnet '{subnet}' is in VPC {other}; the EKS cluster is in VPC {cloud.vpc}" == message
-
-
 KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
 
 

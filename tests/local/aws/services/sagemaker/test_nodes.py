@@ -39,11 +39,6 @@ def test_adding_with_a_token_twice_adds_once(cloud: Any, refused: Callable[..., 
     assert text == "Client token t1 was used by a BatchAddClusterNodes request with other parameters"
 
 
-def test_adding_needs_a_cluster_in_service(slow_cloud: Any) -> None:
-    slow_cloud.sm.create_cluster(**slow_cloud.request())
-    assert _add(slow_cloud)["Failed"][0]["ErrorCode"] == "InvalidInstanceGroupStatus"
-
-
 def test_deleting_nodes_lowers_the_target(slow_cloud: Any) -> None:
     slow_cloud.make_cluster()
     node = slow_cloud.nodes()[0]["InstanceId"]
@@ -66,17 +61,6 @@ def test_replaced_nodes_keep_the_count(slow_cloud: Any) -> None:
     slow_cloud.advance(240)
     assert _group(slow_cloud)["CurrentCount"] == 2
     assert node not in {entry["InstanceId"] for entry in slow_cloud.nodes()}
-
-
-def test_rebooted_nodes_keep_their_id(slow_cloud: Any) -> None:
-    slow_cloud.make_cluster()
-    node = slow_cloud.nodes()[0]["InstanceId"]
-    slow_cloud.sm.batch_reboot_cluster_nodes(ClusterName="train", NodeIds=[node])
-    statuses = {entry["InstanceId"]: entry["InstanceStatus"]["Status"] for entry in slow_cloud.nodes()}
-    assert statuses[node] == "Pending"
-    slow_cloud.advance(180)
-    statuses = {entry["InstanceId"]: entry["InstanceStatus"]["Status"] for entry in slow_cloud.nodes()}
-    assert statuses[node] == "Running"
 
 
 def test_capacity_leaves_a_group_below_its_target_until_there_is_more(slow_cloud: Any) -> None:
@@ -105,14 +89,6 @@ def test_failed_nodes_are_replaced_when_recovery_is_automatic(slow_cloud: Any) -
     assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Running"}
 
 
-def test_failed_nodes_stay_without_recovery(slow_cloud: Any) -> None:
-    slow_cloud.endpoint.set_faults(node_failure=1)
-    slow_cloud.make_cluster(NodeRecovery="None")
-    slow_cloud.advance(3600)
-    statuses = [node["InstanceStatus"] for node in slow_cloud.nodes()]
-    assert statuses == [{"Status": "Failure", "Message": "fault injected: node-failure"}] * 2
-
-
 def test_a_group_waits_for_its_minimum_and_rolls_back_after_three_hours(slow_cloud: Any) -> None:
     slow_cloud.endpoint.set_faults(capacity="1@gpu")
     slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(MinInstanceCount=2)])
@@ -121,13 +97,6 @@ def test_a_group_waits_for_its_minimum_and_rolls_back_after_three_hours(slow_clo
     slow_cloud.advance(3 * 3600 + 60)
     group = _group(slow_cloud)
     assert (group["Status"], group["TargetCount"], group["MinCount"]) == ("InService", 0, 0)
-
-
-def test_a_group_is_in_service_once_its_minimum_runs(slow_cloud: Any) -> None:
-    slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(count=3, MinInstanceCount=2)])
-    assert (_group(slow_cloud)["Status"], _group(slow_cloud)["CurrentCount"]) == ("InService", 3)
-    slow_cloud.advance(4 * 3600)
-    assert _group(slow_cloud)["TargetCount"] == 3, "the timer of a minimum that was reached must not fire"
 
 
 def test_events_tell_what_happened_to_whom(cloud: Any) -> None:
