@@ -146,11 +146,6 @@ def test_a_cheaper_type_raises_nothing():
     assert found.money is None
 
 
-def of_teams(*names, count=2):
-    return organization(
-        teams=[team(name) for name in names],
-        allocations={name: [{**ROW, "count": 1 if name == "bob" else count}] for name in names},
-    )
 
 
 def test_a_restricted_group_that_loses_nodes_is_watched():
