@@ -275,7 +275,7 @@ def watch(api, members):
     assert watch.excess == {}
 
 
-def test_a_member_wants_more_pods_for_a_running_job(api, smith, watch):
+def test_a_member_cannot_get_more_pods_for_a_running_job(api, smith, watch):
     smith.create(SMITHS, slow("grows", 1, completions=100))
     runs(api, 1)
     for number in (16, 2):
@@ -285,7 +285,7 @@ def test_a_member_wants_more_pods_for_a_running_job(api, smith, watch):
     assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (1, 1)
 
 
-def test_a_member_wants_to_stop_and_restart_an_admitted_job(api, smith, watch):
+def test_a_member_cannot_stop_and_restart_an_admitted_job(api, smith, watch):
     smith.create(SMITHS, slow("stops", 3))
     runs(api, 3)
     assert "spec.suspend" in refused(smith.merge, f"{SMITHS}/stops", {"spec": {"suspend": True}})
@@ -296,7 +296,7 @@ def test_a_member_wants_to_stop_and_restart_an_admitted_job(api, smith, watch):
     assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (3, 3)
 
 
-def test_a_member_wants_more_by_deleting_a_job_and_creating_it_again(api, smith, watch):
+def test_a_member_cannot_get_more_by_deleting_a_job_and_creating_it_again(api, smith, watch):
     for number in range(3):
         tried(smith.create, SMITHS, slow(f"again-{number}", 4))
         eventually(lambda: counted(api, "smith")[GPU] == 4, "Kueue admits it")
@@ -306,7 +306,7 @@ def test_a_member_wants_more_by_deleting_a_job_and_creating_it_again(api, smith,
     assert watch.most["smith"][GPU] == 8, "the third job's pods don't exist until the first job's pods have ended"
 
 
-def test_a_member_wants_more_by_deleting_the_pods_of_a_running_job(api, smith, watch):
+def test_a_member_cannot_get_more_by_deleting_the_pods_of_a_running_job(api, smith, watch):
     document = slow("replaced", 4)
     smith.create(SMITHS, {**document, "spec": {**document["spec"], "backoffLimit": 100}})
     runs(api, 4)

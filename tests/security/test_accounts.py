@@ -21,20 +21,20 @@ def plan_of(account=OURS):
     return derive(builders.typed(builders.organization(environment={"account": account})), "dev")
 
 
-def test_who_has_credentials_of_another_account_makes_a_platform_there():
+def test_credentials_of_another_account_create_nothing():
     with pytest.raises(pulumi.RunError) as refused:
         record(plan_of(), Answers(account=THEIRS))
     assert f"credentials belong to account {THEIRS}" in str(refused.value)
     assert f"acme-dev belongs to account {OURS}" in str(refused.value)
 
 
-def test_who_has_credentials_of_another_account_destroys_or_refreshes_without_the_program():
+def test_credentials_of_another_account_destroy_or_refresh_nothing():
     found = record(plan_of())
     assert found.one("pulumi:providers:aws").inputs["allowedAccountIds"] == f'["{OURS}"]'
     assert found.one("pulumi:providers:hyperpod").inputs["accountId"] == OURS
 
 
-def test_a_file_that_names_no_account_takes_any():
+def test_a_file_without_an_account_accepts_any():
     assert record(plan_of(None), Answers(account=THEIRS)).resources
     inputs = record(plan_of(None)).one("pulumi:providers:aws").inputs
     assert "allowedAccountIds" not in inputs
@@ -53,7 +53,7 @@ def live(monkeypatch):
 
 
 @pytest.mark.parametrize("operation", ["refresh", "delete", "create"])
-def test_who_runs_the_plugin_in_another_account_loses_the_state_or_changes_something(live, operation):
+def test_the_plugin_keeps_the_state_and_changes_nothing_in_another_account(live, operation):
     world, state = live
     with in_process(**world.settings, accountId=THEIRS) as stranger:
         stranger.state = dict(state)
@@ -70,7 +70,7 @@ def test_who_runs_the_plugin_in_another_account_loses_the_state_or_changes_somet
     assert len(world.sm.list_clusters()["ClusterSummaries"]) == 1
 
 
-def test_the_check_goes_where_the_calls_go():
+def test_the_account_check_uses_the_endpoint_of_the_calls():
     assert settings_from({"endpoint": "http://127.0.0.1:1"}, {}).sts_endpoint == "http://127.0.0.1:1"
     private = "https://vpce-1.api.sagemaker.us-west-2.vpce.amazonaws.com"
     assert settings_from({"endpoint": private}, {}).sts_endpoint is None

@@ -42,7 +42,7 @@ def request(action, *, boundary=None, resource=BACKDOOR, **context):
 
 
 @pytest.mark.parametrize("action", ["CreateRole", "PutRolePolicy", "AttachRolePolicy"])
-def test_a_deployer_makes_himself_an_administrator_by_a_role_without_the_boundary(action, bounded, unbounded):
+def test_a_deployer_creates_no_role_without_the_boundary(action, bounded, unbounded):
     context = {"iam:PolicyARN": ATTACHED}
     assert allows(request(action, **context), identity=unbounded), "so it is where the file names no boundary"
     assert not allows(request(action, **context), identity=bounded)
@@ -52,31 +52,31 @@ def test_a_deployer_makes_himself_an_administrator_by_a_role_without_the_boundar
 
 
 @pytest.mark.parametrize("boundary", [None, BOUNDARY])
-def test_a_deployer_takes_the_boundary_from_a_role(boundary, bounded):
+def test_a_deployer_cannot_remove_the_boundary_from_a_role(boundary, bounded):
     attack = request("DeleteRolePermissionsBoundary", boundary=boundary)
     everything = [managed("IAMFullAccess")]
     assert allows(attack, identity=everything)
     assert not allows(attack, identity=[*bounded, *everything]), "refused whatever else is attached"
 
 
-def test_a_deployer_puts_another_boundary_in_its_place(bounded):
+def test_a_deployer_cannot_replace_the_boundary(bounded):
     assert not allows(request("PutRolePermissionsBoundary", boundary=ATTACHED), identity=bounded)
     assert allows(request("PutRolePermissionsBoundary", boundary=BOUNDARY), identity=bounded)
 
 
 @pytest.mark.parametrize("action", ["CreatePolicyVersion", "SetDefaultPolicyVersion", "DeletePolicyVersion"])
-def test_a_deployer_rewrites_the_boundary_itself(action, bounded):
+def test_a_deployer_cannot_rewrite_the_boundary(action, bounded):
     attack = request(action, resource=BOUNDARY)
     assert not allows(attack, identity=[*bounded, managed("IAMFullAccess")])
 
 
-def test_a_deployer_attaches_administrator_access(unbounded, bounded):
+def test_a_deployer_cannot_attach_administrator_access(unbounded, bounded):
     context = {"iam:PolicyARN": "arn:aws:iam::aws:policy/AdministratorAccess"}
     for identity in (unbounded, bounded):
         assert not allows(request("AttachRolePolicy", boundary=BOUNDARY, **context), identity=identity)
 
 
-def test_some_role_of_the_program_is_made_without_the_boundary():
+def test_every_role_of_the_program_has_the_boundary():
     roles = record(plan_of(permissionsBoundary=BOUNDARY)).all("iam/role:Role")
     assert {each.inputs["permissionsBoundary"] for each in roles} == {BOUNDARY}
     assert len(roles) > 3

@@ -59,14 +59,14 @@ def studio_policy(recording):
 
 
 @pytest.mark.parametrize("action", ["PutObject", "DeleteObject"])
-def test_a_studio_role_becomes_root_on_nodes_by_overwriting_their_script(recording, action):
+def test_a_studio_role_cannot_overwrite_the_lifecycle_script(recording, action):
     script = f"/{recording.one('BucketObjectv2').inputs['key']}"
     attack = request(recording, STUDIO, action, inside=script)
     assert allows(attack, identity=[studio_policy(recording)]), "without the bucket's policy nothing refuses it"
     assert not allows(attack, identity=[studio_policy(recording)], resource=policy_of(recording))
 
 
-def test_a_studio_role_changes_the_cluster_itself():
+def test_a_studio_role_can_change_the_cluster_because_nothing_denies_it():
     # No policy of hpkit prevents this: the page on security describes the countermeasure.
     nodes = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
     passed = Request(STUDIO, "iam:PassRole", nodes, {"iam:PassedToService": "sagemaker.amazonaws.com"})
@@ -76,7 +76,7 @@ def test_a_studio_role_changes_the_cluster_itself():
 
 
 @pytest.mark.parametrize("action", ["PutObject", "PutObjectAcl", "DeleteObjectVersion", "ReplicateObject"])
-def test_who_may_do_everything_with_s3_overwrites_the_script(recording, action):
+def test_full_s3_rights_cannot_overwrite_the_lifecycle_script(recording, action):
     attack = request(recording, POWER, action, inside="/lifecycle/0123/on_create.sh")
     assert allows(attack, identity=[EVERYTHING_ON_S3])
     assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
@@ -86,27 +86,27 @@ def test_who_may_do_everything_with_s3_overwrites_the_script(recording, action):
     "action",
     ["PutBucketVersioning", "PutLifecycleConfiguration", "PutReplicationConfiguration", "PutBucketAcl", "DeleteBucket"],
 )
-def test_who_may_do_everything_with_s3_loses_the_old_versions_or_has_others_written(recording, action):
+def test_full_s3_rights_cannot_change_versions_lifecycle_or_replication_of_the_bucket(recording, action):
     attack = request(recording, POWER, action)
     assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
 
 
 @pytest.mark.parametrize("action", ["PutBucketPolicy", "DeleteBucketPolicy"])
-def test_who_may_do_everything_with_s3_takes_the_policy_away_first(action):
+def test_full_s3_rights_cannot_remove_the_bucket_policy(action):
     recording = program(deployers=[CI])
     assert not allows(request(recording, POWER, action), identity=[EVERYTHING_ON_S3], resource=policy_of(recording))
 
 
 @pytest.mark.parametrize("who", [ADMIN, CI])
 @pytest.mark.parametrize("action", ["PutObject", "DeleteObjectVersion", "PutBucketVersioning", "PutBucketPolicy"])
-def test_who_deploys_or_administers_still_can(recording, who, action):
+def test_deployers_and_administrators_can_write_the_lifecycle_script(recording, who, action):
     inside = "/lifecycle/0123/on_create.sh" if "Object" in action else ""
     assert allows(
         request(recording, who, action, inside=inside), identity=[EVERYTHING_ON_S3], resource=policy_of(recording)
     )
 
 
-def test_a_deployer_that_no_file_names_can_be_followed_by_another():
+def test_another_deployer_can_take_over_if_the_file_names_none():
     recording = program()
     assert allows(
         request(recording, POWER, "PutBucketPolicy"), identity=[EVERYTHING_ON_S3], resource=policy_of(recording)
@@ -140,13 +140,13 @@ def certificates(action, who, inside="/endpoint/ca.pem"):
 
 @pytest.mark.parametrize("who", [POWER, CI, STUDIO])
 @pytest.mark.parametrize("action", ["PutObject", "DeleteObject"])
-def test_who_may_do_everything_with_s3_swaps_the_certificate_of_an_endpoint(who, action):
+def test_full_s3_rights_cannot_replace_an_endpoints_certificate(who, action):
     attack, policy = certificates(action, who)
     assert allows(attack, identity=[EVERYTHING_ON_S3]), "without the bucket's policy nothing refuses it"
     assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy)
 
 
-def test_the_inference_operator_writes_certificates_and_does_not_open_their_bucket():
+def test_the_inference_operator_writes_certificates_and_cannot_open_their_bucket():
     written, policy = certificates("PutObject", "operator")
     assert allows(written, identity=[EVERYTHING_ON_S3], resource=policy)
     for action in ("PutBucketPolicy", "PutBucketAcl", "PutBucketVersioning"):
@@ -154,24 +154,24 @@ def test_the_inference_operator_writes_certificates_and_does_not_open_their_buck
         assert not allows(opened, identity=[EVERYTHING_ON_S3], resource=policy)
 
 
-def test_who_is_no_deployer_is_told_before_anything_is_made():
+def test_a_caller_that_is_no_deployer_is_refused_before_anything_is_created():
     with pytest.raises(pulumi.RunError, match=r"power/x isn't listed in `deployers` of acme-dev.*Nothing was created"):
         program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/power/x")
     assert program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/PlatformAdmin/x").resources
 
 
-def test_one_who_administers_leaves_the_policy_as_it_is_for_all_administrators():
+def test_an_administrators_run_keeps_the_bucket_policy_for_all_administrators():
     caller = f"arn:aws:sts::{ACCOUNT}:assumed-role/PlatformAdmin/x"
     assert ADMIN in str(policy_of(program(caller=caller)))
     assert "assumed-role" not in str(policy_of(program(caller=caller)))
 
 
-def test_everybody_who_deploys_sees_the_same_policy_where_the_file_names_them():
+def test_the_bucket_policy_is_the_same_for_every_deployer_that_the_file_names():
     administrator = program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/PlatformAdmin/x")
     assert policy_of(administrator) == policy_of(program(deployers=[CI]))
 
 
-def test_a_preview_by_a_viewer_shows_no_other_writer(monkeypatch):
+def test_a_viewers_preview_keeps_the_bucket_policy(monkeypatch):
     data = builders.organization()
     viewer = f"arn:aws:iam::{ACCOUNT}:role/preview"
     data["environments"]["dev"]["eks"]["viewers"] = [viewer]

@@ -59,7 +59,7 @@ def referenced():
     return operations_
 
 
-def test_a_bystander_changes_hyperpod_by_an_operation_that_the_denial_leaves_out(denied):
+def test_the_denial_covers_every_operation_that_changes_hyperpod(denied):
     wanted = operations() | referenced()
     assert {"sagemaker:AddTags", "sagemaker:AttachClusterNodeVolume", "sagemaker:UpdateClusterSoftware"} <= wanted
     for action in wanted:
@@ -71,7 +71,7 @@ def test_a_bystander_changes_hyperpod_by_an_operation_that_the_denial_leaves_out
     assert listed - wanted == {"iam:PassRole"}, "no action is denied that no model has"
 
 
-def test_a_bystander_runs_a_job_or_an_endpoint_with_a_role_of_the_platform(denied, program):
+def test_a_denied_role_cannot_pass_roles_of_the_platform(denied, program):
     roles = {name: each.inputs["name"] for name, each in program.named("iam/role:Role").items()}
     assert {"nodes", "inference"} <= roles.keys()
     for name in roles.values():
@@ -81,7 +81,7 @@ def test_a_bystander_runs_a_job_or_an_endpoint_with_a_role_of_the_platform(denie
         assert not allows(attack, identity=[*GIVEN, denied]), name
 
 
-def test_a_bystander_keeps_jobs_endpoints_notebooks_and_tags_of_its_own(denied):
+def test_a_denied_role_keeps_its_own_jobs_endpoints_notebooks_and_tags(denied):
     own = ACCOUNT.role_arn("studio-execution")
     for action, resource in (
         ("iam:PassRole", own),
@@ -101,14 +101,14 @@ def assumed(program, role, source):
 
 
 @pytest.mark.parametrize("role", ["nodes", "inference"])
-def test_a_job_is_run_with_a_role_of_the_platform_where_nothing_is_denied(program, role):
+def test_jobs_cannot_assume_roles_of_the_platform(program, role):
     for job in ("compilation-job/x", "pipeline/x/execution/y", "processing-job/x", "training-job/x", "transform-job/x"):
         assert not assumed(program, role, job), job
     assert assumed(program, role, None), "HyperPod does not document a source"
     assert assumed(program, role, "*"), "endpoints send the account alone"
 
 
-def test_an_endpoint_reads_or_swaps_the_certificates_of_the_inference_operator(program):
+def test_an_endpoint_cannot_read_or_replace_certificates_of_the_inference_operator(program):
     role = program.one("iam/role:Role", "inference").made["arn"]
     bucket = program.one("s3/bucket:Bucket", "certificates").inputs["bucket"]
     identity = [inference_policy(ACCOUNT, bucket), managed("AmazonSageMakerHyperPodInferenceAccess")]

@@ -144,7 +144,7 @@ def succeeds(action, policies, context):
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("name", PLAN_NAMES)
 @pytest.mark.parametrize("tags", TAGS)
-def test_a_deployer_changes_a_resource_of_another(name, stage, tags):
+def test_a_deployer_cannot_change_resources_of_others(name, stage, tags):
     plan, policies = plans()[name], documents(name, stage)
     context = {**asked(plan), **tags_of(plan, TAGS[tags])}
     if tags == "GuardDuty's":
@@ -163,7 +163,7 @@ def test_a_deployer_changes_a_resource_of_another(name, stage, tags):
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("name", PLAN_NAMES)
-def test_a_deployer_puts_the_stacks_tags_on_a_resource_of_another_and_then_owns_it(name, stage):
+def test_a_deployer_cannot_claim_resources_of_others_by_tagging_them(name, stage):
     plan, policies = plans()[name], documents(name, stage)
     claims = [action for action in writes(policies) if access_level(action) == "Tagging"]
     before, after = asked(plan), {**asked(plan), **tags_of(plan, {key: plan.tags[key] for key in KEPT})}
@@ -188,14 +188,14 @@ KEPT = ("hpkit:organization", "hpkit:environment")
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("name", PLAN_NAMES)
-def test_a_write_is_allowed_on_a_resource_of_another_without_any_condition(name, stage):
+def test_every_write_names_a_resource_or_a_condition(name, stage):
     policies = documents(name, stage)
     done = {action for action in writes(policies) if succeeds(action, policies, {})}
     assert {action for action in done if can_be_narrowed(action)} == set()
 
 
 @pytest.mark.parametrize("name", PLAN_NAMES)
-def test_a_deployer_takes_the_stacks_tags_away_or_gives_a_resource_to_another_environment(name):
+def test_a_deployer_cannot_remove_the_stacks_tags_or_pass_resources_on(name):
     plan, policies = plans()[name], documents(name, "with the state")
     own = tags_of(plan, {key: plan.tags[key] for key in KEPT})
     tagging = [action for action in writes(policies) if access_level(action) == "Tagging"]
@@ -214,7 +214,7 @@ def test_a_deployer_takes_the_stacks_tags_away_or_gives_a_resource_to_another_en
             assert allows(change, identity=policies), (action, arn)
 
 
-def test_every_action_of_the_rules_that_writes_is_attacked():
+def test_every_writing_action_of_the_rules_is_tested():
     given = {action for name in PLAN_NAMES for action in writes(documents(name, "with the state"))}
     needed = {action for name in PLAN_NAMES for action in actions_of(plans()[name], types(plans()[name]))}
     ruled = {action for rule in rules() for action in rule.actions}
@@ -224,7 +224,7 @@ def test_every_action_of_the_rules_that_writes_is_attacked():
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_deployer_of_an_environment_without_tags_changes_a_resource_of_another(stage):
+def test_a_deployer_without_environment_tags_cannot_change_resources_of_others(stage):
     plan = next(plan for plan in PLANS if plan.organization == "bare")
     live = (LiveResource(ACCOUNT.arn("ec2", "vpc/vpc-own"), {}), *LIVE) if stage == "with the state" else ()
     policies = [each.document for each in deployer_policies(plan, ACCOUNT, types(plan), live=live, until=END)]

@@ -342,13 +342,13 @@ def with_more(more):
     return {**happy(), **{f"more {place}": each for place, each in enumerate(added)}}
 
 
-def test_the_stack_that_is_changed_breaks_nothing_by_itself():
+def test_the_unchanged_stack_passes_the_pack():
     for policy in POLICIES:
         assert messages(policy, happy()) == []
 
 
 @pytest.mark.parametrize("way", CHANGED)
-def test_the_pack_is_passed_by(way):
+def test_the_pack_reports_each_evasion(way):
     name, part, path, value = CHANGED[way]
     stack = happy()
     stack[part] = changed(stack[part], path, value)
@@ -356,12 +356,12 @@ def test_the_pack_is_passed_by(way):
 
 
 @pytest.mark.parametrize("way", ADDED)
-def test_the_pack_is_passed_by_with_one_resource_more(way):
+def test_the_pack_reports_each_evasion_by_an_added_resource(way):
     name, more = ADDED[way]
     assert messages(BY_NAME[name], with_more(more)), way
 
 
-def test_the_cluster_is_administered_by_a_role_that_is_not_listed():
+def test_the_pack_reports_an_administrator_that_is_not_listed():
     policy = BY_NAME["eks-administrators-named"]
     kind = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     who = "arn:aws:iam::123456789012:role/somebody"
@@ -371,7 +371,7 @@ def test_the_cluster_is_administered_by_a_role_that_is_not_listed():
 
 
 @pytest.mark.parametrize("way", FILES)
-def test_the_validator_is_passed_by_with_an_api_open_in_parts(way):
+def test_the_validator_reports_a_public_api_split_into_ranges(way):
     data = organizations.organization()
     data["environments"]["dev"]["eks"]["endpoint"]["publicCidrs"] = FILES[way]
     assert "EKS001" in organizations.rules(data)
@@ -413,7 +413,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("way", HARMLESS)
-def test_what_is_narrow_enough_is_let_through(way):
+def test_the_pack_accepts_narrow_rights(way):
     name, part, path, value = HARMLESS[way]
     stack = happy()
     stack[part] = changed(stack[part], path, value)

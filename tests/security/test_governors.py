@@ -63,7 +63,7 @@ def test_the_reference_has_each_key_of_the_conditions_for_each_action(documents)
     assert [problem for document in documents for problem in problems(document)] == []
 
 
-def test_a_governor_changes_the_members_that_the_program_registers(program, documents):
+def test_a_governor_can_change_the_members_that_the_program_registers(program, documents):
     entries = [each.inputs for each in program.all("eks/accessEntry:AccessEntry")]
     members = [each for each in entries if each["principalArn"] in MEMBERS]
     assert len(members) == len(MEMBERS)
@@ -77,14 +77,14 @@ def test_a_governor_changes_the_members_that_the_program_registers(program, docu
 
 
 @pytest.mark.parametrize("principal", [GOVERNOR, *MEMBERS, ADMIN])
-def test_a_governor_associates_a_policy_with_a_role_that_somebody_can_assume(documents, principal):
+def test_a_governor_cannot_associate_a_policy_with_an_assumable_role(documents, principal):
     for policy in ("AmazonEKSClusterAdminPolicy", "AmazonEKSViewPolicy", "AmazonSagemakerHyperpodClusterPolicy"):
         assert not allows(associated(policy, principal, TEAM), identity=documents), policy
     assert not allows(associated("AmazonEKSClusterAdminPolicy", HYPERPOD), identity=documents)
 
 
 @pytest.mark.parametrize("groups", [[], ["hyperpod:viewers"], ["cluster-admins"], [*TEAM, "cluster-admins"]])
-def test_a_governor_makes_an_entry_in_a_group_that_is_no_teams(documents, groups):
+def test_a_governor_cannot_create_an_entry_in_a_group_that_is_no_teams(documents, groups):
     assert not allows(on_entry("CreateAccessEntry", GOVERNOR, groups), identity=documents)
     # The groups are those of the request, or of an entry that isn't a member's.
     assert not allows(on_entry("UpdateAccessEntry", GOVERNOR, groups), identity=documents)
@@ -92,7 +92,7 @@ def test_a_governor_makes_an_entry_in_a_group_that_is_no_teams(documents, groups
 
 
 @pytest.mark.parametrize("principal", [ADMIN, VIEWER])
-def test_a_governor_deletes_changes_or_makes_again_the_entry_of_an_administrator_or_viewer(documents, principal):
+def test_a_governor_cannot_touch_the_entry_of_an_administrator_or_viewer(documents, principal):
     for action in ("CreateAccessEntry", "UpdateAccessEntry", "DeleteAccessEntry"):
         for groups in ([], TEAM):
             assert not allows(on_entry(action, principal, groups), identity=documents), action
@@ -100,12 +100,12 @@ def test_a_governor_deletes_changes_or_makes_again_the_entry_of_an_administrator
     assert not allows(removal, identity=documents)
 
 
-def test_a_governor_deletes_the_entry_of_nodes(documents):
+def test_a_governor_cannot_delete_the_entry_of_nodes(documents):
     nodes = on_entry("DeleteAccessEntry", ACCOUNT.role_arn("nodes"), ["system:nodes"], entry_type="HYPERPOD_LINUX")
     assert not allows(nodes, identity=documents)
 
 
-def test_a_governor_tags_the_cluster_or_an_add_on(documents):
+def test_a_governor_cannot_tag_the_cluster_or_an_add_on(documents):
     for resource in ("cluster/acme-dev", "addon/acme-dev/vpc-cni/11aa", "podidentityassociation/acme-dev/a-1"):
         for action in ("TagResource", "UntagResource"):
             assert not allows(Request(GOVERNOR, f"eks:{action}", ACCOUNT.arn("eks", resource)), identity=documents)

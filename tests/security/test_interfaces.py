@@ -30,7 +30,7 @@ def rights():
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_node_deletes_or_takes_over_the_interface_of_a_database(rights, action):
+def test_a_node_cannot_change_interfaces_of_others(rights, action):
     own, document = rights
     others = own.replace("vpc-id", "vpc-0databases")
     assert others != own
@@ -38,7 +38,7 @@ def test_a_node_deletes_or_takes_over_the_interface_of_a_database(rights, action
     assert not allows(Request(NODE, f"ec2:{action}", ANY, {"ec2:Vpc": others}), identity=[document])
 
 
-def test_a_node_tags_the_interface_that_it_makes(rights):
+def test_a_node_can_tag_the_interface_that_it_creates(rights):
     new = {"ec2:CreateAction": "CreateNetworkInterface"}
     assert allows(Request(NODE, "ec2:CreateTags", ANY, new), identity=[rights[1]])
     assert not allows(Request(NODE, "ec2:CreateTags", ANY, {"ec2:CreateAction": "RunInstances"}), identity=[rights[1]])

@@ -54,7 +54,7 @@ ORPHANING = (
 )
 
 
-def test_a_member_wants_to_keep_the_pods_of_a_deleted_job(john, api, running_job):
+def test_a_member_cannot_keep_the_pods_of_a_deleted_job(john, api, running_job):
     for options in ORPHANING:
         for path in (running_job, JOBS):
             assert "--cascade=background" in refused(delete, john, path, options)
@@ -67,7 +67,7 @@ def test_a_job_that_is_deleted_takes_its_pods_with_it(john, api, running_job):
     assert_books_are_right(api, 0)
 
 
-def test_a_member_wants_to_keep_the_pods_of_a_deleted_job_by_a_finalizer(john, api, running_job):
+def test_a_member_cannot_keep_the_pods_of_a_deleted_job_by_a_finalizer(john, api, running_job):
     for name in ("orphan", "example.com/hold", "kueue.x-k8s.io/managed"):
         held = job("held")
         held["metadata"]["finalizers"] = [name]
@@ -99,7 +99,7 @@ def child(api, running_job):
     api.delete(f"{JOBS}/child")
 
 
-def test_a_member_wants_more_compute_by_growing_a_part_of_an_admitted_job(john, api, child):
+def test_a_member_cannot_get_more_compute_by_growing_a_part_of_an_admitted_job(john, api, child):
     message = refused(john.merge, child, {"spec": {"parallelism": 8}})
     assert "belongs to another one" in message or "number of pods" in message
     change = {"metadata": {"labels": {"batch.kubernetes.io/job-name": "x"}}}
@@ -158,7 +158,7 @@ def _served(api, group):
         return set()
 
 
-def test_a_member_wants_more_of_ray_than_its_queue_counts(john, ray_kinds):
+def test_a_member_cannot_run_more_of_ray_than_its_queue_counts(john, ray_kinds):
     for change, _, kinds in RAY_EVASIONS.values():
         for kind in kinds:
             document = ray(kind, "evading", change)
@@ -168,7 +168,7 @@ def test_a_member_wants_more_of_ray_than_its_queue_counts(john, ray_kinds):
         delete(john, f"{ray_kinds}/{kind.lower()}s/plain", {"propagationPolicy": "Background"})
 
 
-def test_a_member_wants_a_namespace_that_nobody_can_delete(john):
+def test_a_member_cannot_make_the_namespace_undeletable(john):
     held = {"name": "held", "labels": ATTACK, "finalizers": ["example.com/hold"]}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     objects = {
@@ -210,7 +210,7 @@ def ending(kind, workers):
     }
 
 
-def test_a_member_wants_an_autoscaler_for_a_running_job(api, john, kubeflow):
+def test_a_member_cannot_get_an_autoscaler_for_a_running_job(api, john, kubeflow):
     elastic = framework_job("PyTorchJob", "Running")
     elastic["spec"]["elasticPolicy"] = {"maxReplicas": 4, "metrics": []}
     assert "spec.elasticPolicy" in refused(john.create, f"{kubeflow}/pytorchjobs", elastic)
@@ -230,7 +230,7 @@ def test_a_member_wants_an_autoscaler_for_a_running_job(api, john, kubeflow):
                 assert "can only scale a Deployment" in refused(john.create, f"{folder}?dryRun=All", body)
 
 
-def test_a_member_wants_to_keep_workers_after_the_job_ends(john, api, kubeflow):
+def test_a_member_cannot_keep_workers_after_the_job_ends(john, api, kubeflow):
     end = "Succeeded"
     path = f"{kubeflow}/pytorchjobs/framework"
     for policy in (None, "None"):
@@ -246,7 +246,7 @@ def test_a_member_wants_to_keep_workers_after_the_job_ends(john, api, kubeflow):
     api.delete(path)
 
 
-def test_a_member_wants_a_job_of_a_job_set_to_run_again(john, api, child, job_sets):
+def test_a_member_cannot_run_a_job_of_a_job_set_again(john, api, child, job_sets):
     assert "belongs to another object" in refused(delete, john, child, {"propagationPolicy": "Background"})
     document = KINDS["JobSet"]("again") | {"apiVersion": "jobset.x-k8s.io/v1"}
     again = deepcopy(document)
@@ -260,7 +260,7 @@ def test_a_member_wants_a_job_of_a_job_set_to_run_again(john, api, child, job_se
     api.delete(f"{job_sets}/jobsets/again")
 
 
-def test_a_member_wants_workers_of_mpi_that_never_end(john, kubeflow):
+def test_a_member_cannot_keep_workers_of_mpi_running(john, kubeflow):
     for policy in (None, "None"):
         document = framework_job("MPIJob", policy)
         assert "must be Running or All" in refused(john.create, f"{kubeflow}/mpijobs", document)

@@ -29,7 +29,7 @@ def disks(api):
         yield {entry.name: entry.inputs["metadata"]["name"] for entry in recording.all("core/v1:PersistentVolume")}
 
 
-def test_a_member_runs_a_job_with_the_claim_on_a_type_with_a_disk(api, john, disks):
+def test_a_member_can_use_the_claim_on_a_type_with_a_local_disk(api, john, disks):
     document = job("scratch", **MOUNT)
     john.create(JOBS, document)
     selector = {"labels": "job-name=scratch"}
@@ -46,7 +46,7 @@ def test_a_member_runs_a_job_with_the_claim_on_a_type_with_a_disk(api, john, dis
         eventually(lambda: not api.items(f"{CORE}/pods", **selector), "its pod is deleted")
 
 
-def test_a_member_mounts_the_disk_without_the_claim_or_the_folder_of_another_team(john, disks):
+def test_a_member_cannot_mount_a_local_disk_without_the_teams_claim(john, disks):
     path = {"path": "/opt/dlami/nvme/teams/smith", "type": "Directory"}
     spec = {"volumes": [{"name": "local", "hostPath": path}], "containers": [container()]}
     assert "hostPath" in refused(john.create, f"{CORE}/pods", pod("host", **spec))

@@ -100,7 +100,7 @@ def pull_request(tmp_path):
     return change
 
 
-def test_a_new_organization_passes_the_judges_of_the_base_and_is_reviewed(pull_request):
+def test_a_new_organization_passes_the_checks_of_the_base_and_is_reviewed(pull_request):
     pull_request.write(acme())
     code, said = pull_request.judge()
     assert code == 0, said

@@ -21,13 +21,13 @@ ROOT = {
 }
 
 
-def test_a_member_wants_root_on_a_node(john):
+def test_a_member_cannot_get_root_on_a_node(john):
     for name, spec in ROOT.items():
         message = refused(john.create, f"{CORE}/pods", pod("root", **spec))
         assert 'violates PodSecurity "baseline:v1.35"' in message, name
 
 
-def test_a_member_wants_root_on_a_node_by_a_job_whose_pods_a_controller_makes(john, api):
+def test_a_member_cannot_get_root_on_a_node_by_a_job_whose_pods_a_controller_makes(john, api):
     john.create(JOBS, job("root-job", **ROOT["privileged"]))
 
     def events():
@@ -39,19 +39,19 @@ def test_a_member_wants_root_on_a_node_by_a_job_whose_pods_a_controller_makes(jo
     assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=root-job")
 
 
-def test_a_member_wants_to_lift_the_level_of_the_namespace(john):
+def test_a_member_cannot_lift_the_level_of_the_namespace(john):
     labels = {"pod-security.kubernetes.io/enforce": "privileged"}
     message = refused(john.merge, "/api/v1/namespaces/hyperpod-ns-john", {"metadata": {"labels": labels}})
     assert 'cannot patch resource "namespaces"' in message
 
 
-def test_a_member_wants_to_choose_the_node_without_the_scheduler(john, api):
+def test_a_member_cannot_choose_the_node_without_the_scheduler(john, api):
     node = api.items("/api/v1/nodes", metadata_only=True)[0]["metadata"]["name"]
     assert "spec.nodeName" in refused(john.create, f"{CORE}/pods", pod("placed", nodeName=node))
     assert "spec.nodeName" in refused(john.create, JOBS, job("placed", nodeName=node))
 
 
-def test_a_member_wants_nodes_that_keep_the_pods_of_another_team_away(john):
+def test_a_member_cannot_keep_pods_of_another_team_off_nodes(john):
     for terms in ({"namespaces": ["hyperpod-ns-smith"]}, {"namespaceSelector": {}}):
         everywhere = [{"topologyKey": "kubernetes.io/os", "labelSelector": {}, **terms}]
         affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": everywhere}}
@@ -59,20 +59,20 @@ def test_a_member_wants_nodes_that_keep_the_pods_of_another_team_away(john):
         assert "spec.affinity" in refused(john.create, JOBS, job("alone", affinity=affinity))
 
 
-def test_a_member_wants_every_node_whatever_its_taints(john):
+def test_a_member_cannot_tolerate_every_taint(john):
     anything = [{"operator": "Exists"}]
     assert "tolerations" in refused(john.create, f"{CORE}/pods", pod("anywhere", tolerations=anything))
     assert "tolerations" in refused(john.create, JOBS, job("anywhere", tolerations=anything))
 
 
-def test_a_member_wants_the_kubelet_of_a_node(john, api):
+def test_a_member_cannot_reach_the_kubelet_of_a_node(john, api):
     node = api.items("/api/v1/nodes", metadata_only=True)[0]["metadata"]["name"]
     message = refused(john.read, f"/api/v1/nodes/{node}/proxy/run/kube-system/pod/main?cmd=id")
     assert 'resource "nodes/proxy"' in message
     assert "cannot patch" in refused(john.merge, f"/api/v1/nodes/{node}", {"spec": {"taints": []}})
 
 
-def test_a_member_wants_a_shell_beside_a_container_that_is_there(john):
+def test_a_member_cannot_add_a_shell_to_a_running_pod(john):
     john.create(f"{CORE}/pods", pod("host"))
     debugger = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "sh", "targetContainerName": "main"}]}}
     message = refused(john.merge, f"{CORE}/pods/host/ephemeralcontainers", debugger)

@@ -39,7 +39,7 @@ KINDS = {
 
 @pytest.mark.parametrize("tags", [{"tags": THEIRS}, {}], ids=["another stack's", "nobody's"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_quota_or_policy_of_another_stack_is_changed_by_giving_the_same_name(place, kind, tags):
+def test_a_quota_or_policy_of_another_stack_with_the_same_name_is_refused(place, kind, tags):
     world, theirs, ours = place
     arn = world.governed(theirs)
     made = theirs.up(kind, "x", KINDS[kind](arn, tags))["id"]
@@ -51,7 +51,7 @@ def test_a_quota_or_policy_of_another_stack_is_changed_by_giving_the_same_name(p
     assert theirs.refresh(kind, "x")["id"] == made, "it was not touched"
 
 
-def test_a_policy_in_a_failed_status_is_deleted_by_giving_the_same_name(place):
+def test_a_failed_policy_of_another_stack_with_the_same_name_is_kept(place):
     world, theirs, ours = place
     arn = world.governed(theirs)
     world.endpoint.set_faults({"failed-create": "1@quota"})
@@ -65,7 +65,7 @@ def test_a_policy_in_a_failed_status_is_deleted_by_giving_the_same_name(place):
 
 
 @pytest.mark.parametrize("tags", [{"tags": THEIRS}, {}], ids=["another stack's", "nobody's"])
-def test_a_cluster_of_another_stack_is_taken_over_by_giving_the_same_name(place, tags):
+def test_a_cluster_of_another_stack_with_the_same_name_is_refused(place, tags):
     world, theirs, ours = place
     made = theirs.up("Cluster", "c", {**world.cluster(), **tags})["id"]
     for mine in ({"tags": OURS}, {}):
@@ -76,7 +76,7 @@ def test_a_cluster_of_another_stack_is_taken_over_by_giving_the_same_name(place,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_killed_run_of_the_same_stack_made_is_still_taken_over(place, kind):
+def test_resources_of_a_killed_run_of_the_same_stack_are_taken_over(place, kind):
     world, theirs, ours = place
     arn = world.governed(theirs)
     made = theirs.up(kind, "x", KINDS[kind](arn, {"tags": OURS}))["id"]

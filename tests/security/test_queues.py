@@ -42,17 +42,17 @@ def admitted_job(john, api):
     return api.read(f"{JOBS}/small")
 
 
-def test_a_member_wants_more_compute_by_a_pod_that_poses_as_part_of_an_admitted_job(john, api):
+def test_a_member_cannot_get_more_compute_by_a_pod_that_poses_as_part_of_an_admitted_job(john, api):
     owners = owner(admitted_job(john, api), "Job", "batch/v1")
     assert "ownerReferences" in refused(john.create, f"{CORE}/pods", large("posing", owners=owners))
 
 
-def test_a_member_wants_more_compute_by_a_job_that_poses_as_part_of_an_admitted_job(john, api):
+def test_a_member_cannot_get_more_compute_by_a_job_that_poses_as_part_of_an_admitted_job(john, api):
     owners = owner(admitted_job(john, api), "Job", "batch/v1")
     assert "ownerReferences" in refused(john.create, JOBS, job("posing", pods=5, owners=owners))
 
 
-def test_a_member_wants_more_compute_by_giving_a_waiting_job_to_an_admitted_one(john, api):
+def test_a_member_cannot_get_more_compute_by_giving_a_waiting_job_to_an_admitted_one(john, api):
     owners = owner(admitted_job(john, api), "Job", "batch/v1")
     john.create(JOBS, job("waiting", pods=50))
     assert "ownerReferences" in refused(john.merge, f"{JOBS}/waiting", {"metadata": {"ownerReferences": owners}})
@@ -74,21 +74,21 @@ def served(api):
     api.delete(f"{folder}/served")
 
 
-def test_a_member_wants_to_run_without_a_queue_as_pods_of_a_stateful_set_may(john, served):
+def test_a_member_cannot_run_without_a_queue_as_pods_of_a_stateful_set_may(john, served):
     owners = owner(served, "StatefulSet", "apps/v1")
     unlabelled = large("posing", owners=owners, labels={"kueue.x-k8s.io/queue-name": None})
     # Kueue's webhook, which is called first, knows a StatefulSet a moment after it's created.
     eventually(lambda: "ownerReferences" in refused(john.create, f"{CORE}/pods", unlabelled), "Kueue knows the owner")
 
 
-def test_a_member_wants_to_run_without_the_queue_of_the_team(john):
+def test_a_member_cannot_run_without_the_queue_of_the_team(john):
     for queue in (None, "", "hyperpod-ns-smith-localqueue"):
         labels = {"kueue.x-k8s.io/queue-name": queue}
         for folder, document in ((f"{CORE}/pods", pod("free", labels=labels)), (JOBS, job("free", labels=labels))):
             assert "kueue.x-k8s.io/queue-name" in refused(john.create, folder, document)
 
 
-def test_a_member_wants_a_waiting_pod_to_start_by_taking_its_gate_away(john, api):
+def test_a_member_cannot_start_a_waiting_pod_by_removing_its_gate(john, api):
     john.create(f"{CORE}/pods", pod("gated", nodeSelector=NOWHERE))
     assert {"name": "kueue.x-k8s.io/admission"} in api.read(f"{CORE}/pods/gated")["spec"]["schedulingGates"]
     for change in (
@@ -115,7 +115,7 @@ def widened(api):
     api.delete(f"{rbac}/roles/wide")
 
 
-def test_a_member_wants_a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy(john, api, widened):
+def test_a_member_cannot_start_a_waiting_pod_with_the_rights_of_hyperpods_own_policy(john, api, widened):
     john.create(f"{CORE}/pods", pod("gated", nodeSelector=NOWHERE))
 
     def allowed():
@@ -139,26 +139,26 @@ def test_a_member_wants_a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_
         api.merge(path, {"metadata": {"finalizers": None}})
 
 
-def test_a_member_wants_a_waiting_job_to_start_by_saying_so(john, api):
+def test_a_member_cannot_start_a_waiting_job_by_unsuspending_it(john, api):
     john.create(JOBS, job("waiting", pods=50))
     eventually(lambda: api.read(f"{JOBS}/waiting")["spec"]["suspend"], "it waits")
     assert "spec.suspend" in refused(john.merge, f"{JOBS}/waiting", {"spec": {"suspend": False}})
     assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=waiting")
 
 
-def test_a_member_wants_a_waiting_job_to_start_by_taking_it_out_of_the_queue(john):
+def test_a_member_cannot_start_a_waiting_job_by_taking_it_out_of_the_queue(john):
     john.create(JOBS, job("waiting", pods=50))
     nowhere = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
     assert "kueue.x-k8s.io/queue-name" in refused(john.merge, f"{JOBS}/waiting", nowhere)
 
 
-def test_a_member_wants_to_evict_others_by_a_priority_of_the_system(john):
+def test_a_member_cannot_evict_others_by_a_priority_of_the_system(john):
     name = "system-cluster-critical"
     assert "priorityClassName" in refused(john.create, f"{CORE}/pods", pod("first", priorityClassName=name))
     assert "priorityClassName" in refused(john.create, JOBS, job("first", priorityClassName=name))
 
 
-def test_a_member_wants_to_go_first_in_kueue_by_a_kind_that_carries_a_priority_of_the_system(john, api):
+def test_a_member_cannot_go_first_in_kueue_by_a_kind_that_carries_a_priority_of_the_system(john, api):
     # Kueue creates Workloads for any kind; an administrator's permission to write one shows that the rule applies to
     # all.
     spec = {"restartPolicy": "Never", "containers": [container()], "priorityClassName": "system-node-critical"}
@@ -174,7 +174,7 @@ def test_a_member_wants_to_go_first_in_kueue_by_a_kind_that_carries_a_priority_o
     assert "priorityClassName" in refused(api.create, folder, document)
 
 
-def test_a_member_wants_another_priority_for_a_workload(john, api):
+def test_a_member_cannot_change_the_priority_of_a_workload(john, api):
     admitted_job(john, api)
     folder = f"{KUEUE}/namespaces/{NAMESPACE}/workloads"
     (name,) = [each["metadata"]["name"] for each in api.items(folder) if "small" in each["metadata"]["name"]]
@@ -196,13 +196,13 @@ GOVERNING = [
 ]
 
 
-def test_a_member_wants_to_change_what_governs(john):
+def test_a_member_cannot_change_what_governs(john):
     for path, change in GOVERNING:
         assert "cannot patch" in refused(john.merge, path, change)
         assert "cannot delete" in refused(john.delete, path)
 
 
-def test_a_member_wants_the_work_of_another_team_to_end(john, smith):
+def test_a_member_cannot_end_the_work_of_another_team(john, smith):
     folder = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
     smith.create(folder, job("theirs", team="smith"))
     try:
@@ -242,7 +242,7 @@ def bounded(api, john):
     eventually(lambda: not tried(john.create, f"{JOBS}?dryRun=All", high), "the policy of before is in force again")
 
 
-def test_a_member_wants_a_rank_that_is_not_the_teams(john, api, bounded):
+def test_a_member_cannot_use_a_rank_that_is_not_the_teams(john, api, bounded):
     high, low = ({"kueue.x-k8s.io/priority-class": f"{name}-priority"} for name in ("training", "experiment"))
 
     def bound():
@@ -260,13 +260,13 @@ def test_a_member_wants_a_rank_that_is_not_the_teams(john, api, bounded):
     john.create(JOBS, job("unranked"))
 
 
-def test_a_member_wants_to_run_what_the_team_does_not(john):
+def test_a_member_cannot_run_what_the_team_does_not(john):
     for group, kind in (("apps/v1", "statefulsets"), ("apps/v1", "daemonsets"), ("batch/v1", "cronjobs")):
         folder = f"/apis/{group}/namespaces/{NAMESPACE}/{kind}"
         assert f'cannot create resource "{kind}"' in refused(john.create, folder, {"metadata": {"name": "other"}})
 
 
-def test_a_member_wants_the_token_of_a_service_account_by_way_of_keda(john):
+def test_a_member_cannot_get_the_token_of_a_service_account_by_way_of_keda(john):
     spec = {"boundServiceAccountToken": [{"parameter": "bearerToken", "serviceAccountName": "trainer"}]}
     for kind, document in (("triggerauthentications", {"spec": spec}), ("scaledjobs", {"spec": {}})):
         folder = f"/apis/keda.sh/v1alpha1/namespaces/{NAMESPACE}/{kind}"

@@ -125,13 +125,13 @@ def is_accounted(api, **expected):
     eventually(holds, lambda: f"{wanted} wanted, {used(api)} run, {counted(api)} counted")
 
 
-def test_a_member_wants_more_compute_by_a_group_of_pods(john):
+def test_a_member_cannot_get_more_compute_by_a_group_of_pods(john):
     document = pod("grouped", labels={"kueue.x-k8s.io/pod-group-name": "g"})
     document["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] = "2"
     assert "Instead of a pod group, use a Job" in refused(john.create, f"{CORE}/pods", document)
 
 
-def test_a_member_wants_more_compute_by_notes_of_kueues_own(john):
+def test_a_member_cannot_get_more_compute_by_notes_of_kueues_own(john):
     for name, value in (("pod-suspending-parent", "deployment"), ("prebuilt-workload-name", "theirs")):
         document = pod("forged", annotations={f"kueue.x-k8s.io/{name}": value})
         assert "kueue.x-k8s.io" in refused(john.create, f"{CORE}/pods", document)
@@ -141,7 +141,7 @@ def test_a_member_wants_more_compute_by_notes_of_kueues_own(john):
         assert "kueue.x-k8s.io" in refused(john.create, JOBS, document)
 
 
-def test_a_member_wants_to_run_without_requests(john, api):
+def test_a_member_cannot_run_without_requests(john, api):
     nothing = [container(resources={})]
     for number in range(5):
         john.create(f"{CORE}/pods", pod(f"free-{number}", containers=nothing))
@@ -153,7 +153,7 @@ def test_a_member_wants_to_run_without_requests(john, api):
     assert "limitranges" in refused(john.delete, f"{CORE}/limitranges/hpkit-requests")
 
 
-def test_a_member_wants_more_compute_by_limits_without_requests(john, api):
+def test_a_member_cannot_get_more_compute_by_limits_without_requests(john, api):
     limits = {"cpu": "2", "memory": "4Gi"}
     greedy = [container(resources={"limits": limits})]
     assert "must request it too" in refused(john.create, JOBS, job("greedy", containers=greedy))
@@ -163,14 +163,14 @@ def test_a_member_wants_more_compute_by_limits_without_requests(john, api):
     is_accounted(api, cpu="4", memory="8Gi")
 
 
-def test_a_member_wants_more_compute_by_replicas_that_kueue_does_not_count(kinds, john):
+def test_a_member_cannot_get_more_compute_by_replicas_that_kueue_does_not_count(kinds, john):
     document = KINDS["TFJob"]("uncounted")
     replicas = document["spec"]["tfReplicaSpecs"]
     replicas["worker"] = {**replicas["Worker"], "replicas": 100}
     assert "types of replicas" in refused(john.create, folder_of(document), document)
 
 
-def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john, api):
+def test_a_member_cannot_move_a_running_job_to_another_instance_type(kinds, john, api):
     document = KINDS["PyTorchJob"]("moving")
     replicas = document["spec"]["pytorchReplicaSpecs"]
     replicas["Worker"] = replicas["Master"]
@@ -190,7 +190,7 @@ def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john, a
         delete(john, path, {"propagationPolicy": "Background"})
 
 
-def test_a_member_wants_to_keep_instances_while_the_quota_is_free_again(kinds, john):
+def test_a_member_cannot_keep_instances_while_the_quota_is_free_again(kinds, john):
     for kind, make in KINDS.items():
         slow = make("slow", terminationGracePeriodSeconds=315_360_000)
         folder = f"{CORE}/pods" if kind == "Pod" else folder_of(slow)
@@ -198,7 +198,7 @@ def test_a_member_wants_to_keep_instances_while_the_quota_is_free_again(kinds, j
         assert not tried(john.create, f"{folder}?dryRun=All", make("quick", terminationGracePeriodSeconds=120))
 
 
-def test_a_member_wants_to_keep_instances_by_a_slow_deletion(john, api):
+def test_a_member_cannot_keep_instances_by_a_slow_deletion(john, api):
     john.create(f"{CORE}/pods", pod("slow"))
     is_accounted(api, gpu="1")
     label = ",".join(f"{key}={value}" for key, value in ATTACK.items())
@@ -208,14 +208,14 @@ def test_a_member_wants_to_keep_instances_by_a_slow_deletion(john, api):
     delete(john, f"{CORE}/pods/slow", {"gracePeriodSeconds": 5})
 
 
-def test_a_member_wants_to_go_first_by_the_scheduling_policy_of_a_framework(kinds, john):
+def test_a_member_cannot_go_first_by_the_scheduling_policy_of_a_framework(kinds, john):
     for kind in KUBEFLOW:
         document = KINDS[kind]("first")
         document["spec"]["runPolicy"]["schedulingPolicy"] = {"priorityClass": "system-node-critical"}
         assert "schedulingPolicy.priorityClass" in refused(john.create, folder_of(document), document)
 
 
-def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_the_system(api):
+def test_a_member_cannot_go_first_in_kueue_by_a_class_of_the_system(api):
     # Kueue creates Workloads for any kind; an administrator's permission to write one shows that the rule applies to
     # all.
     reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "system-node-critical"}
@@ -246,7 +246,7 @@ def ranked(api, john):
     api.merge(path, {"spec": {"validations": before}})
 
 
-def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_pods(api, ranked):
+def test_a_member_cannot_go_first_in_kueue_by_a_class_of_pods(api, ranked):
     document = workload(pod("first")["spec"])
     reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
     document["spec"] |= {"priorityClassRef": reference, "priority": 1000}
@@ -260,14 +260,14 @@ def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_pods(api, ranked):
 _OTHERS = {name: spec for name, (spec, _) in BAD_PODS.items() if "image" not in name}
 
 
-def test_a_member_wants_nodes_devices_or_files_that_are_not_the_teams(john):
+def test_a_member_cannot_get_nodes_devices_or_files_that_are_not_the_teams(john):
     for name, spec in _OTHERS.items():
         for folder, document in ((f"{CORE}/pods", pod("bad", **spec)), (JOBS, job("bad", **spec))):
             message = refused(john.create, folder, document)
             assert "hpkit-team-" in message or "violates PodSecurity" in message, name
 
 
-def test_a_member_wants_the_image_of_another_team(john):
+def test_a_member_cannot_run_the_image_of_another_team(john):
     for spec in ({"containers": [container(image=THEIRS)]},
                  {"initContainers": [container(name="first", image=THEIRS)]},
                  {"containers": [container(image="sha256:1a")]}):  # fmt: skip
@@ -277,13 +277,13 @@ def test_a_member_wants_the_image_of_another_team(john):
     assert not tried(john.create, f"{CORE}/pods?dryRun=All", own)
 
 
-def test_a_member_wants_another_size_for_a_running_pod(john, api):
+def test_a_member_cannot_resize_a_running_pod(john, api):
     john.create(f"{CORE}/pods", pod("grows"))
     larger = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "40"}}}]}}
     assert 'cannot patch resource "pods/resize"' in refused(john.merge, f"{CORE}/pods/grows/resize", larger)
 
 
-def test_a_member_wants_to_publish_work_outside_the_cluster(john):
+def test_a_member_cannot_publish_work_outside_the_cluster(john):
     for kind in ("NodePort", "LoadBalancer"):
         assert "publish" in refused(john.create, f"{CORE}/services", service(kind))
     ingresses = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/ingresses"

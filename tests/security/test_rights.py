@@ -18,24 +18,24 @@ def strong(api):
     return "strong"
 
 
-def test_a_member_wants_the_rights_of_a_service_account_by_a_pod(john, strong):
+def test_a_member_cannot_get_the_rights_of_a_service_account_by_a_pod(john, strong):
     assert "serviceAccountName" in refused(john.create, f"{CORE}/pods", pod("posing", serviceAccountName=strong))
     assert "serviceAccountName" in refused(john.create, JOBS, job("posing", serviceAccountName=strong))
 
 
-def test_a_member_wants_the_rights_of_a_service_account_by_a_secret(john, strong):
+def test_a_member_cannot_get_the_rights_of_a_service_account_by_a_secret(john, strong):
     metadata = {"name": "stolen", "labels": ATTACK, "annotations": {"kubernetes.io/service-account.name": strong}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/service-account-token"}
     assert "service-account-token" in refused(john.create, f"{CORE}/secrets", secret)
 
 
-def test_a_member_wants_the_rights_of_a_service_account_by_a_token(john):
+def test_a_member_cannot_get_the_rights_of_a_service_account_by_a_token(john):
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
     message = refused(john.create, f"{CORE}/serviceaccounts/default/token", request)
     assert 'cannot create resource "serviceaccounts/token"' in message
 
 
-def test_a_member_wants_the_traffic_of_an_address_that_is_not_theirs(john):
+def test_a_member_cannot_get_the_traffic_of_an_address_that_is_not_theirs(john):
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -59,7 +59,7 @@ def binding(kind, role):
     }
 
 
-def test_a_member_wants_to_give_the_team_more_rights(john):
+def test_a_member_cannot_give_the_team_more_rights(john):
     inside = f"{RBAC}/namespaces/{NAMESPACE}"
     assert "cannot create" in refused(john.create, f"{inside}/rolebindings", binding("RoleBinding", "admin"))
     whole = binding("ClusterRoleBinding", "cluster-admin")
@@ -80,7 +80,7 @@ LEADS_TO_OTHERS = [
 ]
 
 
-def test_a_member_wants_a_right_that_leads_to_others(john):
+def test_a_member_cannot_get_a_right_that_leads_to_others(john):
     for verb, group, resource in LEADS_TO_OTHERS:
         name, _, part = resource.partition("/")
         attributes = {"verb": verb, "group": group, "resource": name, "subresource": part, "namespace": NAMESPACE}
@@ -93,13 +93,13 @@ def test_a_member_wants_a_right_that_leads_to_others(john):
         assert answer["status"]["allowed"] is False, resource
 
 
-def test_a_member_wants_the_secrets_of_others(john):
+def test_a_member_cannot_read_the_secrets_of_others(john):
     for namespace in ("hyperpod-ns-smith", "kube-system", "kueue-system"):
         assert "cannot list" in refused(john.read, f"/api/v1/namespaces/{namespace}/secrets")
     assert "cannot list" in refused(john.read, "/api/v1/secrets")
 
 
-def test_a_member_wants_a_namespace_where_nobody_counts(john):
+def test_a_member_cannot_create_a_namespace_without_quota(john):
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "free"}}
     assert "cannot create" in refused(john.create, "/api/v1/namespaces", namespace)
     assert "cannot create" in refused(john.create, "/api/v1/namespaces/default/pods", pod("free"))

@@ -34,7 +34,7 @@ def started(found):
     return group["lifeCycleConfig"]
 
 
-def test_whoever_writes_to_any_bucket_named_sagemaker_has_nodes_run_another_script():
+def test_nodes_run_a_script_of_your_own_bucket_only_with_its_hash():
     attack = Request(STUDIO, "s3:PutObject", f"arn:aws:s3:::{URI.removeprefix('s3://')}")
     assert allows(attack, identity=[managed("AmazonSageMakerFullAccess")]), "so it is, in a bucket that is not hpkit's"
     named = {"lifecycleScript": URI}
@@ -80,31 +80,31 @@ def node(tmp_path):
     return boot
 
 
-def test_a_node_runs_the_script_that_was_meant(node):
+def test_a_node_runs_the_script_with_the_stated_hash(node):
     status, log, ran = node(MEANT)
     assert (status, ran) == (0, ["trusted\n"]), log
 
 
 @pytest.mark.parametrize("stored", ["#!/bin/bash\necho evil > ran\n", MEANT + "echo evil >> ran\n", ""])
-def test_a_node_runs_what_was_put_in_place_of_its_script(node, stored):
+def test_a_node_refuses_a_script_with_another_hash(node, stored):
     status, log, ran = node(stored)
     assert (status, ran) == (1, [])
     found = hashlib.sha256(stored.encode()).hexdigest()
     assert f"refused: {URI} has the SHA-256 {found}, but the organization file has {DIGEST}" in log
 
 
-def test_a_node_runs_what_stands_in_the_address_of_its_script(node):
+def test_a_node_runs_no_commands_in_the_address_of_its_script(node):
     uri = "s3://sagemaker-x/'; echo evil > ran; '$(echo evil > ran).sh"
     status, log, ran = node(MEANT, uri=uri)
     assert (status, ran) == (0, ["trusted\n"]), log
 
 
-def test_a_script_that_fails_lets_the_node_join(node):
+def test_a_failing_script_fails_the_node(node):
     failing = "#!/bin/bash\nexit 3\n"
     assert node(failing, digest=hashlib.sha256(failing.encode()).hexdigest())[0] == 3
 
 
-def test_a_script_that_cannot_be_fetched_lets_the_node_join(node):
+def test_a_missing_script_fails_the_node(node):
     status, log, ran = node(None)
     assert (status, ran) == (1, [])
     assert "begin" not in log
@@ -136,21 +136,21 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("action", "resource"), BEYOND, ids=[action for action, _ in BEYOND])
-def test_a_pod_with_the_role_of_its_node_reaches_the_rest_of_the_account(action, resource):
+def test_the_nodes_role_does_not_reach_the_rest_of_the_account(action, resource):
     found = program()
     own = json.loads(found.one("iam/rolePolicy:RolePolicy", "nodes").inputs["policy"])
     given = [own, managed("AmazonSageMakerClusterInstanceRolePolicy")]
     assert not allows(Request(POD, action, resource), identity=given)
 
 
-def test_a_pod_with_the_role_of_its_node_reads_what_others_keep_in_buckets_named_sagemaker():
+def test_the_nodes_role_can_read_buckets_named_sagemaker():
     # AWS's own policy for the role allows this; the page on security describes the countermeasure.
     same_account = {"aws:ResourceAccount": ACCOUNT}
     attack = Request(POD, "s3:GetObject", "arn:aws:s3:::sagemaker-us-west-2-123456789012/notebook.ipynb", same_account)
     assert allows(attack, identity=[managed("AmazonSageMakerClusterInstanceRolePolicy")])
 
 
-def test_a_pod_of_another_cluster_takes_the_role_of_an_add_on():
+def test_pods_of_another_cluster_cannot_assume_the_role_of_an_add_on():
     recording = program(environment={"observability": {"cloudwatch": True}})
     trusts = [
         json.loads(resource.inputs["assumeRolePolicy"])

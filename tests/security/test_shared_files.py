@@ -115,7 +115,7 @@ def thefts(api, john, recording):
         yield outcomes
 
 
-def test_a_members_claim_takes_the_volume_of_another_team_or_of_the_whole_file_system(api, thefts):
+def test_a_members_claim_cannot_take_the_volume_of_another_team_or_of_the_whole_file_system(api, thefts):
     for volume, outcome in thefts.items():
         assert outcome == f'volume "{volume}" already bound to a different claim.'
         eventually(lambda volume=volume: is_bound(api, volume), f"{volume} is bound")
@@ -141,7 +141,7 @@ WRONG = [
 ]
 
 
-def test_a_member_runs_with_ids_that_are_not_the_teams(john, thefts):
+def test_a_member_cannot_run_with_ids_of_another_team(john, thefts):
     for spec, field in WRONG:
         for folder, document in ((f"{CORE}/pods", pod("fsx", **spec)), (JOBS, job("fsx", **spec))):
             assert f"{field} must be" in refused(john.create, folder, document)

@@ -52,7 +52,7 @@ def told(recording, live):
     return {each.what: (each.found, each.needed) for each in results if each.status == "changed"}, results
 
 
-def test_what_is_in_force_is_fine(recording, live):
+def test_preflight_accepts_unchanged_admission_policies(recording, live):
     said, results = told(recording, live)
     assert said == {}
     assert [each.status for each in results] == ["ok"]
@@ -123,14 +123,14 @@ WEAKER = {
 
 
 @pytest.mark.parametrize(("weaken", "expected"), WEAKER.values(), ids=WEAKER)
-def test_an_admission_that_was_weakened_goes_unsaid(recording, live, weaken, expected):
+def test_preflight_reports_each_weakened_admission_policy(recording, live, weaken, expected):
     weaken(live)
     said, results = told(recording, live)
     assert said == expected
     assert all("pulumi up --refresh --stack acme-dev" in each.fix for each in results)
 
 
-def test_nothing_is_said_of_a_platform_that_is_not_there_and_no_row_hides_that_nobody_could_look(recording, live):
+def test_preflight_is_silent_without_a_platform_and_reports_refused_reads(recording, live):
     live[NAMESPACES] = {"default": {}}
     assert told(recording, live) == ({}, [])
     assert list(check_admission(recording, Responses({}))) == []
@@ -139,7 +139,7 @@ def test_nothing_is_said_of_a_platform_that_is_not_there_and_no_row_hides_that_n
     assert (row.status, row.area) == ("unknown", "kubernetes")
 
 
-def test_the_pipeline_approves_and_deploys_without_looking_at_what_is_there():
+def test_every_preview_and_up_of_the_pipelines_refreshes():
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "deploy.yml").read_text())["jobs"]
     page = (ROOT / "infra" / "hpkit" / "scaffold" / "templates" / "gitlab-ci.yml").read_text(encoding="utf-8")
     scripts = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]

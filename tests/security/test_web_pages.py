@@ -88,7 +88,7 @@ def is_answered(port, context, page, method, path, body=None):
 
 
 @pytest.mark.parametrize("part", PORTS)
-def test_a_web_page_reaches_a_part_of_the_local_cloud(instance, context, part):
+def test_no_web_page_reaches_a_part_of_the_local_cloud(instance, context, part):
     port = instance.ports()[part]
     scheme = context if speaks_tls(port, context) else None
     changes = [("POST", *change) for change in CHANGES]

@@ -146,8 +146,6 @@ def test_a_cheaper_type_raises_nothing():
     assert found.money is None
 
 
-
-
 def test_a_restricted_group_that_loses_nodes_is_watched():
     def with_nova(count):
         data = of()

@@ -55,7 +55,7 @@ def vpcs(endpoint: RunningEndpoint) -> int:
     ],
 )
 @pytest.mark.parametrize(("method", "path"), [("GET", "/_hpkit/stats"), ("POST", "/_hpkit/faults"), ("POST", "/")])
-def test_a_page_whose_name_turns_to_loopback_reaches_the_endpoint(
+def test_a_page_whose_name_resolves_to_loopback_is_refused(
     endpoint: RunningEndpoint, method: str, path: str, host: str
 ) -> None:
     before = vpcs(endpoint)
@@ -85,7 +85,7 @@ def test_clients_by_any_name_of_loopback_are_served(endpoint: RunningEndpoint, h
     ],
     ids=str,
 )
-def test_a_page_of_another_site_reads_or_changes_something(endpoint: RunningEndpoint, headers: dict[str, str]) -> None:
+def test_a_page_of_another_site_is_refused(endpoint: RunningEndpoint, headers: dict[str, str]) -> None:
     sent = {name: value.format(port=port(endpoint)) for name, value in headers.items()}
     before = vpcs(endpoint)
     assert ask(endpoint, "GET", "/_hpkit/stats", headers=sent)[0] == 403
@@ -98,7 +98,7 @@ def test_a_page_of_another_site_reads_or_changes_something(endpoint: RunningEndp
 
 @pytest.mark.parametrize("content_type", [*FORM_TYPES, "text/plain;charset=UTF-8", ""])
 @pytest.mark.parametrize("page", ["faults", "unreachable", "token-review"])
-def test_a_form_whose_browser_names_no_origin_reaches_a_control_page(
+def test_a_form_without_an_origin_reaches_no_control_page(
     endpoint: RunningEndpoint, page: str, content_type: str
 ) -> None:
     """This covers browsers older than 2020, and extensions that remove headers."""
@@ -110,7 +110,7 @@ def test_a_form_whose_browser_names_no_origin_reaches_a_control_page(
 
 @pytest.mark.parametrize("query", ["", "?X-Amz-Credential=local%2F20260101%2Fus-west-2%2Fec2%2Faws4_request"])
 @pytest.mark.parametrize("content_type", FORM_TYPES)
-def test_a_form_without_a_signature_calls_aws(endpoint: RunningEndpoint, query: str, content_type: str) -> None:
+def test_a_form_without_a_signature_is_refused(endpoint: RunningEndpoint, query: str, content_type: str) -> None:
     before = vpcs(endpoint)
     status, _ = ask(endpoint, "POST", f"/{query}", CREATE_VPC, {"Content-Type": content_type})
     assert (status, vpcs(endpoint)) == (403, before)

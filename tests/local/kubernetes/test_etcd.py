@@ -50,7 +50,7 @@ def speak(context, address, text):
 
 
 @pytest.mark.parametrize("path", ["/members", "/raft", "/version"])
-def test_a_page_whose_name_turns_to_loopback_speaks_as_another_member_of_etcd(ports, path):
+def test_a_page_cannot_speak_as_another_member_of_etcd(ports, path):
     """A page can set any header for its own name, including raft message headers (etcd, rafthttp)."""
     with pytest.raises(urllib3.exceptions.ProtocolError):
         ask(ports["etcd-peer"], "POST", path, {"Host": "evil.example"})
@@ -64,14 +64,14 @@ def test_a_page_whose_name_turns_to_loopback_speaks_as_another_member_of_etcd(po
 
 @pytest.mark.parametrize("part", ["etcd", "etcd-metrics"])
 @pytest.mark.parametrize("path", ["/v3/kv/put", "/v3/kv/range", "/v3/kv/deleterange", "/v2/keys/key"])
-def test_a_page_writes_or_reads_an_object_of_the_cluster(ports, part, path):
+def test_a_page_cannot_write_or_read_objects_in_etcd(ports, part, path):
     """A text/plain request is sent without a preflight request (Fetch standard, CORS-safelisted request-header)."""
     assert ask(ports[part], "POST", path, PAGE, PUT).status == 404
     assert ask(ports[part], "POST", path, {}, PUT).status == 404
 
 
 @pytest.mark.parametrize("path", ["/version", "/metrics"])
-def test_a_page_whose_name_turns_to_loopback_reads_from_etcd(ports, path):
+def test_a_page_whose_name_resolves_to_loopback_cannot_read_from_etcd(ports, path):
     assert ask(ports["etcd"], "GET", path, {"Host": "evil.example"}).status == 421
 
 

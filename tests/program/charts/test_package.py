@@ -211,7 +211,7 @@ def test_two_packages_of_the_same_files_are_the_same_file(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2, "what was half written is gone"
 
 
-def test_a_repository_serves_another_chart_under_the_pinned_version(site, project):
+def test_another_chart_under_the_pinned_version_is_refused(site, project):
     pin = PublishedChart("remote", "2.0.0", f"{site.url}/remote-2.0.0.tgz", contents_hash(PART))
     assert read_archive(ensure_package(pin, project).path.read_bytes()) == PART
     site.pages["/remote-2.0.0.tgz"] = packed({"Chart.yaml": b"name: evil\n"}, "remote")

@@ -84,19 +84,19 @@ def test_a_pod_with_ids_of_the_team_mounts_the_claim(refused):
     ],
     ids=str,
 )
-def test_a_member_reads_files_of_another_team_as_its_user_group_or_root(refused, spec, field):
+def test_a_member_cannot_run_as_another_teams_user_group_or_root(refused, spec, field):
     assert refused(spec) == {field}
     assert refused(spec, member=False) == {field}, "a controller makes the pods of a Job"
 
 
-def test_a_member_mounts_the_volume_by_an_ephemeral_claim_of_the_same_name(refused):
+def test_an_ephemeral_claim_of_the_same_name_needs_the_teams_ids(refused):
     """Pod `fsx` with a volume `claim` creates the claim `fsx-claim`, which binds the team's volume."""
     volume = {"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     spec = {"volumes": [volume], "securityContext": {**OWN, "runAsUser": SMITH}}
     assert refused(spec) == {"runAsUser"}
 
 
-def test_a_team_uses_the_ids_of_another_one(refused):
+def test_a_team_cannot_use_the_ids_of_another_team(refused):
     assert refused({"securityContext": OWN}, name="smith") == {"runAsUser", "runAsGroup"}
     assert refused({"securityContext": OWN}, name="stranger") == {"runAsUser", "runAsGroup"}
 
@@ -105,7 +105,7 @@ def test_a_pod_without_the_claim_runs_as_anybody(refused):
     assert refused({"volumes": [{"name": "cache", "emptyDir": {}}], "containers": [{"name": "main"}]}) == set()
 
 
-def test_a_member_mounts_the_file_system_by_a_volume_in_the_pod(teams):
+def test_a_member_cannot_mount_the_file_system_by_a_volume_in_the_pod(teams):
     volume = {"name": "fsx", "csi": {"driver": "fsx.csi.aws.com", "volumeAttributes": {"mountname": "abcdefgh"}}}
     spec = {"containers": [{"name": "main"}], "volumes": [volume]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
@@ -115,6 +115,6 @@ def test_a_member_mounts_the_file_system_by_a_volume_in_the_pod(teams):
     assert "spec.volumes" not in answers(policies_of(teams), request_of(claimed), claimed)
 
 
-def test_a_member_makes_a_persistent_volume_of_the_whole_file_system():
+def test_a_member_cannot_create_a_persistent_volume():
     rules = [*team_rules(("training", "inference")), *cluster_rules()]
     assert not [rule for rule in rules if {"persistentvolumes", "storageclasses", "*"} & set(rule.resources)]
