@@ -67,7 +67,7 @@ COMMANDS = {
         ["validate"],
         ["quota"],
         ["plan"],
-        ["describe", "team", "john", "--stack", "handson-dev"],
+        ["quota", "--team", "john", "--stack", "handson-dev"],
         ["review", "--quick"],
         ["review", "--quick", "--scenario", SCENARIO],
         ["whatif", "simulate", SCENARIO, "--stack", "handson-dev"],

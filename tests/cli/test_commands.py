@@ -165,6 +165,29 @@ def test_quota_shows_capacity_and_every_teams_part():
     ]
 
 
+def test_quota_of_a_team_names_its_lenders_its_borrowers_and_the_places_of_its_settings():
+    done = hpkit("quota", "--team", "john", "--stack", "handson-dev", cwd=ROOT)
+    lines = " ".join(done.stdout.split())
+    assert "borrows 1 at most (strategy LendAndBorrow, limit 1.5); others lend: smith 1" in lines
+    assert "lends 3 at most, to: smith" in lines
+    assert "fair-share weights: john 0, smith 100" in lines
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    told = hpkit("quota", "--team", "john", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+    (stack,) = json.loads(told.stdout)["items"]
+    assert (stack["team"]["queue"], stack["team"]["fairShareWeight"]) == ("hyperpod-ns-john-localqueue", 0)
+    assert [each.partition(": ")[0] for each in stack["team"]["setIn"]] == [
+        "teams[john]",
+        "environments.dev.governance.allocations.john",
+    ]
+    assert [each["instanceType"] for each in stack["types"]] == ["ml.g5.12xlarge"]
+
+
+def test_quota_of_a_team_without_an_allocation_is_refused():
+    done = hpkit("quota", "--team", "jon", "--stack", "handson-dev", cwd=ROOT)
+    assert done.returncode == 2
+    assert "no team jon has an allocation in governance.allocations; did you mean john?" in done.stderr
+
+
 def test_quota_says_what_a_teams_part_costs_where_the_price_is_known():
     (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)["items"]
     shares = next(row for row in stack["types"] if row["instanceType"] == "ml.p4d.24xlarge")["teams"]

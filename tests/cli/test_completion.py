@@ -19,7 +19,7 @@ def completed(words, cwd):
 
 def test_commands_are_completed_without_importing_them(examples):
     assert completed(["va"], examples) == ["validate"]
-    assert {"describe", "local", "quota"} <= set(completed([""], examples))
+    assert {"review", "local", "quota"} <= set(completed([""], examples))
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,9 @@ def test_stacks_of_commands_within_commands_are_completed(examples):
 
 
 def test_teams_and_groups_are_those_of_the_stack_that_was_named(examples):
-    assert completed(["describe", "team", "--stack", "handson-dev", ""], examples) == ["john", "smith"]
-    assert completed(["describe", "group", "--stack", "autoscale-dev", "burst"], examples) == ["burst-a", "burst-b"]
-    assert "serving" in completed(["describe", "team", "s"], examples)
-    assert completed(["describe", "team", "--stack", "nobody-dev", ""], examples) == []
+    assert completed(["quota", "--stack", "handson-dev", "--team", ""], examples) == ["john", "smith"]
+    assert "serving" in completed(["job", "why", "--team", "s"], examples)
+    assert completed(["job", "why", "--stack", "nobody-dev", "--team", ""], examples) == []
 
 
 def test_rules_are_completed_in_any_case(examples):
@@ -49,7 +48,7 @@ def test_files_with_errors_complete_what_can_be_read(project):
     (project / "stacks" / "acme.yaml").write_text("environments: {dev: {}, prod: {}}")
     (project / "stacks" / "bad.yaml").write_text("environments: [")
     assert completed(["quota", "--stack", ""], cwd=project) == ["acme-dev", "acme-prod"]
-    assert completed(["describe", "team", ""], cwd=project) == []
+    assert completed(["quota", "--team", ""], cwd=project) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

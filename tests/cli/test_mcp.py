@@ -20,7 +20,7 @@ from tests.examples import copy_project
 
 HPKIT = str(Path(sys.executable).parent / "hpkit")
 SECRET = "of-the-environment-alone"  # noqa: S105 - none
-TEAM = {"team": "john", "stack": "handson-dev"}
+TEAM = {"team": "john", "stacks": ["handson-dev"]}
 SCENARIO = {"scenario": "stacks/scenarios/handson.yaml", "stack": "handson-dev"}
 
 
@@ -52,14 +52,14 @@ def said(result):
 
 def test_tools_say_that_they_only_read_and_have_schemas(project):
     tools, _ = ask(project)
-    assert list(tools) == ["validate", "quota", "describe_team", "describe_group", "job_why", "simulate", "review"]
+    assert list(tools) == ["validate", "quota", "job_why", "simulate", "review"]
     for tool in tools.values():
         assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (True, False)
         assert tool.annotations.open_world_hint is (tool.name == "job_why")
         assert len(tool.description) > 40
         assert all(part["description"] for part in tool.input_schema["properties"].values()), tool.name
         assert tool.output_schema == schema_of(kinds()[tool.output_schema["title"]].document)
-    assert tools["describe_team"].input_schema["required"] == ["team"]
+    assert tools["job_why"].input_schema["required"] == ["task"]
 
 
 def test_a_tool_answers_what_its_command_prints_and_writes_nothing(project):
@@ -68,15 +68,14 @@ def test_a_tool_answers_what_its_command_prints_and_writes_nothing(project):
         project,
         ("validate", {"files": ["stacks/handson.yaml"], "policies": True}),
         ("quota", {"stacks": ["handson-dev"]}),
-        ("describe_team", TEAM),
-        ("describe_group", {"group": "gpu", "stack": "handson-dev"}),
+        ("quota", TEAM),
         ("simulate", {**SCENARIO, "seed": 1, "skipImpossible": True}),
     )
     for result in results:
         assert not result.is_error, said(result)
         assert document(result.content[0].text) == result.structured_content
         assert SECRET not in said(result)
-    printed = hpkit("describe", "team", "john", "--stack", "handson-dev", "--format", "json", cwd=project)
+    printed = hpkit("quota", "--team", "john", "--stack", "handson-dev", "--format", "json", cwd=project)
     assert results[2].structured_content == json.loads(printed.stdout)
     assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
 
@@ -116,7 +115,7 @@ def test_what_is_outside_the_project_or_no_input_is_refused(project, tmp_path):
         ("quota", {"output": "stacks/new.yaml"}, "Additional properties"),
         ("quota", {"files": ["--output=new.yaml"]}, "this file doesn't exist"),
         ("quota", {"stacks": ["handson-dev --output new.yaml"]}, "which isn't a valid name"),
-        ("describe_team", {}, "is a required property"),
+        ("simulate", {}, "is a required property"),
         ("destroy", {}, "no tool destroy"),
     )
     _, results = ask(project, *((name, given) for name, given, _ in refused))

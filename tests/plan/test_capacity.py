@@ -224,9 +224,9 @@ def test_karpenters_groups_add_to_the_maximum_only():
             }
         },
     )
-    assert derive(typed(data), "dev").capacity["ml.g5.12xlarge"] == TypeCapacity(
-        4, 6, ("burst", "gpu"), ("pool",), ("gpu",)
-    ), "10 GPUs are two instances of four, and a rest that no instance fits"
+    assert derive(typed(data), "dev").capacity["ml.g5.12xlarge"] == TypeCapacity(4, 6, ("burst", "gpu"), ("pool",)), (
+        "10 GPUs are two instances of four, and a rest that no instance fits"
+    )
 
 
 def test_a_flexible_group_guarantees_none_of_its_types():

@@ -61,7 +61,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "validate": Command("Check organization files, and report all findings.", "validate"),
         "plan": Command("Show which resources a stack creates.", "plan"),
         "quota": Command("Show capacity and each team's share of it.", "quota"),
-        "describe": Command("Describe a team or an instance group, or where a stack's values come from.", "explain"),
         "review": Command("Show what a change does to the stacks that it affects.", "review"),
         "catalog": Command(
             "List rules and instance types; get prices, schemas and the dependencies chart.",

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STACK_VARIABLE",
-    "complete_groups",
     "complete_rules",
     "complete_stacks",
     "complete_teams",
@@ -75,13 +74,9 @@ def _of_variable(context: click.Context, _parameter: click.Parameter, stacks: tu
 
 def complete_teams(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the teams with this prefix: of --stack if it precedes, otherwise of all files that can be read."""
-    names = {team.name for plan in _plans(context.params.get("stack")) for team in plan.teams}
-    return sorted(name for name in names if name.startswith(incomplete))
-
-
-def complete_groups(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the instance groups that begin so, of the same files."""
-    names = {group.spec.name for plan in _plans(context.params.get("stack")) for group in plan.all_groups}
+    stack = context.params.get("stack")
+    stacks: tuple[str, ...] = context.params.get("stacks") or (() if stack is None else (stack,))
+    names = {team.name for plan in _plans(stacks) for team in plan.teams}
     return sorted(name for name in names if name.startswith(incomplete))
 
 
@@ -92,12 +87,12 @@ def complete_rules(_context: click.Context, _parameter: click.Parameter, incompl
     return [rule.id for rule in RULES if rule.id.startswith(incomplete.upper())]
 
 
-def _plans(stack: str | None) -> Iterator["Plan"]:
+def _plans(stacks: tuple[str, ...]) -> Iterator["Plan"]:
     from hpkit.errors import HpkitError
     from hpkit.project import select
 
     try:
-        for loaded in select((), () if stack is None else (stack,)):
+        for loaded in select((), stacks):
             yield from loaded.plans.values()
     except HpkitError:
         # A stack that does not exist has no names; the command itself reports this.

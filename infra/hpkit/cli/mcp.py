@@ -56,9 +56,7 @@ _FILES: Final = "Organization files inside the project, such as stacks/acme.yaml
 _SCENARIO: Final = "Scenario file inside the project, such as stacks/scenarios/acme.yaml."
 _TOOLS: Final[Mapping[str, _Tool]] = {
     "validate": _Tool("validate", {"files": _FILES, "stacks": "", "policies": ""}),
-    "quota": _Tool("quota", {"files": _FILES, "stacks": ""}),
-    "describe_team": _Tool("describe team", {"team": "Name of the team.", "stack": ""}),
-    "describe_group": _Tool("describe group", {"group": "Name of the instance group.", "stack": ""}),
+    "quota": _Tool("quota", {"files": _FILES, "stacks": "", "team": ""}),
     "job_why": _Tool("job why", {"task": "Name of the job.", "stack": "", "team": ""}, network=True),
     "simulate": _Tool("whatif simulate", {"scenario": _SCENARIO, "stack": "", "seed": "", "skip_impossible": ""}),
     "review": _Tool("review", {"ref": "", "stacks": "", "quick": "", "scenario": _SCENARIO}),
@@ -77,7 +75,7 @@ _PATHS: Final = ("files", "scenario")
 def command(project: Path | None) -> None:
     """Serve read-only commands to agents, over standard input and output (Model Context Protocol).
 
-    Tools: validate, quota, describe_team, describe_group, job_why, simulate, and review. They read files of the project
+    Tools: validate, quota, job_why, simulate, and review. They read files of the project
     only, and write nothing. Only job_why uses the network: it reads the cluster, as `hpkit job why` does.
     """
     root = (project or project_root()).resolve()

@@ -6,16 +6,20 @@ from typing import Annotated, TypedDict
 import click
 
 from hpkit.catalog.prices import near_monthly_cost, price_note
-from hpkit.cli.completion import stacks_option
+from hpkit.cli.completion import complete_teams, stacks_option
 from hpkit.cli.documents import json_document
-from hpkit.cli.formats import Output, output_options
+from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.inputs import plans_of
 from hpkit.cli.tables import console, grid
+from hpkit.config import Path, format_path
+from hpkit.config.document import value_at
+from hpkit.errors import SelectionError
 from hpkit.plan.capacity import TeamShare, TypeQuota, rounding
 from hpkit.plan.derive import quotas_of
-from hpkit.plan.model import Plan, RestrictedGroupPlan
-from hpkit.project import select
-from hpkit.text.formatting import amount, json_number
+from hpkit.plan.model import Plan, RestrictedGroupPlan, TeamPlan
+from hpkit.project import Loaded, select
+from hpkit.text.formatting import amount, json_number, listing
+from hpkit.text.spelling import hint
 
 __all__ = ["QuotaList", "command"]
 
@@ -49,8 +53,22 @@ class _RestrictedGroup(TypedDict):
     instanceCount: int
 
 
+class _Team(TypedDict):
+    name: str
+    namespace: str
+    queue: str
+    members: list[str]
+    userIds: Annotated[list[int], "First and last ID of its pods' users on a shared file system."]
+    strategy: str
+    fairShareWeight: int
+    preemptTeamTasks: str
+    priorityClasses: dict[str, int]
+    setIn: Annotated[list[str], "Key of the organization file, with file, line and column."]
+
+
 class _Quota(TypedDict):
     stack: str
+    team: Annotated[_Team | None, "The team that --team names; null without it."]
     types: list[_TypeQuota]
     restrictedInstanceGroups: list[_RestrictedGroup]
 
@@ -64,26 +82,114 @@ class QuotaList(TypedDict):
 @click.command("quota")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option()
+@click.option(
+    "--team",
+    metavar="T",
+    shell_complete=complete_teams,
+    help="Only this team's instance types; also its lenders, borrowers, queue and settings.",
+)
 @output_options("text", "json", documents=("hpkit.cli.quota:QuotaList",))
-def command(files: tuple[str, ...], stacks: tuple[str, ...]) -> Output:
+def command(files: tuple[str, ...], stacks: tuple[str, ...], team: str | None) -> Output:
     """Show capacity and each team's share of it, in instances.
 
     For each instance type: guaranteed, maximum and unreserved capacity. For each team: reserved and elastic quota, and
     the on-demand price of its quota per month. Also shows how much each team can borrow (its limit, or what others can
     lend) and lend. Restricted instance groups are listed separately, because no quota counts them.
     """
-    tables = [(plan, quotas_of(plan)) for plan in plans_of(select(files, stacks))]
+    loaded = select(files, stacks)
+    plans = plans_of(loaded)
+    chosen = plans if team is None else [plan for plan in plans if team in {each.name for each in plan.teams}]
+    if team is not None and not chosen:
+        known = sorted({each.name for plan in plans for each in plan.teams})
+        raise SelectionError(f"no team {team} has an allocation in governance.allocations; {hint(team, known)}")
+    files_by_stack = {plan.stack: each for each in loaded for plan in each.plans.values()}
+    tables = [
+        (plan, tuple(quota for quota in quotas_of(plan) if team is None or _share_of(team, quota) is not None))
+        for plan in chosen
+    ]
+    details = {
+        plan.stack: _team(files_by_stack[plan.stack], plan, each)
+        for plan in chosen
+        for each in plan.teams
+        if each.name == team
+    }
 
     def text() -> None:
         for plan, table in tables:
             _print(plan, table)
+            if team is not None:
+                _print_team(plan, details[plan.stack], table)
 
-    return Output(text=text, json=lambda: json_document(QuotaList, items=[_quota(*each) for each in tables]))
+    return Output(
+        text=text,
+        json=lambda: json_document(
+            QuotaList, items=[_quota(plan, table, details.get(plan.stack)) for plan, table in tables]
+        ),
+    )
 
 
-def _quota(plan: Plan, table: tuple[TypeQuota, ...]) -> _Quota:
+def _share_of(team: str, quota: TypeQuota) -> TeamShare | None:
+    return next((share for share in quota.teams if share.team == team), None)
+
+
+def _team(loaded: Loaded, plan: Plan, team: TeamPlan) -> _Team:
+    document, policy = loaded.document, plan.policy
+    governance: Path = ("environments", plan.environment, "governance")
+    paths: list[Path] = [
+        ("teams", index)
+        for index, each in enumerate(value_at(document.data, ("teams",)) or ())
+        if value_at(each, ("name",)) == team.name
+    ]
+    paths += [(*governance, key, team.name) for key in ("allocations", "overrides")]
+    marks = [(path, document.locate(path)) for path in paths if value_at(document.data, path) is not None]
+    classes = policy.priority_classes if policy is not None and policy.task_prioritization == "Rank" else ()
+    return {
+        "name": team.name,
+        "namespace": team.namespace,
+        "queue": team.local_queue,
+        "members": list(team.spec.members),
+        "userIds": [team.user_ids.start, team.user_ids.stop - 1],
+        "strategy": team.spec.sharing.strategy,
+        "fairShareWeight": team.spec.fair_share_weight,
+        "preemptTeamTasks": team.spec.preempt_team_tasks,
+        "priorityClasses": {each.name: each.weight for each in classes},
+        "setIn": [
+            f"{format_path(path, document.data)}: {mark.file or loaded.file}:{mark.line}:{mark.column}"
+            for path, mark in marks
+        ],
+    }
+
+
+def _print_team(plan: Plan, team: _Team, table: tuple[TypeQuota, ...]) -> None:
+    """Print from which teams a team borrows and to which it lends, and its queue and settings."""
+    weights = {each.name: each.spec.fair_share_weight for each in plan.teams if not each.is_shared_pool}
+    lines = [f"queue {team['queue']} in namespace {team['namespace']}, user IDs {team['userIds'][0]} and higher"]
+    lines.append(f"members: {listing(team['members']) or 'none'}")
+    for quota in table:
+        own = _share_of(team["name"], quota)
+        assert own is not None  # noqa: S101 - the table has only types with a share
+        others = [share for share in quota.teams if share.team != team["name"]]
+        lenders = listing([f"{share.team} {amount(share.lendable)}" for share in others if share.lendable])
+        borrowers = listing([share.team for share in others if share.borrowable and own.lendable])
+        lines.append(
+            f"{quota.instance_type}: borrows {amount(own.borrowable)} at most (strategy {team['strategy']}, limit "
+            f"{amount(own.borrow_limit)}); others lend: {lenders or 'none'}"
+        )
+        lines.append(f"{quota.instance_type}: lends {amount(own.lendable)} at most, to: {borrowers or 'none'}")
+    same = {share.team for quota in table for share in quota.teams if share.borrowable} | {team["name"]}
+    lines.append(
+        "fair-share weights: " + listing([f"{name} {weights[name]}" for name in sorted(same & weights.keys())])
+    )
+    classes = listing([f"{name} {weight}" for name, weight in team["priorityClasses"].items()])
+    lines.append(f"priority classes: {classes or 'none'}; preempts its own jobs: {team['preemptTeamTasks']}")
+    lines += [f"set in {place}" for place in team["setIn"]]
+    click.echo("\n".join([team["name"], *(folded(line, "    ", "  ") for line in lines)]))
+
+
+def _quota(plan: Plan, table: tuple[TypeQuota, ...], team: _Team | None) -> _Quota:
     return {
         "stack": plan.stack,
+        "team": team,
         "types": [_as_dict(plan, quota) for quota in table],
         "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
     }

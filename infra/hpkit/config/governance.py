@@ -167,7 +167,7 @@ class Team(Model):
     user_ids: UserIds | None = Field(
         default=None,
         description="User and group IDs of pods with the claim `fsx-claim` (`storage.lustre.teams`). Default: a "
-        "range of 1000 IDs derived from the team's name; `hpkit describe` shows it. After a change, "
+        "range of 1000 IDs derived from the team's name; `hpkit quota --team` shows it. After a change, "
         "an administrator must change the owner of existing files.",
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(

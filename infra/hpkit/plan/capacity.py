@@ -38,7 +38,6 @@ __all__ = [
     "apportion",
     "as_instances",
     "borrow_limit",
-    "borrow_percent",
     "dimensions_of",
     "is_resource",
     "limits_of",
@@ -349,7 +348,6 @@ def type_capacities(
     guaranteed: dict[str, int] = {}
     flexible: dict[str, int] = {}
     from_groups: dict[str, set[str]] = {}
-    permanent_groups: dict[str, set[str]] = {}
     for group in groups:
         alone = len(set(group.instance_types)) == 1
         for name in dict.fromkeys(group.instance_types):
@@ -357,15 +355,12 @@ def type_capacities(
             guaranteed[name] = guaranteed.get(name, 0) + (permanent if alone else 0)
             flexible[name] = flexible.get(name, 0) + (0 if alone else permanent)
             from_groups.setdefault(name, set()).add(group.name)
-            if permanent and alone:
-                permanent_groups.setdefault(name, set()).add(group.name)
     return {
         name: TypeCapacity(
             guaranteed=guaranteed[name],
             maximum=_maximum(name, guaranteed[name] + flexible[name], pools, instances.get(name)),
             groups=tuple(sorted(from_groups[name])),
             pools=tuple(pool.name for pool in pools if name in pool.instance_types),
-            permanent_groups=tuple(sorted(permanent_groups.get(name, ()))),
         )
         for name in sorted(guaranteed)
     }
@@ -419,11 +414,11 @@ def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
         return 0
     if instance_type in team.absolute_borrow_limits:
         return team.absolute_borrow_limits[instance_type]
-    limit = Fraction(quota) * borrow_percent(team) / 100
+    limit = Fraction(quota) * _borrow_percent(team) / 100
     return limit.numerator if limit.denominator == 1 else limit
 
 
-def borrow_percent(team: TeamPlan) -> int:
+def _borrow_percent(team: TeamPlan) -> int:
     """Return which percentage of its quota a team may borrow, where no limit in instances replaces it."""
     return _DEFAULT_BORROW_LIMIT if team.spec.sharing.borrow_limit is None else team.spec.sharing.borrow_limit
 
@@ -462,7 +457,7 @@ def _type_quota(
     instance: InstanceType | None,
     lend_unreserved: bool,
 ) -> TypeQuota:
-    capacity = capacity or TypeCapacity(0, 0, (), (), ())
+    capacity = capacity or TypeCapacity(0, 0, (), ())
     static = {team: _instances(own, instance, elastic=False) for team, own in quota_resources.items()}
     elastic = {team: _instances(own, instance, elastic=True) for team, own in quota_resources.items()}
     quota = {team: static[team] + elastic[team] for team in quota_resources}

@@ -143,15 +143,13 @@ class TeamPlan:
 class TypeCapacity:
     """Instances of one type: guaranteed ones always run; maximum is what Karpenter can grow to.
 
-    maximum is None if no NodePool limit bounds it. groups and pools are the contributors; permanent_groups have the
-    guaranteed instances.
+    maximum is None if no NodePool limit bounds it. groups and pools are the contributors.
     """
 
     guaranteed: int
     maximum: int | None
     groups: tuple[str, ...]
     pools: tuple[str, ...]
-    permanent_groups: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
