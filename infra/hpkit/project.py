@@ -27,6 +27,7 @@ from hpkit.config.organization import KEYS_OF_FILES, Environment
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
+from hpkit.plan.names import role_name
 from hpkit.root import project_root
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
@@ -456,8 +457,9 @@ def stack_file_problems(documents: Mapping[str, Document], environments: Mapping
 
 
 def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return conflicts between environments in different files about the same cluster."""
+    """Return conflicts between environments in different files: the same cluster, or overlapping role names."""
     findings: list[Finding] = []
+    stacks: list[tuple[Loaded, Plan]] = []
     by_cluster: dict[tuple[str, str], list[tuple[Loaded, Plan]]] = {}
     for file in loaded:
         for plan in file.plans.values():
@@ -468,6 +470,9 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
             for earlier in others:
                 findings += [*_between_stacks((file, plan), earlier), *_between_stacks(earlier, (file, plan))]
             namesakes.append((file, plan))
+            for stack in stacks:
+                findings += [*_same_roles((file, plan), stack), *_same_roles(stack, (file, plan))]
+            stacks.append((file, plan))
     return findings
 
 
@@ -479,7 +484,7 @@ def problems_with_others(own: Loaded) -> list[Finding]:
         for plan in own.plans.values()
         for other in without_parts(others)
         for taken in other.plans.values()
-        for finding in _between_stacks((own, plan), (other, taken))
+        for finding in (*_between_stacks((own, plan), (other, taken)), *_same_roles((own, plan), (other, taken)))
     ]
 
 
@@ -524,6 +529,20 @@ def _between_stacks(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Ite
     for issue in less_than_stated(plan, other_plan, plan.stack, other_plan.stack):
         elsewhere = f"{issue.message}; {issue.other_name} is at {_place(other, *(issue.other or ())[2:])}"
         yield _between("CLU051", "error", file, issue.path, elsewhere, issue.fix + choice)
+
+
+def _same_roles(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Iterator[Finding]:
+    """Yield a finding if IAM policies that name a stack's roles by their prefix also include another stack's roles."""
+    (file, plan), (_, other_plan) = own, other
+    prefix, other_prefix = role_name(plan, ""), role_name(other_plan, "")
+    accounts = {each.spec.account for each in (plan, other_plan) if each.spec.account}
+    if prefix != other_prefix and other_prefix.startswith(prefix) and len(accounts) < 2:
+        message = (
+            f"role names of {plan.stack} begin with {prefix}, and so do those of {other_plan.stack} "
+            f"({_place(other, 'region')}), so deployers of {plan.stack} could change them"
+        )
+        fix = "Rename one of the organizations or environments, or deploy them to different accounts."
+        yield _between("CFG015", "error", file, ("environments", plan.environment, "region"), message, fix)
 
 
 def _place(of: tuple[Loaded, Plan], *path: str | int) -> str:

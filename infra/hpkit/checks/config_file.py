@@ -11,6 +11,7 @@ from hpkit.plan.derive import OWN_TAGS
 __all__ = ["RULES"]
 
 _CONTRACT = "hpkit configuration reference"
+_ROLES = "IAM user guide, IAM JSON policy elements: Resource, wildcards"
 _UNIQUE = f"{_CONTRACT}; Amazon EKS API: CreateAccessEntry; Kubernetes API, Node: validation of taints"
 
 
@@ -185,5 +186,8 @@ RULES = (
         "The paths in `include` and `defaults` lead to files in the organization file's folder.",
         _CONTRACT,
         waivable=False,
+    ),
+    Rule(
+        "CFG015", "error", "Names of a stack's roles don't begin like those of another stack.", _ROLES, waivable=False
     ),
 )
