@@ -38,6 +38,7 @@ __all__ = [
     "apportion",
     "as_instances",
     "borrow_limit",
+    "borrow_percent",
     "dimensions_of",
     "is_resource",
     "limits_of",
@@ -414,11 +415,11 @@ def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
         return 0
     if instance_type in team.absolute_borrow_limits:
         return team.absolute_borrow_limits[instance_type]
-    limit = Fraction(quota) * _borrow_percent(team) / 100
+    limit = Fraction(quota) * borrow_percent(team) / 100
     return limit.numerator if limit.denominator == 1 else limit
 
 
-def _borrow_percent(team: TeamPlan) -> int:
+def borrow_percent(team: TeamPlan) -> int:
     """Return which percentage of its quota a team may borrow, where no limit in instances replaces it."""
     return _DEFAULT_BORROW_LIMIT if team.spec.sharing.borrow_limit is None else team.spec.sharing.borrow_limit
 
