@@ -4,15 +4,25 @@ It calls no API. What the file can't express is reported, with what hpkit will d
 impossible is a blocker.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from hpkit.adopt.addons import addons_of
 from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
 from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform
 from hpkit.adopt.remarks import Remarks
 from hpkit.catalog import find_instance_type
+from hpkit.config.base import Model
+from hpkit.config.cluster import (
+    AutoPatch,
+    EnvironmentConfig,
+    InstanceGroup,
+    ScheduledUpdate,
+    SharedEnvironmentConfig,
+    Taint,
+    TieredStorage,
+)
 from hpkit.plan.access import TEAM_ROLE
 from hpkit.plan.model import NAMESPACE_PREFIX
 from hpkit.plan.names import GROUP_PREFIX
@@ -183,9 +193,7 @@ def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
     spec: dict[str, Any] = {"name": cluster["ClusterName"], "nodeRecovery": cluster.get("NodeRecovery", "None")}
     tiered = cluster.get("TieredStorageConfig")
     if tiered and tiered.get("Mode") != "Disable":
-        spec["tieredStorage"] = _renamed(
-            tiered, {"Mode": "mode", "InstanceMemoryAllocationPercentage": "instanceMemoryAllocationPercentage"}
-        )
+        spec["tieredStorage"] = _section(TieredStorage, tiered)
     # A cluster with nodes already has the dependencies. A second Helm release would find objects that it doesn't own.
     spec["dependencies"] = {"installed": True}
     spec["instanceGroups"] = [_group(group, live, remarks) for group in _groups(live)]
@@ -201,8 +209,7 @@ def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
             for name, value in shared.items()
             if name.startswith(when)
         }
-        environment = _renamed(details, {"FSxLustreDeletionPolicy": "fSxLustreDeletionPolicy"}) | _lustre(details)
-        spec["restrictedInstanceGroupsConfig"] = {"sharedEnvironmentConfig": environment}
+        spec["restrictedInstanceGroupsConfig"] = {"sharedEnvironmentConfig": _section(SharedEnvironmentConfig, details)}
     return spec
 
 
@@ -215,19 +222,20 @@ def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> di
     else:
         spec["instanceTypes"] = list(types or ())
     _common(group, spec, live, remarks)
-    spec |= _renamed(group, {"MinCount": "minInstanceCount"})
+    if group.get("MinCount") is not None:
+        spec["minInstanceCount"] = group["MinCount"]
     if "Spot" in group.get("CapacityRequirements", {}):
         spec["capacityType"] = "Spot"
     _kubernetes(group, spec)
-    _auto_patch(group, spec)
+    if group.get("AutoPatchConfig"):
+        spec["autoPatch"] = _update(AutoPatch, group["AutoPatchConfig"])
     script = group.get("LifeCycleConfig", {})
     spec["lifecycleScript"] = "None"
     for event in ("OnCreate", "OnInitComplete"):
         if script.get(event):
             spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script[event]}"
             spec |= {} if event == "OnCreate" else {"lifecycleEvent": event}
-    if group.get("NetworkInterface"):
-        spec["networkInterface"] = _renamed(group["NetworkInterface"], {"InterfaceType": "interfaceType"})
+    spec |= _section(InstanceGroup, group, "NetworkInterface")
     # Settings that only a Slurm cluster has: an update would remove them.
     if group.get("SlurmConfig"):
         remarks.changes.append(f"{spec['name']} has SlurmConfig, which the file can't express")
@@ -237,7 +245,7 @@ def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> di
 def _restricted_group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
     spec: dict[str, Any] = {"name": group["InstanceGroupName"], "instanceType": group["InstanceType"]}
     _common(group, spec, live, remarks)
-    environment = _lustre(group.get("EnvironmentConfig", {}))
+    environment = _section(EnvironmentConfig, group.get("EnvironmentConfig", {}))
     return spec | ({"environmentConfig": environment} if environment else {})
 
 
@@ -246,7 +254,7 @@ def _common(group: Mapping[str, Any], spec: dict[str, Any], live: LivePlatform, 
     spec["instanceCount"] = group.get("TargetCount", group.get("CurrentCount", 0))
     spec |= _where(group, live)
     spec["executionRole"] = group["ExecutionRole"]
-    spec |= _renamed(group, {"ThreadsPerCore": "threadsPerCore", "TrainingPlanArn": "trainingPlanArn"})
+    spec |= _section(InstanceGroup, group, "ThreadsPerCore", "TrainingPlanArn", "InstanceStorageConfigs")
     types = [find_instance_type(name) for name in spec.get("instanceTypes", [spec.get("instanceType", "")])]
     if "threadsPerCore" not in spec and all(each and (each.threads_per_core or 1) > 1 for each in types):
         # The API reference names no default (ClusterInstanceGroupSpecification).
@@ -256,17 +264,8 @@ def _common(group: Mapping[str, Any], spec: dict[str, Any], live: LivePlatform, 
         )
     if group.get("OnStartDeepHealthChecks"):
         spec["deepHealthChecks"] = list(group["OnStartDeepHealthChecks"])
-    spec |= _storage(group)
-    schedule = group.get("ScheduledUpdateConfig")
-    if schedule:
-        spec["scheduledUpdate"] = {"scheduleExpression": schedule["ScheduleExpression"]} | _rolling(schedule)
-
-
-def _lustre(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the file system of an environment; if the service writes its settings, only the service decides them."""
-    config = environment.get("FSxLustreConfig")
-    names = {"SizeInGiB": "sizeInGiB", "PerUnitStorageThroughput": "perUnitStorageThroughput"}
-    return {"fSxLustreConfig": _renamed(config, names)} if config else {}
+    if group.get("ScheduledUpdateConfig"):
+        spec["scheduledUpdate"] = _update(ScheduledUpdate, group["ScheduledUpdateConfig"])
 
 
 def _where(group: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
@@ -298,52 +297,49 @@ def _kubernetes(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
         spec["labels"] = dict(sorted(labels.items()))
     taints = kubernetes.get("DesiredTaints")
     if taints:
-        spec["taints"] = [_renamed(taint, {"Key": "key", "Value": "value", "Effect": "effect"}) for taint in taints]
+        spec["taints"] = [_section(Taint, taint) for taint in taints]
 
 
-def _storage(group: Mapping[str, Any]) -> dict[str, Any]:
-    members = {
-        "EbsVolumeConfig": {
-            "RootVolume": "rootVolume",
-            "VolumeSizeInGB": "volumeSizeInGB",
-            "VolumeKmsKeyId": "volumeKmsKeyId",
-        },
-        "FsxLustreConfig": {"DnsName": "dnsName", "MountName": "mountName", "MountPath": "mountPath"},
-        "FsxOpenZfsConfig": {"DnsName": "dnsName", "MountPath": "mountPath"},
-    }
-    storage = [
-        {member[0].lower() + member[1:]: _renamed(config, members[member]) for member, config in entry.items()}
-        for entry in group.get("InstanceStorageConfigs", ())
-    ]
-    return {"instanceStorageConfigs": storage} if storage else {}
-
-
-def _auto_patch(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
-    patch = group.get("AutoPatchConfig")
-    if patch:
-        names = {"PatchingStrategy": "patchingStrategy", "IdleWaitWindowInSeconds": "idleWaitWindowInSeconds"}
-        spec["autoPatch"] = _renamed(patch, names) | _rolling(patch)
-        if patch.get("DrainPolicy"):
-            drain = {"DrainTimeoutInSeconds": "drainTimeoutInSeconds", "OnDrainTimeout": "onDrainTimeout"}
-            spec["autoPatch"]["drainPolicy"] = _renamed(patch["DrainPolicy"], drain)
-
-
-def _rolling(update: Mapping[str, Any]) -> dict[str, Any]:
-    config = update.get("DeploymentConfig", {})
-    policy = config.get("RollingUpdatePolicy")
-    if not policy:
-        return {}
-    size = {"Type": "type", "Value": "value"}
-    spec: dict[str, Any] = {"maximumBatchSize": _renamed(policy["MaximumBatchSize"], size)}
-    if policy.get("RollbackMaximumBatchSize"):
-        spec["rollbackMaximumBatchSize"] = _renamed(policy["RollbackMaximumBatchSize"], size)
-    spec |= _renamed(config, {"WaitIntervalInSeconds": "waitIntervalInSeconds"})
+def _update(model: type[AutoPatch | ScheduledUpdate], live: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an update; the API has a level more for batches and alarms than the file."""
+    config = live.get("DeploymentConfig", {})
+    if not config.get("RollingUpdatePolicy"):
+        return _section(model, {**live, "DeploymentConfig": None})
     alarms = [alarm["AlarmName"] for alarm in config.get("AutoRollbackConfiguration", ())]
-    return {"deploymentConfig": spec | ({"autoRollbackAlarms": alarms} if alarms else {})}
+    deployment = {**config, **config["RollingUpdatePolicy"], "AutoRollbackAlarms": alarms or None}
+    return _section(model, {**live, "DeploymentConfig": deployment})
 
 
-def _renamed(source: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {ours: source[theirs] for theirs, ours in names.items() if source.get(theirs) is not None}
+def _section(model: type[Model], live: Mapping[str, Any], *only: str) -> dict[str, Any]:
+    """Return a section of the file from a member of the API, whose names are the file's keys in upper camel case.
+
+    only: the API's names to include; by default, all that the section has.
+    """
+    keys = {key[0].upper() + key[1:]: (key, each) for each in model.model_fields.values() if (key := each.alias)}
+    return {
+        key: _value(field.annotation, live[name])
+        for name, (key, field) in keys.items()
+        if live.get(name) not in (None, [], {}) and (not only or name in only)
+    }
+
+
+def _value(annotation: Any, live: Any) -> Any:
+    if isinstance(live, list | tuple):
+        return [_value(annotation, each) for each in live]
+    model = next(_models(annotation), None)
+    return _section(model, live) if model is not None and isinstance(live, Mapping) else live
+
+
+def _models(annotation: Any) -> Iterator[type[Model]]:
+    """Yield the sections in a type, such as an optional one or a list of them."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+def _renamed(source: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name[0].lower() + name[1:]: source[name] for name in names if source.get(name) is not None}
 
 
 def _policy(policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,8 +348,8 @@ def _policy(policy: Mapping[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {"taskPrioritization": "Rank" if classes else "FirstComeFirstServed"}
     if classes:
         spec["priorityClasses"] = [{"name": each["Name"], "weight": each["Weight"]} for each in classes]
-    spec |= _renamed(config, {"FairShare": "fairShare", "IdleResourceSharing": "idleResourceSharing"})
-    return spec | _renamed(policy, {"Description": "description"})
+    spec |= _renamed(config, "FairShare", "IdleResourceSharing")
+    return spec | _renamed(policy, "Description")
 
 
 def _team(quota: Mapping[str, Any]) -> str:
@@ -366,14 +362,14 @@ def _by_team(quotas: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _team_of(quota: Mapping[str, Any], members: Mapping[str, list[str]], remarks: Remarks) -> dict[str, Any]:
     config = quota.get("ComputeQuotaConfig", {})
-    spec: dict[str, Any] = {"name": _team(quota), **_renamed(quota, {"Description": "description"})}
+    spec: dict[str, Any] = {"name": _team(quota), **_renamed(quota, "Description")}
     spec["fairShareWeight"] = quota["ComputeQuotaTarget"].get("FairShareWeight", 0)
     sharing = _sharing(quota, remarks)
     if sharing:
         spec["sharing"] = sharing
     if quota.get("ActivationState") == "Disabled":
         remarks.changes.append(f"the quota of {_team(quota)} is disabled, and hpkit's quotas are enabled")
-    spec |= _renamed(config, {"PreemptTeamTasks": "preemptTeamTasks"})
+    spec |= _renamed(config, "PreemptTeamTasks")
     return spec | ({"members": members[_team(quota)]} if _team(quota) in members else {})
 
 
@@ -387,10 +383,10 @@ def _workloads(quota: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
 
 def _sharing(quota: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
     stated = quota.get("ComputeQuotaConfig", {}).get("ResourceSharingConfig", {})
-    sharing = _renamed(stated, {"Strategy": "strategy"})
+    sharing = _renamed(stated, "Strategy")
     # The service returns a limit with every strategy; only with this one does it have a meaning.
     if sharing.get("strategy") == "LendAndBorrow":
-        sharing |= _renamed(stated, {"BorrowLimit": "borrowLimit"})
+        sharing |= _renamed(stated, "BorrowLimit")
         absolute = []
         for row in stated.get("AbsoluteBorrowLimits", ()):
             if row.get("Count") is not None:
@@ -418,7 +414,7 @@ def _rows(quota: Mapping[str, Any]) -> list[dict[str, Any]]:
             spec["acceleratorPartition"] = {"type": partition["Type"], "count": partition["Count"]}
         elif row.get("Accelerators"):
             spec["accelerators"] = row["Accelerators"]
-        spec |= _renamed(row, {"VCpu": "vCpu", "MemoryInGiB": "memoryInGiB"})
+        spec |= _renamed(row, "VCpu", "MemoryInGiB")
         if len(spec) == 1:
             spec["count"] = 0
         rows.append(spec)
