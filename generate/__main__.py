@@ -16,7 +16,7 @@ from generate.create_cluster import without_key_text
 from generate.hyperpod import hyperpod_text
 from generate.rules import examples_text, rules_page
 from generate.sdk import resource_files
-from hpkit.config.reference import reference
+from hpkit.config.schema.reference import reference
 from hpkit.project import project_root
 
 __all__ = ["FILES"]

@@ -23,9 +23,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file, read_text
-from hpkit.config.compose import composed
-from hpkit.config.edit import Layout, patched
-from hpkit.config.folder import ChangedFolder
+from hpkit.config.reading.compose import composed
+from hpkit.config.reading.edit import Layout, patched
+from hpkit.config.reading.folder import ChangedFolder
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 

@@ -6,7 +6,7 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel, Shape
 from pydantic import BaseModel
 
-from hpkit.config.cluster import (
+from hpkit.config.models.cluster import (
     AutoPatch,
     BatchSize,
     Cluster,

@@ -15,8 +15,8 @@ from botocore.validate import ParamValidator
 
 from hpkit.cli import SECTIONS
 from hpkit.config import parse, read_text
-from hpkit.config.compose import composed
-from hpkit.config.folder import ChangedFolder
+from hpkit.config.reading.compose import composed
+from hpkit.config.reading.folder import ChangedFolder
 from tests.builders import findings, organization, team
 
 ROOT = Path(__file__).parent.parent

@@ -17,13 +17,13 @@ from hpkit.checks import Finding, check
 from hpkit.checks.cluster import is_same_cluster, less_than_stated, second_governance
 from hpkit.checks.finding import Severity
 from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
-from hpkit.config.base import is_name
-from hpkit.config.chart import chart_problems
-from hpkit.config.compose import composed, default_name
-from hpkit.config.document import Mark, Problem, format_path
-from hpkit.config.document import Path as DocumentPath
-from hpkit.config.folder import DiskFolder
-from hpkit.config.organization import KEYS_OF_FILES, Environment
+from hpkit.config.models.base import is_name
+from hpkit.config.models.organization import KEYS_OF_FILES, Environment
+from hpkit.config.reading.chart import chart_problems
+from hpkit.config.reading.compose import composed, default_name
+from hpkit.config.reading.document import Mark, Problem, format_path
+from hpkit.config.reading.document import Path as DocumentPath
+from hpkit.config.reading.folder import DiskFolder
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan

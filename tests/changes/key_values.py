@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit.catalog import instance_types, regions
-from hpkit.config.contract import required_at
-from hpkit.config.reference import json_schema
+from hpkit.config.schema.contract import required_at
+from hpkit.config.schema.reference import json_schema
 
 __all__ = ["Edit", "edits"]
 

@@ -7,7 +7,7 @@ import pytest
 from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
-from hpkit.config.contract import fields_at
+from hpkit.config.schema.contract import fields_at
 from tests.builders import plain, yaml_of
 from tests.checks.test_fixtures import CASES
 

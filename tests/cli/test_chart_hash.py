@@ -3,7 +3,7 @@
 from click.testing import CliRunner
 
 from hpkit.cli.chart_hash import command
-from hpkit.config.chart import chart_hash
+from hpkit.config.reading.chart import chart_hash
 
 
 def test_the_command_prints_the_hash_of_a_folder(tmp_path):

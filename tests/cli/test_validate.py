@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from generate.examples import EXAMPLES, example_files
-from hpkit.config.reference import json_schema
+from hpkit.config.schema.reference import json_schema
 from tests.builders import organization, team, text_of
 from tests.cli import invoke
 

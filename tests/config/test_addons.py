@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from hpkit.config.reference import json_schema
+from hpkit.config.schema.reference import json_schema
 from tests.builders import findings, organization, rules, typed
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpkit.config.chart import chart_hash, chart_problems
+from hpkit.config.reading.chart import chart_hash, chart_problems
 from hpkit.errors import InputError
 from tests.builders import organization, typed
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import parse, read_text
-from hpkit.config.compose import composed
-from hpkit.config.folder import ChangedFolder, DiskFolder, GitFolder
-from hpkit.config.load import MAX_BYTES
+from hpkit.config.reading.compose import composed
+from hpkit.config.reading.folder import ChangedFolder, DiskFolder, GitFolder
+from hpkit.config.reading.load import MAX_BYTES
 from tests.builders import TODAY, organization, plain, team
 
 ORGANIZATIONS = [plain(read_text(file.read_bytes()).data) for file in example_files()]

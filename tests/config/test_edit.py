@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpkit.config import read_text
-from hpkit.config.compose import composed
-from hpkit.config.edit import diff, edited_files, with_values
-from hpkit.config.folder import ChangedFolder
+from hpkit.config.reading.compose import composed
+from hpkit.config.reading.edit import diff, edited_files, with_values
+from hpkit.config.reading.folder import ChangedFolder
 from hpkit.errors import InputError
 from tests.whatif.recommend.builders import ROOT
 

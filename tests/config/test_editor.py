@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from generate.examples import example_files
 from hpkit.catalog import instance_types
-from hpkit.config.editor import HINTS, VALUES
-from hpkit.config.reference import _models, _takes, json_schema
+from hpkit.config.schema.editor import HINTS, VALUES
+from hpkit.config.schema.reference import _models, _takes, json_schema
 from tests.builders import findings, group, organization
 
 SCHEMA = json_schema()

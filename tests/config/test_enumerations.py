@@ -6,8 +6,8 @@ import pytest
 from pydantic import BaseModel
 
 from hpkit.catalog import limit
-from hpkit.config.base import Api
-from hpkit.config.organization import Organization
+from hpkit.config.models.base import Api
+from hpkit.config.models.organization import Organization
 
 
 def annotations(annotation, metadata=()):

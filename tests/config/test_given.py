@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.config.reference import json_schema
+from hpkit.config.schema.reference import json_schema
 from tests.builders import findings, group, organization, team, typed
 
 ROLE = "arn:aws:iam::123456789012:role/live/nodes"

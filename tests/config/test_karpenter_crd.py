@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from hpkit.config import parse, read_text
-from hpkit.config.autoscaling import Budget, Disruption, NodePool
+from hpkit.config.models.autoscaling import Budget, Disruption, NodePool
 from hpkit.plan.derive import derive_all
 from hpkit.program.recording import record
 from hpkit.project import load

@@ -6,7 +6,7 @@ import pytest
 
 from generate.examples import example_files
 from hpkit.config import format_path, read_file, read_text
-from hpkit.config.document import Mark, find_item, item_label
+from hpkit.config.reading.document import Mark, find_item, item_label
 from hpkit.errors import InputError
 from tests.builders import findings_in, organization, text_of
 

@@ -5,8 +5,8 @@ from jsonschema import Draft202012Validator
 
 from hpkit.catalog import limit
 from hpkit.config import format_path, parse, read_text
-from hpkit.config.contract import fields_at
-from hpkit.config.reference import json_schema
+from hpkit.config.schema.contract import fields_at
+from hpkit.config.schema.reference import json_schema
 from tests.builders import findings, organization, team
 
 

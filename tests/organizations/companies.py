@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from hpkit.config import Organization, parse, read_text
-from hpkit.config.edit import Layout, Value, patched
+from hpkit.config.reading.edit import Layout, Value, patched
 
 __all__ = ["Company", "companies"]
 

@@ -10,7 +10,7 @@ import pytest
 from hpkit.changes import change
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.new import manifest, team_of
-from hpkit.config.governance import UserIds
+from hpkit.config.models.governance import UserIds
 from hpkit.plan.names import short_type
 from hpkit.plan.user_ids import user_ids_of
 from hpkit.program.iam.deployer import actions_of, calling_types

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from hpkit.config.member_role import MemberRole
+from hpkit.config.models.member_role import MemberRole
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, deployer_policies

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from kubernetes.utils.quantity import parse_quantity
 
-from hpkit.config.team_limits import TeamLimits
+from hpkit.config.models.team_limits import TeamLimits
 from hpkit.plan.pods import pod_requests
 from hpkit_local.kubernetes.api import RefusedError
 from tests.running import HANGS

@@ -13,8 +13,8 @@ from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
 from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform
 from hpkit.adopt.remarks import Remarks
 from hpkit.catalog import find_instance_type
-from hpkit.config.base import Model
-from hpkit.config.cluster import (
+from hpkit.config.models.base import Model
+from hpkit.config.models.cluster import (
     AutoPatch,
     EnvironmentConfig,
     InstanceGroup,

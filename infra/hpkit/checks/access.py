@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.cluster import InstanceGroup
-from hpkit.config.member_role import MemberRole
+from hpkit.config.models.cluster import InstanceGroup
+from hpkit.config.models.member_role import MemberRole
 from hpkit.plan.names import partition_of
 from hpkit.plan.principals import principal_of
 from hpkit.plan.token_subjects import names_branch, names_subject

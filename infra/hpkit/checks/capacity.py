@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from hpkit.catalog import MIG_LABEL, InstanceType, find_instance_type
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.cluster import InstanceGroup
-from hpkit.config.document import Path
-from hpkit.config.governance import SharedPool
+from hpkit.config.models.cluster import InstanceGroup
+from hpkit.config.models.governance import SharedPool
+from hpkit.config.reading.document import Path
 from hpkit.plan.capacity import (
     LIMIT_RESOURCES,
     Amount,

@@ -10,9 +10,9 @@ from hpkit.catalog import (
 )
 from hpkit.checks.rule import Context, Issue, Rule, groups_of
 from hpkit.checks.storage import not_of_lustre
-from hpkit.config.cluster import FSxLustreConfig, InstanceGroupBase
-from hpkit.config.document import Path
-from hpkit.config.organization import Environment
+from hpkit.config.models.cluster import FSxLustreConfig, InstanceGroupBase
+from hpkit.config.models.organization import Environment
+from hpkit.config.reading.document import Path
 from hpkit.plan.derive import derive
 from hpkit.plan.model import GroupPlan, Plan
 from hpkit.text.formatting import listing

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.base import Model
-from hpkit.config.document import Path
-from hpkit.config.governance import Sharing
+from hpkit.config.models.base import Model
+from hpkit.config.models.governance import Sharing
+from hpkit.config.reading.document import Path
 from hpkit.plan.derive import OWN_TAGS
 
 __all__ = ["RULES"]

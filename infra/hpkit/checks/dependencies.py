@@ -7,7 +7,7 @@ from hpkit.catalog import (
     dependencies_chart,
 )
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.document import Path
+from hpkit.config.reading.document import Path
 from hpkit.plan.dependencies import chart_images, is_regional, mirror_name, unmirrored_images, with_registry
 from hpkit.plan.lustre import folder_image
 from hpkit.plan.registry import is_out_of_reach, region_of_registry

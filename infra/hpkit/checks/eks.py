@@ -14,7 +14,7 @@ from hpkit.catalog import (
     version_order,
 )
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.document import Path
+from hpkit.config.reading.document import Path
 from hpkit.plan.endpoint import documentation_ranges, private_ranges, reserved_ranges, world_ranges
 from hpkit.text.formatting import listing
 

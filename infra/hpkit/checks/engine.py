@@ -26,10 +26,10 @@ from hpkit.checks import (
 )
 from hpkit.checks.finding import Finding
 from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
-from hpkit.config.compose import default_name, is_default
-from hpkit.config.document import Document, Mark, Path, format_path
-from hpkit.config.organization import Organization
-from hpkit.config.parse import Parsed
+from hpkit.config.models.organization import Organization
+from hpkit.config.reading.compose import default_name, is_default
+from hpkit.config.reading.document import Document, Mark, Path, format_path
+from hpkit.config.reading.parse import Parsed
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 

@@ -15,8 +15,8 @@ from hpkit.catalog import (
 )
 from hpkit.catalog import limit as limit_of
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.document import Path
-from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
+from hpkit.config.models.governance import ClusterPolicy, ComputeQuotaResource, Sharing
+from hpkit.config.reading.document import Path
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 

@@ -12,9 +12,9 @@ from hpkit.catalog import (
 )
 from hpkit.checks.cron import aws_schedule_problem
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
-from hpkit.config.document import Path
-from hpkit.config.network import Zone
+from hpkit.config.models.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
+from hpkit.config.models.network import Zone
+from hpkit.config.reading.document import Path
 from hpkit.plan.hosts import awaited_groups
 from hpkit.plan.subnets import RANGE_PREFIXES
 from hpkit.text.formatting import listing

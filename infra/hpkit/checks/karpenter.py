@@ -6,10 +6,10 @@ from typing import Final
 
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.autoscaling import NodePool, Requirement, WarmPool
-from hpkit.config.cluster import InstanceGroup
-from hpkit.config.document import Path
-from hpkit.config.suggest import seconds_of
+from hpkit.config.messages.suggest import seconds_of
+from hpkit.config.models.autoscaling import NodePool, Requirement, WarmPool
+from hpkit.config.models.cluster import InstanceGroup
+from hpkit.config.reading.document import Path
 from hpkit.plan.capacity import (
     ARCHITECTURE_KEY,
     INSTANCE_TYPE_KEY,

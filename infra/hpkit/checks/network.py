@@ -12,8 +12,8 @@ from hpkit.catalog import (
     vpc_endpoints,
 )
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.document import Path
-from hpkit.config.network import Network
+from hpkit.config.models.network import Network
+from hpkit.config.reading.document import Path
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.endpoint import reserved_ranges
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part

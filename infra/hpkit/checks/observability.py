@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT, find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.document import Path
-from hpkit.config.observability import Observability
+from hpkit.config.models.observability import Observability
+from hpkit.config.reading.document import Path
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import hint
 

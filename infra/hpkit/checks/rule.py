@@ -9,11 +9,11 @@ from typing import Final
 
 from hpkit.catalog import InstanceType, find_instance_type, find_nearest, find_region
 from hpkit.checks.finding import Severity
-from hpkit.config.autoscaling import NodePool
-from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
-from hpkit.config.document import Mark, Path, Problem
-from hpkit.config.governance import TeamOverride
-from hpkit.config.organization import Environment, Organization
+from hpkit.config.models.autoscaling import NodePool
+from hpkit.config.models.cluster import InstanceGroup, InstanceGroupBase
+from hpkit.config.models.governance import TeamOverride
+from hpkit.config.models.organization import Environment, Organization
+from hpkit.config.reading.document import Mark, Path, Problem
 from hpkit.plan.capacity import TypeQuota, unit_problem
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan

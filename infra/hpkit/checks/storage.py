@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from hpkit.catalog import kubernetes_versions, version_order
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.document import Path
-from hpkit.config.governance import MOST_ID
+from hpkit.config.models.governance import MOST_ID
+from hpkit.config.reading.document import Path
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.text.formatting import listing
 

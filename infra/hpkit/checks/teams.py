@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.document import Path
-from hpkit.config.team_limits import TeamLimits
+from hpkit.config.models.team_limits import TeamLimits
+from hpkit.config.reading.document import Path
 from hpkit.plan.capacity import quantity
 from hpkit.plan.existing import execution_roles
 from hpkit.plan.registry import NEEDED_ENDPOINTS, repositories_of, repository_prefix

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
-from hpkit.config.compose import default_name, is_default
-from hpkit.config.document import Document, Path, format_path
-from hpkit.config.organization import Waiver
+from hpkit.config.models.organization import Waiver
+from hpkit.config.reading.compose import default_name, is_default
+from hpkit.config.reading.document import Document, Path, format_path
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
 from hpkit.text.spelling import near
 

@@ -6,7 +6,7 @@ import click
 
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options
-from hpkit.config.chart import chart_hash
+from hpkit.config.reading.chart import chart_hash
 
 __all__ = ["ChartHash", "command"]
 

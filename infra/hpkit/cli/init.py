@@ -18,7 +18,7 @@ import click
 from hpkit.cli.documents import acted
 from hpkit.cli.formats import acts
 from hpkit.cli.tables import console
-from hpkit.config.base import is_name
+from hpkit.config.models.base import is_name
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load, pulumi_project
 from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, first_environment, project_files

@@ -12,7 +12,7 @@ from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.inputs import plans_of
 from hpkit.cli.tables import console, grid
 from hpkit.config import Path, format_path
-from hpkit.config.document import value_at
+from hpkit.config.reading.document import value_at
 from hpkit.errors import SelectionError
 from hpkit.plan.capacity import TeamShare, TypeQuota, rounding
 from hpkit.plan.derive import quotas_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hpkit.config.folder import run_git
+from hpkit.config.reading.folder import run_git
 from hpkit.errors import ToolError
 
 __all__ = ["Base", "changed_files", "content_at", "files_at", "find_base"]

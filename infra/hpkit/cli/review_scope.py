@@ -15,8 +15,8 @@ from hpkit.changes.review.stack_file_risks import StackSettings
 from hpkit.checks import Finding
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
-from hpkit.config.compose import composed
-from hpkit.config.folder import GitFolder
+from hpkit.config.reading.compose import composed
+from hpkit.config.reading.folder import GitFolder
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import (

@@ -13,7 +13,7 @@ from hpkit.cli.completion import complete_rules
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, folded, output_options
 from hpkit.cli.tables import console, grid
-from hpkit.config.suggest import rule_id as written
+from hpkit.config.messages.suggest import rule_id as written
 from hpkit.errors import InputError
 from hpkit.text.spelling import near
 

@@ -9,7 +9,7 @@ import click
 from hpkit.cli import commands
 from hpkit.cli.documents import Error, documents_of, schema_of
 from hpkit.cli.formats import output_options
-from hpkit.config.reference import schema_text
+from hpkit.config.schema.reference import schema_text
 from hpkit.errors import SelectionError
 from hpkit.extensions import extension
 from hpkit.text.formatting import json_text

@@ -6,7 +6,7 @@ Grafana creates an alert for each series that its query returns.
 
 from typing import Any, Final
 
-from hpkit.config.observability import GrafanaAlerts
+from hpkit.config.models.observability import GrafanaAlerts
 from hpkit.grafana.dashboards import DATA_SOURCE_NAME
 from hpkit.grafana.identity import uid_of
 from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX, Plan

@@ -12,8 +12,8 @@ from typing import Any, Final
 import yaml
 
 from hpkit.catalog import TASK_GOVERNANCE, AddOn, addons, is_older, topology_gates
-from hpkit.config.edit import Layout, with_value
-from hpkit.config.governance import duration_seconds
+from hpkit.config.models.governance import duration_seconds
+from hpkit.config.reading.edit import Layout, with_value
 from hpkit.errors import InputError
 from hpkit.kueue.model import WaitForPodsReady
 from hpkit.kueue.organization import wait_for_pods_ready_of

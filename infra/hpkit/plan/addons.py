@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from hpkit.catalog import INFERENCE_OPERATOR, SPACES, TASK_GOVERNANCE, addon_pin, addons
-from hpkit.config.addons import Addon
-from hpkit.config.organization import Environment
+from hpkit.config.models.addons import Addon
+from hpkit.config.models.organization import Environment
 from hpkit.plan.dependencies import alternatives_brought, dependencies_of
 from hpkit.plan.model import AddonPlan
 

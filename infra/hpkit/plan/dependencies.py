@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hpkit.catalog import CHARTS_FOLDER, Alternative, ChartImage, dependencies_chart
-from hpkit.config.organization import Environment
+from hpkit.config.models.organization import Environment
 from hpkit.plan.merging import merged
 from hpkit.plan.model import DependenciesPlan
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from hpkit.catalog import InstanceType, find_instance_type
-from hpkit.config.autoscaling import NodePool
-from hpkit.config.cluster import InstanceGroupBase
-from hpkit.config.governance import ComputeQuotaResource, Governance, SharedPool, Sharing, Team, TeamOverride
-from hpkit.config.network import Network
-from hpkit.config.organization import Environment, Organization
+from hpkit.config.models.autoscaling import NodePool
+from hpkit.config.models.cluster import InstanceGroupBase
+from hpkit.config.models.governance import ComputeQuotaResource, Governance, SharedPool, Sharing, Team, TeamOverride
+from hpkit.config.models.network import Network
+from hpkit.config.models.organization import Environment, Organization
 from hpkit.plan.addons import addons_of
 from hpkit.plan.capacity import (
     GroupCapacity,

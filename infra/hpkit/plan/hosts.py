@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit.catalog import find_instance_type
-from hpkit.config.cluster import InstanceGroup
+from hpkit.config.models.cluster import InstanceGroup
 from hpkit.plan.model import Plan
 
 __all__ = ["awaited_groups", "taints_against_addons"]

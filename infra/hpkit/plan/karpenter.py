@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit.config.autoscaling import NodeClass, NodePool
+from hpkit.config.models.autoscaling import NodeClass, NodePool
 
 __all__ = [
     "NODE_CLASS_KIND",

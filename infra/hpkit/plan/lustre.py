@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hpkit.config.organization import Environment
+from hpkit.config.models.organization import Environment
 from hpkit.plan.dependencies import mirror_name
 from hpkit.plan.model import Plan, TeamPlan
 

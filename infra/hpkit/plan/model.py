@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from hpkit.config.autoscaling import NodePool
-from hpkit.config.cluster import InstanceGroup, RestrictedInstanceGroup
-from hpkit.config.document import Path
-from hpkit.config.governance import ClusterPolicy, GangScheduling, Team
-from hpkit.config.organization import Environment
+from hpkit.config.models.autoscaling import NodePool
+from hpkit.config.models.cluster import InstanceGroup, RestrictedInstanceGroup
+from hpkit.config.models.governance import ClusterPolicy, GangScheduling, Team
+from hpkit.config.models.organization import Environment
+from hpkit.config.reading.document import Path
 from hpkit.plan.user_ids import user_ids_of
 
 __all__ = [

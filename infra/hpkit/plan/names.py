@@ -2,7 +2,7 @@
 
 import hashlib
 
-from hpkit.config.organization import Environment
+from hpkit.config.models.organization import Environment
 from hpkit.plan.model import Plan
 
 __all__ = [

@@ -1,8 +1,8 @@
 """IAM principals: how ARNs identify them, and what the file allows them to do."""
 
-from hpkit.config.governance import Team, TeamOverride
-from hpkit.config.member_role import MemberRole
-from hpkit.config.organization import Environment
+from hpkit.config.models.governance import Team, TeamOverride
+from hpkit.config.models.member_role import MemberRole
+from hpkit.config.models.organization import Environment
 from hpkit.plan.model import Plan
 from hpkit.plan.names import member_role_name, partition_of
 

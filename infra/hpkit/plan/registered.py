@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hpkit.config.document import Path
+from hpkit.config.reading.document import Path
 from hpkit.plan.model import Plan
 
 __all__ = ["SECTIONS", "Registered", "config_path"]

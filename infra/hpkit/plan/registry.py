@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hpkit.config.registry import Registry
+from hpkit.config.models.registry import Registry
 from hpkit.plan.dependencies import with_registry
 from hpkit.plan.lustre import folder_image
 from hpkit.plan.model import Plan, TeamPlan

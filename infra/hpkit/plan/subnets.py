@@ -2,7 +2,7 @@
 
 import ipaddress
 
-from hpkit.config.network import ExistingNetwork
+from hpkit.config.models.network import ExistingNetwork
 
 __all__ = ["LARGEST_PREFIX", "RANGE_PREFIXES", "control_plane_cidr", "control_plane_subnets", "own_part", "public_cidr"]
 

@@ -13,7 +13,7 @@ from hpkit.catalog import (
     amounts_of_part,
     countable_type,
 )
-from hpkit.config.team_limits import DefaultRequests, Publication, TeamLimits
+from hpkit.config.models.team_limits import DefaultRequests, Publication, TeamLimits
 from hpkit.errors import CatalogError
 from hpkit.plan.capacity import borrow_percent, usage
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan

@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Final
 
-from hpkit.config.governance import MOST_ID, UserIds
+from hpkit.config.models.governance import MOST_ID, UserIds
 
 __all__ = ["SQUASHED", "user_ids_of"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, get_args
 
 from hpkit.clients.calls import Responses
-from hpkit.config.organization import Organization
+from hpkit.config.models.organization import Organization
 from hpkit.preflight.account import check_account, check_roles
 from hpkit.preflight.admission import check_admission
 from hpkit.preflight.eks import check_eks

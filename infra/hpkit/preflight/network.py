@@ -9,7 +9,7 @@ from hpkit.catalog import is_zone_id
 from hpkit.checks.instance_groups import addresses_needed
 from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
-from hpkit.config.organization import Organization
+from hpkit.config.models.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan, ZonePlan
 from hpkit.preflight.calls import ZONES, endpoint_services, offerings, security_groups, subnets, zone_name
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from hpkit.clients.calls import FailedCall, Responses
-from hpkit.config.cluster import InstanceGroupBase
+from hpkit.config.models.cluster import InstanceGroupBase
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, cluster, tags
 

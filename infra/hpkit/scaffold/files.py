@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
-from hpkit.config.reference import schema_text
+from hpkit.config.schema.reference import schema_text
 from hpkit.scaffold.lock import locked_requirements
 
 __all__ = ["EXAMPLES", "PIPELINES", "Choice", "first_environment", "project_files"]

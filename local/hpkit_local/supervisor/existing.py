@@ -22,7 +22,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from hpkit.catalog.services import TASK_GOVERNANCE
-from hpkit.config.network import ExistingNetwork
+from hpkit.config.models.network import ExistingNetwork
 from hpkit.errors import ToolError
 from hpkit.plan.existing import created_groups, given_roles
 from hpkit.plan.model import GroupPlan, Plan

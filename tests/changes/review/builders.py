@@ -11,7 +11,7 @@ from hpkit.changes.review import FileInput, FileVersion, Review, StackInput, Sta
 from hpkit.changes.review.as_text import as_text
 from hpkit.checks import check
 from hpkit.config import parse, read_text
-from hpkit.config.edit import Layout
+from hpkit.config.reading.edit import Layout
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 from hpkit.program.recording import Answers, Recording

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
-from hpkit.config.chart import chart_hash, contents_hash
+from hpkit.config.reading.chart import chart_hash, contents_hash
 from hpkit.errors import InputError, ToolError
 from hpkit.program.charts.archive import read_archive, write_archive
 from hpkit.program.charts.package import ensure_package, kept_package

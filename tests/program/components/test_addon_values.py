@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from hpkit.config.observability import MetricsProvider
+from hpkit.config.models.observability import MetricsProvider
 from hpkit.program.components.addon_values import hyperpod_values
 from hpkit_local.aws.services.eks.addon_versions import ADDONS
 from tests.builders import organization, rules

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from hpkit.catalog import find_instance_type
-from hpkit.config.document import Document, Path
+from hpkit.config.reading.document import Document, Path
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 
 __all__ = ["Lever", "State", "find_levers", "instance_levers", "moves", "per_instance"]

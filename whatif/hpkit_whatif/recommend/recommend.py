@@ -10,8 +10,8 @@ from typing import Any
 from hpkit.catalog.prices import dated_regions, near_price
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file
-from hpkit.config.document import Path, format_path
-from hpkit.config.edit import diff, edited_files, with_values
+from hpkit.config.reading.document import Path, format_path
+from hpkit.config.reading.edit import diff, edited_files, with_values
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded

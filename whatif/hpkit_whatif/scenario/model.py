@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from hpkit.config.base import Model
+from hpkit.config.models.base import Model
 from hpkit.text.printable import printable, quoted
 
 __all__ = [

@@ -15,12 +15,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from hpkit.config.contract import inner_types
-from hpkit.config.document import Document, Mark, format_path
-from hpkit.config.document import Path as ValuePath
-from hpkit.config.load import MAX_BYTES, read_file, read_text
-from hpkit.config.suggest import nearest
-from hpkit.config.wording import expected, root_errors, shown
+from hpkit.config.messages.suggest import nearest
+from hpkit.config.messages.wording import expected, root_errors, shown
+from hpkit.config.reading.document import Document, Mark, format_path
+from hpkit.config.reading.document import Path as ValuePath
+from hpkit.config.reading.load import MAX_BYTES, read_file, read_text
+from hpkit.config.schema.contract import inner_types
 from hpkit.errors import InputError
 from hpkit.text.printable import quoted
 from hpkit_whatif.scenario.generate import generated

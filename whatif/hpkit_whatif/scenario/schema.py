@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from hpkit.config.contract import inner_types
+from hpkit.config.schema.contract import inner_types
 from hpkit.text.compact_json import compact_json
 from hpkit_whatif.scenario.model import Scenario
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hpkit.config import parse
-from hpkit.config.document import Path, find_item, item_label
-from hpkit.config.load import resolve
-from hpkit.config.organization import Environment
-from hpkit.config.suggest import nearest
+from hpkit.config.messages.suggest import nearest
+from hpkit.config.models.organization import Environment
+from hpkit.config.reading.document import Path, find_item, item_label
+from hpkit.config.reading.load import resolve
 from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded

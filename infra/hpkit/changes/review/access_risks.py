@@ -9,7 +9,7 @@ from typing import Final
 
 from hpkit.changes import value_text
 from hpkit.changes.review.model import Risk
-from hpkit.config.network import Endpoint
+from hpkit.config.models.network import Endpoint
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import pulled_repositories
 from hpkit.plan.user_ids import SQUASHED

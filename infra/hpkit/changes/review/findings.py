@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from hpkit.changes.review.model import FindingChanges
 from hpkit.checks import Finding
 from hpkit.checks.waivers import covers
-from hpkit.config.organization import Waiver
+from hpkit.config.models.organization import Waiver
 
 __all__ = ["compare_findings"]
 

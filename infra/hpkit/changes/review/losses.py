@@ -8,7 +8,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.changes.plan_diff import PlanDiff, ShareChange, TeamChange
 from hpkit.changes.review.formatting import as_fraction, decreased
 from hpkit.changes.review.model import Loss
-from hpkit.config.registry import Registry
+from hpkit.config.models.registry import Registry
 from hpkit.plan.capacity import DIMENSIONS, usage
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM
 from hpkit.plan.model import Plan, TeamPlan

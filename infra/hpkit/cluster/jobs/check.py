@@ -15,7 +15,7 @@ from hpkit.cluster.jobs.kinds import WORKLOADS, PodTemplate, Unit, mapping, mapp
 from hpkit.cluster.jobs.limits import autoscaler_breach, breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
-from hpkit.config.edit import Layout, patched, with_value, with_values
+from hpkit.config.reading.edit import Layout, patched, with_value, with_values
 from hpkit.errors import InputError
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import NAMESPACE_PREFIX, POD_SECURITY_LEVEL, Plan, TeamPlan

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hpkit.config.governance import Workload
+from hpkit.config.models.governance import Workload
 
 __all__ = ["KINDS", "WORKLOADS", "Path", "PodTemplate", "Unit", "mapping", "mappings", "templates", "units"]
 

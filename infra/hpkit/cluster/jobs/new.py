@@ -12,7 +12,7 @@ from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
 from hpkit.cluster.jobs.resources import pod_sets_of
-from hpkit.config.governance import Workload
+from hpkit.config.models.governance import Workload
 from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint

@@ -20,7 +20,7 @@ from typing import Final
 
 from hpkit.cache import cache_root
 from hpkit.catalog import CHARTS_FOLDER, PinnedChart, PublishedChart
-from hpkit.config.chart import contents_hash
+from hpkit.config.reading.chart import contents_hash
 from hpkit.errors import InputError, ToolError
 from hpkit.program.charts.archive import Files, read_archive, write_archive
 

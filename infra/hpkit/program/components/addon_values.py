@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hpkit.config.observability import MetricsProvider
+from hpkit.config.models.observability import MetricsProvider
 
 __all__ = ["cloudwatch_values", "hyperpod_values"]
 

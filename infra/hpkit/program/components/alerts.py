@@ -10,7 +10,7 @@ Sources:
 import json
 from typing import Any
 
-from hpkit.config.observability import ClusterEvents
+from hpkit.config.models.observability import ClusterEvents
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import EVENT_RULES
 

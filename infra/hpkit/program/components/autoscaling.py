@@ -9,8 +9,8 @@ import pulumi_kubernetes as k8s
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from hpkit.catalog import CHARTS_FOLDER, keda_chart
-from hpkit.config.autoscaling import Autoscaling as Spec
-from hpkit.config.autoscaling import Keda, NodePool
+from hpkit.config.models.autoscaling import Autoscaling as Spec
+from hpkit.config.models.autoscaling import Keda, NodePool
 from hpkit.plan.existing import KEDA_ACCOUNT
 from hpkit.plan.karpenter import (
     NODE_CLASS_KIND,

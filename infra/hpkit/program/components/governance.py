@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
 
-from hpkit.config.governance import ClusterPolicy
+from hpkit.config.models.governance import ClusterPolicy
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.program.components.base import Component
 from hpkit.program.components.hyperpod import tags_of

@@ -5,8 +5,8 @@ The file's keys are the API's names, so a section is mostly the model's own dump
 
 from typing import Any, Final, cast
 
-from hpkit.config.base import Model
-from hpkit.config.cluster import (
+from hpkit.config.models.base import Model
+from hpkit.config.models.cluster import (
     AutoPatch,
     EnvironmentConfig,
     InstanceGroup,

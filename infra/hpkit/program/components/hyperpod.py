@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from hpkit.config.cluster import InstanceGroup
+from hpkit.config.models.cluster import InstanceGroup
 from hpkit.plan.access import DEPENDENCIES_NAMESPACE
 from hpkit.plan.hosts import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan

@@ -17,7 +17,7 @@ import pulumi
 import pulumi_aws as aws
 
 from hpkit.catalog import INFERENCE_OPERATOR
-from hpkit.config.inference import Inference as Spec
+from hpkit.config.models.inference import Inference as Spec
 from hpkit.plan.existing import makes_certificate_bucket, makes_inference_keda
 from hpkit.plan.model import Plan
 from hpkit.plan.names import certificate_bucket_name, inference_role_name

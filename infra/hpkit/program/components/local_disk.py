@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_kubernetes as k8s
 
-from hpkit.config.storage import LocalDisk
+from hpkit.config.models.storage import LocalDisk
 from hpkit.plan.lustre import FOLDER, LOCAL_CLAIM
 from hpkit.plan.model import Plan
 from hpkit.program.components.base import Component

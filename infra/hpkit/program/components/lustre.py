@@ -14,7 +14,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from hpkit.config.storage import Lustre
+from hpkit.config.models.storage import Lustre
 from hpkit.plan.lustre import CLAIM, FOLDER, STORAGE_CLASS, folder_image, volume_name
 from hpkit.plan.model import Plan
 from hpkit.plan.user_ids import SQUASHED

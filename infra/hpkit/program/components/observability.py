@@ -12,8 +12,8 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.config.observability import Alerts, ClusterEvents, MetricsProvider
-from hpkit.config.observability import Observability as Spec
+from hpkit.config.models.observability import Alerts, ClusterEvents, MetricsProvider
+from hpkit.config.models.observability import Observability as Spec
 from hpkit.plan.model import Plan
 from hpkit.plan.names import event_rule_name, grafana_topic_arn, topic_name
 from hpkit.plan.protected import kept

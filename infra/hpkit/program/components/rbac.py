@@ -8,7 +8,7 @@ namespace, and can't change queues, quotas or other namespaces.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hpkit.config.governance import Workload
+from hpkit.config.models.governance import Workload
 from hpkit.kueue.jobs import resources_of
 
 __all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "viewer_rules", "workload_rules"]

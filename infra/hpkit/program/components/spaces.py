@@ -16,8 +16,8 @@ from typing import Any
 import pulumi
 
 from hpkit.catalog import SPACES
-from hpkit.config.spaces import Spaces as Spec
-from hpkit.config.spaces import WebUi
+from hpkit.config.models.spaces import Spaces as Spec
+from hpkit.config.models.spaces import WebUi
 from hpkit.plan.existing import ROUTER_ACCOUNT
 from hpkit.plan.model import Plan
 from hpkit.plan.names import spaces_role_name

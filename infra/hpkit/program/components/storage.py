@@ -15,7 +15,7 @@ from pathlib import Path
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.config.storage import Lustre
+from hpkit.config.models.storage import Lustre
 from hpkit.plan.existing import makes_bucket, makes_script, verified_scripts
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name

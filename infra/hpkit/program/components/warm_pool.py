@@ -13,7 +13,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from hpkit.config.autoscaling import NodePool, WarmPool
+from hpkit.config.models.autoscaling import NodePool, WarmPool
 from hpkit.program.components.base import Component
 from hpkit.program.components.eks import Eks
 

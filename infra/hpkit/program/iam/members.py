@@ -1,6 +1,6 @@
 """IAM documents of a team's data scientists: their permissions, and who can assume the role that hpkit creates."""
 
-from hpkit.config.member_role import MemberRole
+from hpkit.config.models.member_role import MemberRole
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.registry import repositories_of
 from hpkit.program.iam.account import AwsAccount

@@ -4,8 +4,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import IMAGE_PATTERN, Api, Model, Name, Quantity
-from hpkit.config.cluster import Taint
+from hpkit.config.models.base import IMAGE_PATTERN, Api, Model, Name, Quantity
+from hpkit.config.models.cluster import Taint
 
 __all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement", "WarmPool"]
 

@@ -8,8 +8,14 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from hpkit.catalog import limit
-from hpkit.config.base import BUCKET_PATTERN, DNS_LABEL, IMAGE_PATTERN
-from hpkit.config.contract import (
+from hpkit.config.messages.suggest import written
+from hpkit.config.models.base import BUCKET_PATTERN, DNS_LABEL, IMAGE_PATTERN
+from hpkit.config.models.observability import IDENTITY_PATTERN
+from hpkit.config.models.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organization
+from hpkit.config.models.team_limits import LONGEST_GRACE
+from hpkit.config.reading.document import Document, Path
+from hpkit.config.reading.load import resolve
+from hpkit.config.schema.contract import (
     description,
     field_description,
     fields_at,
@@ -18,12 +24,6 @@ from hpkit.config.contract import (
     required_at,
     step_into,
 )
-from hpkit.config.document import Document, Path
-from hpkit.config.load import resolve
-from hpkit.config.observability import IDENTITY_PATTERN
-from hpkit.config.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organization
-from hpkit.config.suggest import written
-from hpkit.config.team_limits import LONGEST_GRACE
 from hpkit.text.printable import quoted
 
 __all__ = [
@@ -192,7 +192,7 @@ def keys_of_map(path: Path, value: Any) -> str:
 
 def example(path: Path) -> str:
     """Return an example value at a path, as an addition to the contract's description; nothing if that has one."""
-    from hpkit.config.editor import HINTS
+    from hpkit.config.schema.editor import HINTS
 
     key, current, model = key_of(path), Organization, ""
     for step in path:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Api, Model, Version
+from hpkit.config.models.base import Api, Model, Version
 
 __all__ = ["Eks", "Endpoint", "ExistingEks", "ExistingNetwork", "Network", "Zone"]
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hpkit.config.base import BucketName, Model
+from hpkit.config.models.base import BucketName, Model
 
 __all__ = ["Inference"]
 

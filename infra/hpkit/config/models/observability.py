@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Api, Model
+from hpkit.config.models.base import Api, Model
 
 __all__ = [
     "AdvancedMetrics",

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Api, Model
+from hpkit.config.models.base import Api, Model
 
 __all__ = [
     "AutoPatch",

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import yaml
 
-from hpkit.config.document import Document, Mark, Problem, YamlNode
-from hpkit.config.document import Path as ValuePath
-from hpkit.config.suggest import YAML_1_1_BOOLS, written
-from hpkit.config.syntax import syntax_error
+from hpkit.config.messages.suggest import YAML_1_1_BOOLS, written
+from hpkit.config.reading.document import Document, Mark, Problem, YamlNode
+from hpkit.config.reading.document import Path as ValuePath
+from hpkit.config.reading.syntax import syntax_error
 from hpkit.errors import InputError
 
 __all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "MAX_NODES", "read_file", "read_text", "require_file", "resolve", "size"]

@@ -14,19 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from hpkit.config.compose import is_default
-from hpkit.config.contract import (
-    ANY,
-    description,
-    fields_at,
-    homes_of,
-    kinds_at,
-    required_at,
-)
-from hpkit.config.document import Document, Mark, Path, Problem, format_path, value_at
-from hpkit.config.load import IN_CURLY_QUOTES, resolve
-from hpkit.config.organization import Organization
-from hpkit.config.suggest import (
+from hpkit.config.messages.suggest import (
     ON_WHEN_EMPTY,
     candidates,
     explained,
@@ -36,7 +24,7 @@ from hpkit.config.suggest import (
     units,
     written,
 )
-from hpkit.config.wording import (
+from hpkit.config.messages.wording import (
     EXPRESSIONS,
     beginning_of,
     called,
@@ -47,6 +35,18 @@ from hpkit.config.wording import (
     members_of,
     root_errors,
     shown,
+)
+from hpkit.config.models.organization import Organization
+from hpkit.config.reading.compose import is_default
+from hpkit.config.reading.document import Document, Mark, Path, Problem, format_path, value_at
+from hpkit.config.reading.load import IN_CURLY_QUOTES, resolve
+from hpkit.config.schema.contract import (
+    ANY,
+    description,
+    fields_at,
+    homes_of,
+    kinds_at,
+    required_at,
 )
 from hpkit.text.spelling import alike
 

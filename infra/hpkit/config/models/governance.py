@@ -5,10 +5,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Api, Model, Name
-from hpkit.config.member_role import MemberRole
-from hpkit.config.registry import RepositoryName
-from hpkit.config.team_limits import TeamLimits
+from hpkit.config.models.base import Api, Model, Name
+from hpkit.config.models.member_role import MemberRole
+from hpkit.config.models.registry import RepositoryName
+from hpkit.config.models.team_limits import TeamLimits
 
 __all__ = [
     "MOST_ID",

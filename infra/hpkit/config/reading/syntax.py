@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from hpkit.config.document import Mark
+from hpkit.config.reading.document import Mark
 
 __all__ = ["syntax_error"]
 

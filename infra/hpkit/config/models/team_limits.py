@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from hpkit.config.base import Model, Quantity
+from hpkit.config.models.base import Model, Quantity
 
 __all__ = ["LONGEST_GRACE", "DefaultRequests", "Publication", "TeamLimits"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hpkit.config.contract import inner_types
-from hpkit.config.editor import HINTS, decorated, definitions, nullable, optional, title_of, with_markdown
-from hpkit.config.organization import FOR_ENVIRONMENTS, Environment, Organization
+from hpkit.config.models.organization import FOR_ENVIRONMENTS, Environment, Organization
+from hpkit.config.schema.contract import inner_types
+from hpkit.config.schema.editor import HINTS, decorated, definitions, nullable, optional, title_of, with_markdown
 from hpkit.text.compact_json import compact_json
 
 __all__ = ["json_schema", "reference", "schema_text"]

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import yaml
 
-from hpkit.config.document import Document, Path, find_item, format_path
-from hpkit.config.load import read_text, resolve
+from hpkit.config.reading.document import Document, Path, find_item, format_path
+from hpkit.config.reading.load import read_text, resolve
 from hpkit.errors import InputError
 
 __all__ = ["Edit", "Layout", "Value", "diff", "edited_files", "patched", "with_value", "with_values"]

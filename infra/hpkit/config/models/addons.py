@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from hpkit.config.base import Api, Model
+from hpkit.config.models.base import Api, Model
 
 __all__ = ["Addon"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from hpkit.config.load import MAX_BYTES, read_file
+from hpkit.config.reading.load import MAX_BYTES, read_file
 from hpkit.errors import InputError, ToolError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Model
+from hpkit.config.models.base import Model
 
 __all__ = ["Spaces", "WebUi"]
 

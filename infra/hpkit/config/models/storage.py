@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hpkit.config.base import BucketName, Model
+from hpkit.config.models.base import BucketName, Model
 
 __all__ = ["ExistingStorage", "LocalDisk", "Lustre", "RootSquash", "Storage"]
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
 
-from hpkit.config.contract import fields_at
-from hpkit.config.document import Document, Mark, Path, Problem, YamlNode, is_named
-from hpkit.config.folder import Entry, Folder
-from hpkit.config.load import MAX_BYTES, MAX_NODES, read_text, size
-from hpkit.config.organization import FOR_ENVIRONMENTS, KEYS_OF_FILES, MOST_PATTERNS
+from hpkit.config.models.organization import FOR_ENVIRONMENTS, KEYS_OF_FILES, MOST_PATTERNS
+from hpkit.config.reading.document import Document, Mark, Path, Problem, YamlNode, is_named
+from hpkit.config.reading.folder import Entry, Folder
+from hpkit.config.reading.load import MAX_BYTES, MAX_NODES, read_text, size
+from hpkit.config.schema.contract import fields_at
 from hpkit.errors import InputError
 from hpkit.text.spelling import near
 

@@ -6,17 +6,17 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from hpkit.config.addons import Addon
-from hpkit.config.autoscaling import Autoscaling
-from hpkit.config.base import Api, Model, Name
-from hpkit.config.cluster import Cluster
-from hpkit.config.governance import ClusterPolicy, Governance, Team
-from hpkit.config.inference import Inference
-from hpkit.config.network import Eks, Network
-from hpkit.config.observability import Observability
-from hpkit.config.registry import Registry
-from hpkit.config.spaces import Spaces
-from hpkit.config.storage import Storage
+from hpkit.config.models.addons import Addon
+from hpkit.config.models.autoscaling import Autoscaling
+from hpkit.config.models.base import Api, Model, Name
+from hpkit.config.models.cluster import Cluster
+from hpkit.config.models.governance import ClusterPolicy, Governance, Team
+from hpkit.config.models.inference import Inference
+from hpkit.config.models.network import Eks, Network
+from hpkit.config.models.observability import Observability
+from hpkit.config.models.registry import Registry
+from hpkit.config.models.spaces import Spaces
+from hpkit.config.models.storage import Storage
 
 __all__ = ["FOR_ENVIRONMENTS", "KEYS_OF_FILES", "MOST_PATTERNS", "AllowDelete", "Environment", "Organization", "Waiver"]
 

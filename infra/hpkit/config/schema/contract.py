@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from hpkit.config.document import Path
-from hpkit.config.organization import Organization
+from hpkit.config.models.organization import Organization
+from hpkit.config.reading.document import Path
 
 __all__ = [
     "ANY",

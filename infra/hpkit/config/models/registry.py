@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hpkit.config.base import Model
+from hpkit.config.models.base import Model
 
 __all__ = ["Registry", "RepositoryName"]
 

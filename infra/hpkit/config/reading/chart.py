@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from hpkit.config.cluster import Dependencies
-from hpkit.config.document import Path as ValuePath
-from hpkit.config.document import Problem
-from hpkit.config.organization import Organization
+from hpkit.config.models.cluster import Dependencies
+from hpkit.config.models.organization import Organization
+from hpkit.config.reading.document import Path as ValuePath
+from hpkit.config.reading.document import Problem
 from hpkit.errors import InputError
 
 __all__ = ["chart_hash", "chart_problems", "contents_hash"]

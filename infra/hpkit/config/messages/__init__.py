@@ -1,0 +1,1 @@
+"""Describes wrong values, and suggests what to write instead."""
