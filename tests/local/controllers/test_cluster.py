@@ -3,7 +3,6 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from hpkit_local.kubernetes.api import RefusedError
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.local.controllers.karpenter import (
     CLASSES,
@@ -15,7 +14,7 @@ from tests.local.controllers.karpenter import (
     nodes_of_pool,
     update,
 )
-from tests.running import bring_dependencies, eventually, making
+from tests.running import bring_dependencies, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -192,37 +191,44 @@ def test_without_the_dependencies_chart_no_cluster_comes_to_be(unprepared):
     assert unprepared.nodes() == []
 
 
-def test_a_webhook_whose_pods_nobody_runs_is_refused_at_once_with_the_reason(environment, api):
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nobody"}}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+def test_webhooks_and_aggregated_apis_behind_a_service_are_deleted_and_block_nothing(environment, api):
+    service = {"namespace": "default", "name": "nobody"}
     hook = {
         "name": "nobody.example.com",
-        "clientConfig": {"service": {"namespace": "default", "name": "nobody"}},
-        "rules": [rule],
-        "objectSelector": {"matchLabels": {"asks": "nobody"}},
+        "clientConfig": {"service": service},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}],
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    kind = "ValidatingWebhookConfiguration"
-    hooks = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "nobody"}}
-    asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "asked", "labels": {"asks": "nobody"}}}
-    folder = "/api/v1/namespaces/default/configmaps"
-    with making(api) as make:
-        make(
-            "/api/v1/namespaces/default/services",
-            {**service, "spec": {"ports": [{"port": 443}], "selector": {"a": "b"}}},
-        )
-        make("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {**hooks, "webhooks": [hook]})
-
-        def is_refused():
-            try:
-                api.create(folder, asked)
-            except RefusedError as error:
-                return "no process on this machine serves port 443 of Service default/nobody" in str(error)
-            api.delete(f"{folder}/asked")
-            return False
-
-        eventually(is_refused, "the API server has heard of the webhook")
+    hooks, services = (
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+        "/apis/apiregistration.k8s.io/v1/apiservices",
+    )
+    aggregated = {"service": {**service, "port": 443}, "group": "nobody.example.com", "version": "v1"}
+    name = "v1.nobody.example.com"
+    api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ends"}})
+    api.create(
+        hooks,
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "nobody"},
+            "webhooks": [hook],
+        },
+    )
+    api.create(
+        services,
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": name},
+            "spec": {**aggregated, "groupPriorityMinimum": 100, "versionPriority": 100},
+        },
+    )
+    eventually(lambda: "nobody" not in names(api, hooks), "the webhook is deleted")
+    eventually(lambda: name not in names(api, services), "the aggregated API is deleted")
+    api.delete("/api/v1/namespaces/ends")
+    eventually(lambda: "ends" not in names(api, "/api/v1/namespaces"), "the namespace is deleted")
 
 
 def names(api, folder):
