@@ -11,8 +11,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 install: $(VENV)/.installed
 
-# Most modules of these packages are never imported, so Python compiles the others on import.
-LAZY := /site-packages/(pulumi_aws|pulumi_kubernetes|kubernetes|sympy)/
+# The program never imports the other parts of these packages.
+USED := amp|cloudwatch|ec2|ecr|eks|fsx|grafana|iam|kms|s3|sns|vpc|admissionregistration|apps|core|helm|meta|rbac|scheduling|storage
+LAZY := /site-packages/(pulumi_(aws|kubernetes)/(?!($(USED))/)[a-z0-9]+|sympy)/
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "hpkit needs Python 3.11 or newer, this is %d.%d; choose another with: make PYTHON=python3.11" % sys.version_info[:2])'
