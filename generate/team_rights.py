@@ -5,9 +5,9 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from hpkit.program.components.admission import policies_of
-from hpkit.program.components.admission_files import policies_of_users
-from hpkit.program.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
+from hpkit.program.components.access.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
+from hpkit.program.components.admission.files import policies_of_users
+from hpkit.program.components.admission.policies import policies_of
 
 __all__ = ["FILES", "REFUSED"]
 

@@ -1,8 +1,8 @@
 """The page of team rights lists every refusal."""
 
 from generate.team_rights import REFUSED
-from hpkit.program.components.admission import policies_of
-from hpkit.program.components.rbac import VERBS, cluster_rules, team_rules
+from hpkit.program.components.access.rbac import VERBS, cluster_rules, team_rules
+from hpkit.program.components.admission.policies import policies_of
 
 # The rules for Jobs and for other kinds that Kueue counts are in the pods' row.
 ALIKE = ("hpkit-team-jobs", "hpkit-team-workloads")

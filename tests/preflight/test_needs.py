@@ -15,7 +15,7 @@ from hpkit.preflight.needs import (
     volume_need,
     zones_of_gateways,
 )
-from hpkit.program.components.network import Network
+from hpkit.program.components.cluster.network import Network
 from hpkit.program.recording import record
 from tests.builders import group, organization, typed
 

@@ -15,7 +15,7 @@ from hpkit.clients.calls import Responses
 from hpkit.clients.kubernetes import find_admission
 from hpkit.preflight.admission import check_admission
 from hpkit.preflight.calls import ADMISSION as ADMISSION_CALL
-from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission.policies import policies_of
 from hpkit.program.recording import record
 from hpkit.project import load, load_stack
 from tests.builders import RANKED

@@ -7,7 +7,7 @@ import pytest
 
 from hpkit.plan.derive import derive
 from hpkit.program.components import build
-from hpkit.program.components.credentials import Credentials, configured
+from hpkit.program.components.common.credentials import Credentials, configured
 from hpkit.program.recording import record
 from tests import builders
 

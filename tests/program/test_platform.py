@@ -13,7 +13,7 @@ import hpkit
 import hpkit.hyperpod
 import hpkit.program.run
 from hpkit.plan.derive import derive
-from hpkit.program.components import given
+from hpkit.program.components.common import given
 from hpkit.program.recording import record
 from hpkit.program.recording.record import Answers, _Engine, _Monitor, answer_inline
 from tests.program.cloud import ROOT

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from generate.urns import FOLDER, parse_urns, registered
-from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission.policies import policies_of
 from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded_from

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission.policies import policies_of
 from hpkit.project import load_stack
 from tests.running import eventually
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, job, pod, refused, tried

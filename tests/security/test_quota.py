@@ -8,7 +8,7 @@ import pytest
 from hpkit.plan.capacity import quantity
 from hpkit.plan.pods import pod_requests
 from hpkit.plan.team_limits import pod_limits
-from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission.policies import policies_of
 from hpkit.project import load_stack
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.kubernetes.crds import crds_in

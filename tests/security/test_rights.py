@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.program.components.rbac import viewer_rules
+from hpkit.program.components.access.rbac import viewer_rules
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, impersonating, job, pod, refused
 
 pytestmark = pytest.mark.platform

@@ -16,7 +16,7 @@ from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.program.charts.package import MIRROR, ensure_package
 from hpkit.program.components import build
-from hpkit.program.components.outputs import TeamOutputs
+from hpkit.program.components.common.outputs import TeamOutputs
 from hpkit.project import described_by, is_local, load_stack, problems_with_others, project_root
 from hpkit.text.printable import printable_lines
 

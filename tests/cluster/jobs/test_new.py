@@ -15,9 +15,9 @@ from hpkit.errors import SelectionError
 from hpkit.kueue.jobs import JOB_RESOURCES
 from hpkit.plan.capacity import quantity
 from hpkit.plan.team_limits import pod_limits
-from hpkit.program.components.admission import policies_of
-from hpkit.program.components.admission_files import policies_of_users
-from hpkit.program.components.rbac import workload_rules
+from hpkit.program.components.access.rbac import workload_rules
+from hpkit.program.components.admission.files import policies_of_users
+from hpkit.program.components.admission.policies import policies_of
 from hpkit.project import load_stack
 from hpkit_whatif.admission import EFA
 from tests.builders import ranked_handson

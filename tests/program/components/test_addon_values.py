@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 
 from hpkit.config.models.observability import MetricsProvider
-from hpkit.program.components.addon_values import hyperpod_values
+from hpkit.program.components.addons.values import hyperpod_values
 from hpkit_local.aws.services.eks.addon_versions import ADDONS
 from tests.builders import organization, rules
 

@@ -2,7 +2,7 @@
 
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits
-from hpkit.program.components.admission import pod_security_labels, policies_of, request_limits
+from hpkit.program.components.admission.policies import pod_security_labels, policies_of, request_limits
 from tests.builders import organization, team, typed
 
 G5 = "ml.g5.12xlarge"

@@ -13,7 +13,7 @@ import yaml
 from hpkit.cluster.jobs.new import manifest
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits
-from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission.policies import policies_of
 from tests.builders import organization, team, typed
 from tests.program.components.evaluation import answers, request_of
 from tests.security.kinds import BAD_PODS, GOOD_PODS, KINDS, KUBEFLOW, service, templates_in, workload

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from hpkit.program.components.admission_lifecycle import lifecycle_policies
+from hpkit.program.components.admission.lifecycle import lifecycle_policies
 from tests.program.components.evaluation import answers, request_of
 from tests.security.kinds import KINDS, KUBEFLOW, templates_in
 from tests.security.members import job, pod

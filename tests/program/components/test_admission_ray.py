@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from hpkit.plan.team_limits import PodLimits
-from hpkit.program.components.admission_ray import ray_policy
+from hpkit.program.components.admission.ray import ray_policy
 from tests.program.components.evaluation import answers, request_of
 from tests.security.kinds import KINDS, RAY_EVASIONS, ray
 

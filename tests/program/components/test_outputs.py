@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpkit.plan.derive import derive, quotas_of
-from hpkit.program.components.outputs import team_table
+from hpkit.program.components.common.outputs import team_table
 from tests.builders import group, organization, team, typed
 
 G5 = "ml.g5.12xlarge"

@@ -7,7 +7,7 @@ import pytest
 from hpkit.plan.access import groups_of
 from hpkit.plan.derive import derive
 from hpkit.plan.names import GROUP_PREFIX
-from hpkit.program.components.rbac import cluster_rules, team_rules, viewer_rules
+from hpkit.program.components.access.rbac import cluster_rules, team_rules, viewer_rules
 from tests.builders import organization, team, typed
 
 READ = {"get", "list", "watch"}

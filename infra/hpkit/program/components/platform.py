@@ -17,29 +17,29 @@ from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept, leaving_teams
 from hpkit.plan.registry import repositories_of
-from hpkit.program.components.access import Access
-from hpkit.program.components.addons import Addons
-from hpkit.program.components.autoscaling import Autoscaling
-from hpkit.program.components.base import DeployContext, document
-from hpkit.program.components.credentials import Credentials, configured, connection
-from hpkit.program.components.eks import Eks
-from hpkit.program.components.existing_cluster import existing_cluster
-from hpkit.program.components.given import given_provider, tagged
-from hpkit.program.components.governance import Governance
-from hpkit.program.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
-from hpkit.program.components.hyperpod import Dependencies, HyperPod
-from hpkit.program.components.identity import Identity
-from hpkit.program.components.inference import Inference
-from hpkit.program.components.local_disk import TeamDisks
-from hpkit.program.components.lustre import TeamVolumes
-from hpkit.program.components.network import Network
-from hpkit.program.components.observability import Observability
-from hpkit.program.components.outputs import TeamOutputs, team_table
-from hpkit.program.components.registry import Registry
-from hpkit.program.components.scheduling import Scheduling, kueue_runs
-from hpkit.program.components.spaces import Spaces
-from hpkit.program.components.storage import Storage
-from hpkit.program.components.untagged import untagged
+from hpkit.program.components.access.access import Access
+from hpkit.program.components.access.identity import Identity
+from hpkit.program.components.addons.addons import Addons
+from hpkit.program.components.addons.inference import Inference
+from hpkit.program.components.addons.observability import Observability
+from hpkit.program.components.addons.spaces import Spaces
+from hpkit.program.components.cluster.eks import Eks
+from hpkit.program.components.cluster.existing import existing_cluster
+from hpkit.program.components.cluster.hyperpod import Dependencies, HyperPod
+from hpkit.program.components.cluster.network import Network
+from hpkit.program.components.cluster.registry import Registry
+from hpkit.program.components.common.base import DeployContext, document
+from hpkit.program.components.common.credentials import Credentials, configured, connection
+from hpkit.program.components.common.given import given_provider, tagged
+from hpkit.program.components.common.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
+from hpkit.program.components.common.outputs import TeamOutputs, team_table
+from hpkit.program.components.common.untagged import untagged
+from hpkit.program.components.scheduling.autoscaling import Autoscaling
+from hpkit.program.components.scheduling.governance import Governance
+from hpkit.program.components.scheduling.scheduling import Scheduling, kueue_runs
+from hpkit.program.components.storage.local_disk import TeamDisks
+from hpkit.program.components.storage.lustre import TeamVolumes
+from hpkit.program.components.storage.storage import Storage
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.documents import lustre_policy, volumes_policy
 from hpkit.program.sdk import Provider

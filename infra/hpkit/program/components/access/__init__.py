@@ -1,0 +1,1 @@
+"""IAM roles, access entries, and RBAC."""

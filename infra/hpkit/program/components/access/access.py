@@ -1,0 +1,283 @@
+"""Access: entries of administrators, viewers and teams, and each team's rights in its namespace.
+
+A team's rights allow some requests that must be rejected. Pod Security and admission policies reject them, and both
+exist before any member of a team has rights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from hpkit.catalog import quantity_of
+from hpkit.plan.access import (
+    ADMINISTRATOR_POLICY,
+    RELEASES_POLICY,
+    TEAM_ROLE,
+    VIEWER_GROUP,
+    VIEWER_ROLE,
+    groups_of,
+    release_namespaces,
+)
+from hpkit.plan.lustre import has_team_volumes
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.names import GROUP_PREFIX
+from hpkit.plan.team_limits import most_of_pods, pod_limits
+from hpkit.program.components.access.rbac import PolicyRule, cluster_rules, team_rules, viewer_rules
+from hpkit.program.components.access.roles import Roles
+from hpkit.program.components.admission.files import policies_of_users
+from hpkit.program.components.admission.policies import (
+    AdmissionPolicy,
+    pod_security_labels,
+    policies_of,
+    request_limits,
+)
+from hpkit.program.components.cluster.eks import Eks
+from hpkit.program.components.common.base import Component, DeployContext
+from hpkit.program.iam.members import policy_of_members, trust_of_members
+
+__all__ = ["Access"]
+
+_RBAC = "rbac.authorization.k8s.io"
+# The program's values override those of any other manager, because the service creates the namespace.
+_FORCE = {"pulumi.com/patchForce": "true"}
+_REQUESTS = "hpkit-requests"
+# Users see it in messages such as `exceeded quota: hpkit-quota-and-borrow-limit`.
+_MOST = "hpkit-quota-and-borrow-limit"
+
+
+class Access(Component):
+    """Access of one environment: immediate access, and each team's access after `grant`.
+
+    administrators: what admits them. It's created before everything in the cluster, and deleted after it, so that a
+    destroy doesn't lock out the person who runs it.
+    """
+
+    administrators: Sequence[pulumi.Resource]
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        eks: Eks,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._eks, self._context, self._after = plan, eks, context, after
+        self._limits = pod_limits(plan)
+        groups = groups_of(plan)
+        self._made = {team.made_role: self._role(team) for team in plan.teams if team.made_role}
+        self.administrators = [
+            entry
+            for principal in plan.spec.eks.administrators
+            for entry in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
+        ]
+        for principal in plan.spec.eks.viewers:
+            self._entry(principal, groups[principal], policy=RELEASES_POLICY, namespaces=release_namespaces(plan))
+        for principal in sorted(groups.keys() - {*plan.spec.eks.administrators, *plan.spec.eks.viewers}):
+            self._entry(principal, groups[principal])
+
+    def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
+        """Let viewers read, and each team work in its namespace.
+
+        quotas: by team, because a quota creates the namespace.
+
+        A team without members isn't changed: its users have their rights from elsewhere.
+        """
+        teams = [team for team in self._plan.teams if team.spec.members]
+        policies = [
+            *policies_of(teams, self._limits),
+            *(policies_of_users(teams) if has_team_volumes(self._plan) else ()),
+        ]
+        bounds = [self._bound(policy, teams) for policy in policies] if teams else []
+        if self._plan.spec.eks.viewers:
+            self._cluster_role(VIEWER_ROLE, viewer_rules(), [VIEWER_GROUP])
+        if teams:
+            rules = cluster_rules(spaces=any("spaces" in team.spec.workloads for team in teams))
+            self._cluster_role(TEAM_ROLE, rules, [f"{GROUP_PREFIX}{team.name}" for team in teams])
+        for team in teams:
+            quota = quotas[team.name]
+            inside = [self._level(team, quota), self._requests(team, quota), *self._most(team, quota)]
+            self._team(team, after=[quota, *inside, *bounds])
+        administrators = self._plan.spec.eks.administrators
+        self.register_outputs({"principals": sorted({*groups_of(self._plan), *administrators})})
+
+    def _role(self, team: TeamPlan) -> list[pulumi.Resource]:
+        """Return the role of a team's data scientists, and its policy."""
+        if team.spec.member_role is None:
+            raise ValueError(f"{team.name} has no memberRole")
+        account, roles = self._context.account, Roles(self, self._plan, self._context.account)
+        purpose = f"team-{team.name}"
+        trust = trust_of_members(team.spec.member_role, account)
+        role = roles.make(purpose, trust=trust, description=f"Data scientists of the team {team.name}")
+        policy = json.dumps(policy_of_members(self._plan, team, account), sort_keys=True)
+        return [role, roles.allow(role, purpose, policy)]
+
+    def _entry(
+        self,
+        principal: str,
+        groups: Sequence[str],
+        *,
+        policy: str | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> list[pulumi.Resource]:
+        """Return the entry of a principal, and its policy; namespaces: None for the whole cluster."""
+        entry = aws.eks.AccessEntry(
+            _short(principal),
+            cluster_name=self._eks.name,
+            principal_arn=principal,
+            kubernetes_groups=list(groups),
+            type="STANDARD",
+            opts=self.child(after=[*self._after, *self._made.get(principal, ())]),
+        )
+        if policy is None or namespaces == ():
+            return [entry]
+        scope = aws.eks.AccessPolicyAssociationAccessScopeArgs(
+            type="cluster" if namespaces is None else "namespace", namespaces=namespaces
+        )
+        association = aws.eks.AccessPolicyAssociation(
+            _short(principal),
+            cluster_name=self._eks.name,
+            principal_arn=principal,
+            policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{policy}",
+            access_scope=scope,
+            opts=self.child(after=[entry]),
+        )
+        return [entry, association]
+
+    def _cluster_role(self, name: str, rules: Sequence[PolicyRule], groups: Sequence[str]) -> None:
+        inside = self.child(provider=self._eks.kubernetes)
+        k8s.rbac.v1.ClusterRole(name, metadata={"name": name}, rules=_rules(rules), opts=inside)
+        k8s.rbac.v1.ClusterRoleBinding(
+            name,
+            metadata={"name": name},
+            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": name},
+            subjects=[_group(group) for group in groups],
+            opts=inside,
+        )
+
+    def _level(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
+        """Return the Pod Security level of a team's namespace."""
+        labels = pod_security_labels(self._plan.spec.eks.version)
+        return k8s.core.v1.NamespacePatch(
+            team.name,
+            metadata={"name": team.namespace, "labels": labels, "annotations": _FORCE},
+            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+        )
+
+    def _requests(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
+        """Return the LimitRange of a team's namespace."""
+        v1 = k8s.core.v1
+        given, least = request_limits(self._limits)
+        item = v1.LimitRangeItemArgs(type="Container", default_request=given, min=least)
+        return v1.LimitRange(
+            team.name,
+            metadata={"name": _REQUESTS, "namespace": team.namespace, "annotations": _FORCE},
+            spec=v1.LimitRangeSpecArgs(limits=[item]),
+            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+        )
+
+    def _most(self, team: TeamPlan, quota: pulumi.Resource) -> list[pulumi.Resource]:
+        """Return the ResourceQuota of a team's namespace, which counts ending pods that Kueue no longer counts.
+
+        Without the figures of an instance type there is none, because a lower limit would block admitted jobs.
+        """
+        most = most_of_pods(team)
+        if most is None:
+            return []
+        hard = {f"requests.{name}": quantity_of(name, amount) for name, amount in most.items()}
+        # Until its controller has read the quota, the API server rejects pods, so there is nothing to wait for.
+        annotations = {**_FORCE, "pulumi.com/skipAwait": "true"}
+        return [
+            k8s.core.v1.ResourceQuota(
+                team.name,
+                metadata={"name": _MOST, "namespace": team.namespace, "annotations": annotations},
+                spec=k8s.core.v1.ResourceQuotaSpecArgs(hard=hard),
+                opts=self.child(after=[quota], provider=self._eks.kubernetes),
+            )
+        ]
+
+    def _bound(self, policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> pulumi.Resource:
+        """Return an admission policy in force."""
+        inside = self.child(provider=self._eks.kubernetes)
+        in_force = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+            policy.name,
+            metadata={"name": policy.name, "annotations": _FORCE},
+            spec=_spec(policy, teams),
+            opts=inside,
+        )
+        return k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            policy.name,
+            metadata={"name": policy.name, "annotations": _FORCE},
+            spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
+            # These are shared: applying one would add `Deny` next to an existing `Warn`, which the API server rejects.
+            # So a change replaces the binding.
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[in_force], provider=self._eks.kubernetes),
+                pulumi.ResourceOptions(replace_on_changes=["spec.validationActions"], delete_before_replace=True),
+            ),
+        )
+
+    def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
+        inside = self.child(after=after, provider=self._eks.kubernetes)
+        metadata = k8s.meta.v1.ObjectMetaArgs(name=TEAM_ROLE, namespace=team.namespace)
+        rules = team_rules(team.spec.workloads, ingress="Ingress" in self._limits.publish)
+        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(rules), opts=inside)
+        k8s.rbac.v1.RoleBinding(
+            team.name,
+            metadata=metadata,
+            role_ref={"api_group": _RBAC, "kind": "Role", "name": TEAM_ROLE},
+            subjects=[_group(f"{GROUP_PREFIX}{team.name}")],
+            opts=inside,
+        )
+
+
+def _group(name: str) -> k8s.rbac.v1.SubjectArgs:
+    return k8s.rbac.v1.SubjectArgs(api_group=_RBAC, kind="Group", name=name)
+
+
+def _rules(rules: Sequence[PolicyRule]) -> list[k8s.rbac.v1.PolicyRuleArgs]:
+    return [
+        k8s.rbac.v1.PolicyRuleArgs(api_groups=rule.api_groups, resources=rule.resources, verbs=rule.verbs)
+        for rule in rules
+    ]
+
+
+def _spec(
+    policy: AdmissionPolicy, teams: Sequence[TeamPlan]
+) -> k8s.admissionregistration.v1.ValidatingAdmissionPolicySpecArgs:
+    v1 = k8s.admissionregistration.v1
+    namespaces = k8s.meta.v1.LabelSelectorRequirementArgs(
+        key="kubernetes.io/metadata.name", operator="In", values=sorted(team.namespace for team in teams)
+    )
+    return v1.ValidatingAdmissionPolicySpecArgs(
+        failure_policy="Fail",
+        match_constraints=v1.MatchResourcesArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(match_expressions=[namespaces]),
+            resource_rules=[
+                v1.NamedRuleWithOperationsArgs(
+                    api_groups=list(rule.groups),
+                    api_versions=["*"],
+                    resources=list(rule.resources),
+                    operations=list(policy.operations),
+                )
+                for rule in policy.rules
+            ],
+        ),
+        match_conditions=[v1.MatchConditionArgs(name=name, expression=text) for name, text in policy.conditions.items()]
+        or None,
+        variables=[v1.VariableArgs(name=name, expression=text) for name, text in policy.variables.items()] or None,
+        validations=[v1.ValidationArgs(expression=each.expression, message=each.message) for each in policy.refusals],
+    )
+
+
+def _short(principal: str) -> str:
+    """Return `<account>:role/<name>` for an ARN, because resource names can't contain a double colon."""
+    return principal.partition("::")[2] or principal

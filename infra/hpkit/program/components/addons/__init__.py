@@ -1,0 +1,1 @@
+"""EKS add-ons, and what some of them need."""

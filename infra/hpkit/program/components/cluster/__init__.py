@@ -1,0 +1,1 @@
+"""The network, the EKS cluster, the HyperPod cluster, and the teams' repositories."""

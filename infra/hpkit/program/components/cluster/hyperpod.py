@@ -1,0 +1,221 @@
+"""The HyperPod cluster with its instance groups, and the dependencies chart that it requires on EKS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from hpkit.config.models.cluster import InstanceGroup
+from hpkit.plan.access import DEPENDENCIES_NAMESPACE
+from hpkit.plan.hosts import awaited_groups
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
+from hpkit.plan.protected import DEPENDENCIES
+from hpkit.program.components.access.identity import Identity
+from hpkit.program.components.cluster.eks import Eks
+from hpkit.program.components.cluster.group_config import (
+    add_capacity,
+    add_checks,
+    add_instances,
+    add_upkeep,
+    environment,
+    shared_environment,
+    tiered_storage,
+)
+from hpkit.program.components.cluster.network import Network
+from hpkit.program.components.common.base import Component, DeployContext
+from hpkit.program.components.storage.storage import ON_CREATE, Storage
+from hpkit.program.sdk import AutoscaledGroup, Cluster
+from hpkit.program.sdk.types import (
+    ClusterInstanceGroupSpecification,
+    ClusterLifeCycleConfig,
+    ClusterRestrictedInstanceGroupSpecification,
+    Tag,
+    VpcConfig,
+)
+
+__all__ = ["Dependencies", "HyperPod", "tags_of"]
+
+
+class Dependencies(Component):
+    """The dependencies chart: health monitoring agent, device plugins, EFA, training operators, their RBAC.
+
+    Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using Helm". The chart
+    must exist before a cluster is created through the API, so it's uninstalled after the cluster.
+    """
+
+    release: k8s.helm.v3.Release | None = None
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        eks: Eks,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        chart = plan.dependencies
+        if chart is not None:
+            self.release = k8s.helm.v3.Release(
+                DEPENDENCIES,
+                name=DEPENDENCIES,
+                namespace=DEPENDENCIES_NAMESPACE,
+                chart=chart.chart if chart.chart.startswith("oci://") else context.in_project(chart.chart),
+                version=chart.version,
+                values=chart.values,
+                # HyperPod requires the chart before it creates nodes, and without nodes none of its pods can become
+                # ready.
+                skip_await=True,
+                opts=self.child(after=after, provider=eks.kubernetes),
+            )
+        self.register_outputs({"installed": self.release is not None})
+
+
+class HyperPod(Component):
+    """The cluster, with managed Karpenter if the plan has it.
+
+    nodes: what waits until the nodes that run the add-ons are Ready; empty if only Karpenter adds nodes. autoscaled:
+    the resource of each group that Karpenter fills, by name. A NodeClass with the group waits for it, so it's deleted
+    before the group.
+    """
+
+    cluster: Cluster
+    nodes: Sequence[pulumi.Resource]
+    autoscaled: Mapping[str, AutoscaledGroup]
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        *,
+        network: Network,
+        storage: Storage,
+        identity: Identity,
+        eks: Eks,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._network, self._storage, self._identity = plan, network, storage, identity
+        spec = plan.spec.cluster
+        autoscaled = [group.spec.name for group in plan.groups if group.autoscaled]
+        self.cluster = Cluster(
+            "cluster",
+            cluster_name=spec.name,
+            orchestrator={"eks": {"clusterArn": eks.arn}},
+            # The default for groups without subnets: every group has its own, so that zones can be added later.
+            vpc_config={
+                "subnets": list(network.control_plane_subnet_ids),
+                "securityGroupIds": list(network.security_group_ids),
+            },
+            instance_groups=[self._group(group) for group in plan.groups],
+            restricted_instance_groups=[self._restricted_group(group) for group in plan.restricted_groups] or None,
+            restricted_instance_groups_config=shared_environment(spec.restricted_instance_groups_config)
+            if spec.restricted_instance_groups_config
+            else None,
+            node_provisioning_mode="Continuous",
+            node_recovery=spec.node_recovery,
+            cluster_role=identity.karpenter_role_arn,
+            auto_scaling={"mode": "Enable", "autoScalerType": "Karpenter"}
+            if plan.spec.autoscaling is not None
+            else None,
+            autoscaled_instance_groups=autoscaled or None,
+            allow_delete_instance_groups=list(plan.spec.allow_delete.instance_groups) or None,
+            tiered_storage_config=tiered_storage(spec.tiered_storage) if spec.tiered_storage else None,
+            tags=tags_of(plan),
+            opts=self.child(
+                after=[*storage.ready, *identity.for_nodes, *network.connectivity, *after],
+                # The plugin refuses to replace it anyway; if it were protected, one whose creation failed couldn't be
+                # replaced.
+                protect=plan.spec.protect or None,
+            ),
+        )
+        self.nodes = self._nodes(eks)
+        alive = pulumi.ResourceOptions(deleted_with=self.cluster)
+        # A cluster keeps its role when autoscaling is turned off, so the role must outlive the groups that are deleted
+        # then.
+        before = [self.cluster, *identity.for_nodes]
+        self.autoscaled = {
+            group: AutoscaledGroup(
+                f"autoscaled-{group}",
+                cluster_arn=self.cluster.cluster_arn,
+                instance_group_name=group,
+                opts=pulumi.ResourceOptions.merge(self.child(after=before), alive),
+            )
+            for group in autoscaled
+        }
+        self.register_outputs({"clusterArn": self.cluster.cluster_arn})
+
+    def _nodes(self, eks: Eks) -> list[pulumi.Resource]:
+        groups = sorted(group.name for group in awaited_groups(self._plan))
+        if not groups:
+            return []
+        return [
+            eks.wait(
+                "nodes",
+                minutes=self._plan.spec.cluster.nodes_ready_minutes,
+                cluster_arn=self.cluster.cluster_arn,
+                instance_groups=groups,
+                opts=self.child(after=[self.cluster]),
+            )
+        ]
+
+    def _group(self, group: GroupPlan) -> ClusterInstanceGroupSpecification:
+        spec = group.spec
+        config: ClusterInstanceGroupSpecification = {
+            "instanceGroupName": spec.name,
+            "instanceCount": spec.instance_count,
+            "executionRole": spec.execution_role or self._identity.node_role_arn or "",
+            "overrideVpcConfig": self._place(group),
+        }
+        if spec.has_lifecycle:
+            config["lifeCycleConfig"] = self._lifecycle(spec)
+        add_capacity(config, group)
+        add_upkeep(config, spec)
+        return config
+
+    def _restricted_group(self, group: RestrictedGroupPlan) -> ClusterRestrictedInstanceGroupSpecification:
+        spec = group.spec
+        config: ClusterRestrictedInstanceGroupSpecification = {
+            "instanceGroupName": spec.name,
+            "instanceType": spec.instance_type,
+            "instanceCount": spec.instance_count,
+            "executionRole": spec.execution_role,
+            "overrideVpcConfig": self._place(group),
+        }
+        if spec.environment_config is not None:
+            config["environmentConfig"] = environment(spec.environment_config)
+        add_instances(config, group)
+        add_checks(config, spec)
+        return config
+
+    def _place(self, group: GroupPlan | RestrictedGroupPlan) -> VpcConfig:
+        if group.spec.override_vpc_config is not None:
+            override = group.spec.override_vpc_config
+            return {"subnets": list(override.subnets), "securityGroupIds": list(override.security_group_ids)}
+        return {
+            "subnets": [self._network.node_subnet_ids[zone] for zone in group.zones],
+            "securityGroupIds": list(self._network.security_group_ids),
+        }
+
+    def _lifecycle(self, spec: InstanceGroup) -> ClusterLifeCycleConfig:
+        if spec.lifecycle_script is None:
+            return {"sourceS3Uri": self._storage.lifecycle_uri or "", "onCreate": ON_CREATE}
+        folder: pulumi.Input[str]
+        folder, _, script = spec.lifecycle_script.rpartition("/")
+        if spec.verified_script is not None:
+            folder, script = self._storage.loader_uris[spec.verified_script], ON_CREATE
+        if spec.lifecycle_event == "OnInitComplete":
+            return {"sourceS3Uri": folder, "onInitComplete": script}
+        return {"sourceS3Uri": folder, "onCreate": script}
+
+
+def tags_of(plan: Plan) -> list[Tag] | None:
+    """Return the plan's tags as the SageMaker API takes them; None where hpkit manages none."""
+    if not plan.spec.manage_tags:
+        return None
+    return [{"key": key, "value": value} for key, value in sorted(plan.tags.items())]

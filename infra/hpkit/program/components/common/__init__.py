@@ -1,0 +1,1 @@
+"""What all components share: their base, credentials, guards, and outputs."""

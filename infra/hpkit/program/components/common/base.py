@@ -1,0 +1,81 @@
+"""The base of all components: a resource with typed outputs, and children with names from the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import pulumi
+
+from hpkit.program.components.common.credentials import Credentials
+from hpkit.program.iam.account import AwsAccount
+
+__all__ = ["Component", "DeployContext", "document"]
+
+
+class Component(pulumi.ComponentResource):
+    """A part of the platform; its type is `hpkit:index:<class>`."""
+
+    def __init__(self, name: str, *, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(f"hpkit:index:{type(self).__name__}", name, None, opts)
+
+    def child(
+        self,
+        *,
+        after: Sequence[pulumi.Resource] = (),
+        protect: bool | None = None,
+        provider: pulumi.ProviderResource | None = None,
+        import_id: str | None = None,
+    ) -> pulumi.ResourceOptions:
+        """Return options of a resource inside this component that waits for others."""
+        return pulumi.ResourceOptions(
+            parent=self, depends_on=list(after), protect=protect, provider=provider, import_=import_id
+        )
+
+
+class DeployContext:
+    """The target of the platform, as the AWS provider knows it.
+
+    - account: partition, region and account.
+    - caller: ARN of the identity that runs this, usually a role's session.
+    - credentials: the profile and role of the identity.
+    - has_log_group: whether a new EKS cluster's log group already exists.
+    - root: the project's folder, relative to the program's.
+    """
+
+    def __init__(
+        self,
+        account: AwsAccount,
+        *,
+        caller: str,
+        credentials: Credentials,
+        zones: Sequence[str],
+        has_log_group: bool,
+        root: str,
+    ) -> None:
+        self.account = account
+        self.caller = caller
+        self.credentials = credentials
+        self.zones = tuple(zones)
+        self.has_log_group = has_log_group
+        self._root = root
+
+    def in_project(self, path: str) -> str:
+        """Return a path of the project as the plugins take it."""
+        return str(PurePosixPath(self._root, path))
+
+    @property
+    def control_plane_zones(self) -> tuple[str, ...]:
+        """Return the first two zones of the region, regardless of the nodes' zones, so that they never change."""
+        return self.zones[:2]
+
+
+def document(build: Any, **inputs: Any) -> pulumi.Output[str]:
+    """Return an IAM document as text, created by a pure function once its inputs are known."""
+
+    def text(known: Mapping[str, Any]) -> str:
+        return json.dumps(build(**known), sort_keys=True)
+
+    return pulumi.Output.all(**inputs).apply(text)

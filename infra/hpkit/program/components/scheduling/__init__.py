@@ -1,0 +1,1 @@
+"""Task governance, topology-aware and gang scheduling, and Karpenter."""

@@ -1,0 +1,1 @@
+"""Buckets, file systems, and local disks."""
