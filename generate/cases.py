@@ -15,21 +15,25 @@ To add a case to tests/stacks/rules/RULE.yaml:
 """
 
 import datetime
-from functools import cache
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from ruamel.yaml.scalarstring import PlainScalarString
 
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file, read_text
 from hpkit.config.reading.compose import composed
-from hpkit.config.reading.edit import Layout, patched
+from hpkit.config.reading.edit import dumped, loaded, remove_value, set_value, steps_of
 from hpkit.config.reading.folder import ChangedFolder
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
-__all__ = ["Case", "Expected", "Patch", "case_file", "cases", "unchanged"]
+__all__ = ["Case", "Expected", "Patch", "case_file", "cases", "change", "unchanged"]
 
 # The versions in the base are supported on that day, so that cases don't change over time.
 _TODAY = datetime.date(2026, 11, 22)
@@ -57,13 +61,33 @@ class Patch(_Strict):
     remove: tuple[str, ...] = ()
     replace: dict[str, str] = {}
 
-    def applied(self, base: Layout, table: Layout, *place: str) -> str:
-        """Return base's text with these changes, which a table has at a place; InputError if one doesn't apply."""
-        edits = [base.remove(path) for path in self.remove]
-        edits += [base.replace(old, new) for old, new in self.replace.items()]
-        for path in self.change:
-            edits += base.set(path, table.value(*place, "change", path))
-        return patched(base.text, edits)
+    def applied(self, base: str, table: Any) -> str:
+        """Return base's text with these changes, which a loaded table has; InputError if one doesn't apply."""
+        text = base
+        if self.change or self.remove:
+            documents = loaded(base)
+            change(documents[0], table.get("change", {}), self.remove)
+            text = dumped(documents, base)
+        for old, new in self.replace.items():
+            if (count := text.count(old)) != 1:
+                raise InputError(f"`{old}` occurs {count} times instead of once")
+            text = text.replace(old, new)
+        return text
+
+
+def change(data: Any, values: dict[str, Any], removed: Sequence[str]) -> None:
+    """Change a loaded document; `list[+]` adds the items of a list, a path in removed ends with what is removed."""
+    # Paths name what the document has before all changes.
+    places = {path: steps_of(data, path.removesuffix("[+]")) for path in values}
+    for path, value in values.items():
+        # As the case writes it: without the quotes of the old value, and a copy, because cases share maps.
+        new = PlainScalarString(value) if type(value) is str else deepcopy(value)
+        if path.endswith("[+]"):
+            reduce(getitem, places[path], data).extend(new)
+        else:
+            set_value(data, places[path], new, first=False)
+    for path in reversed(removed):
+        remove_value(data, steps_of(data, path))
 
 
 class _Passing(Patch):
@@ -118,8 +142,8 @@ def case_file(rule: str) -> str:
 
 
 @cache
-def _base(root: Path) -> Layout:
-    return Layout(read_file(root / "tests/stacks/base.yaml").decode())
+def _base(root: Path) -> str:
+    return read_file(root / "tests/stacks/base.yaml").decode()
 
 
 def cases(rule: str) -> list[Case]:
@@ -136,7 +160,7 @@ def cases(rule: str) -> list[Case]:
 
 def unchanged(rule: str) -> Case:
     """Return the unchanged base organization, as a case of a rule."""
-    return _case(rule, "unchanged", _Passing(), _base(project_root()))
+    return _case(rule, "unchanged", _Passing(), {})
 
 
 def _read(rule: str, content: bytes) -> list[Case]:
@@ -144,15 +168,15 @@ def _read(rule: str, content: bytes) -> list[Case]:
     if document.problems:
         raise InputError(document.problems[0].message)
     declared = _File.model_validate(document.data)
-    layout = Layout(content.decode())
-    failing = [_case(rule, name, case, layout, case.finds) for name, case in declared.fails.items()]
-    return failing + [_case(rule, name, case, layout) for name, case in declared.passes.items()]
+    (table,) = loaded(content.decode())
+    failing = [_case(rule, name, case, table["fails"][name], case.finds) for name, case in declared.fails.items()]
+    return failing + [_case(rule, name, case, table["passes"][name]) for name, case in declared.passes.items()]
 
 
-def _case(rule: str, name: str, fragment: _Passing, layout: Layout, finds: tuple[Expected, ...] = ()) -> Case:
-    section, base = "fails" if finds else "passes", _base(project_root())
+def _case(rule: str, name: str, fragment: _Passing, table: Any, finds: tuple[Expected, ...] = ()) -> Case:
+    base = _base(project_root())
     try:
-        text = fragment.applied(base, layout, section, name)
+        text = fragment.applied(base, table)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     expected = tuple(each.model_copy(update={"rule": each.rule or rule}) for each in finds)
@@ -166,7 +190,7 @@ def _case(rule: str, name: str, fragment: _Passing, layout: Layout, finds: tuple
         file=fragment.file or f"{rule}.{name}.yaml",
         stack_files=fragment.stack_files,
         files=fragment.files,
-        beside={name: _replaced(base.text, texts) for name, texts in fragment.beside.items()},
+        beside={name: _replaced(base, texts) for name, texts in fragment.beside.items()},
     )
 
 

@@ -1,5 +1,6 @@
 """Organizations of companies with different structures: a few bases, and each company's differences."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -7,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from generate.cases import change
 from hpkit.config import Organization, parse, read_text
-from hpkit.config.reading.edit import Layout, Value, patched
+from hpkit.config.reading.edit import dumped, loaded
 
 __all__ = ["Company", "companies"]
 
 FOLDER = Path(__file__).parent
-INDENT = " " * 4
 
 
 class _Strict(BaseModel):
@@ -65,36 +66,31 @@ def companies() -> dict[str, Company]:
     """Return all companies by name."""
     text = (FOLDER / "companies.yaml").read_text(encoding="utf-8")
     rows = {name: _Row.model_validate(row) for name, row in read_text(text.encode()).data.items()}
-    bases, table = Layout((FOLDER / "bases.yaml").read_text(encoding="utf-8")), Layout(text)
-    return {name: _company(name, row, bases, table) for name, row in rows.items()}
+    (bases,), (table,) = loaded((FOLDER / "bases.yaml").read_text(encoding="utf-8")), loaded(text)
+    return {name: _company(name, row, bases, table[name]) for name, row in rows.items()}
 
 
-def _company(name: str, row: _Row, bases: Layout, table: Layout) -> Company:
-    text = "\n".join(bases.value(row.base).lines()) + "\n"
-    text = _replaced(text, {f"organization: {row.base}": f"organization: {name}", **row.replace})
-    text = _changed(text, row, table, [name])
+def _company(name: str, row: _Row, bases: Any, table: Any) -> Company:
+    data = _changed(bases[row.base], row, table, {f"organization: {row.base}": f"organization: {name}"})
     for path, repeated in row.repeat.items():
-        source = "\n".join(table.value(name, "repeat", path, "value").lines())
+        source = dumped([table["repeat"][path]["value"]], "")
         numbers = [f"{number:02}" for number in range(1, repeated.count + 1)]
-        layout = Layout(text)
-        parts = [(path.replace("$n", number), source.replace("$n", number)) for number in numbers]
+        values = [loaded(source.replace("$n", number))[0] for number in numbers]
         if path.endswith("[+]"):
-            parts = [(path, f"[{', '.join(value for _, value in parts)}]")]
-        text = patched(text, [edit for path, value in parts for edit in layout.set(path, _value(value))])
+            change(data, {path: values}, ())
+        else:
+            change(data, {path.replace("$n", number): each for number, each in zip(numbers, values, strict=True)}, ())
     for environment, copied in row.environments.items():
-        lines = Layout(text).value("environments", copied.of).lines()
-        block = _replaced("\n".join(lines) + "\n", copied.replace)
-        block = _changed(block, copied, table, [name, "environments", environment])
-        text += f"  {environment}:\n" + "".join(f"{INDENT}{line}\n" for line in block.splitlines())
-    return Company(name, text, row.warnings, row.policy)
+        own = data["environments"][copied.of]
+        data["environments"][environment] = _changed(own, copied, table["environments"][environment])
+    return Company(name, dumped([data], ""), row.warnings, row.policy)
 
 
-def _changed(text: str, changes: _Changes, table: Layout, where: list[str]) -> str:
-    layout = Layout(text)
-    edits = [layout.remove(path) for path in changes.remove]
-    for path in changes.change:
-        edits += layout.set(path, table.value(*where, "change", path))
-    return patched(text, edits)
+def _changed(base: Any, changes: _Changes, table: Any, more: Mapping[str, str] = {}) -> Any:
+    """Return a changed copy of a map."""
+    (data,) = loaded(_replaced(dumped([base], ""), {**more, **changes.replace}))
+    change(data, table.get("change", {}), changes.remove)
+    return data
 
 
 def _replaced(text: str, texts: dict[str, str]) -> str:
@@ -102,7 +98,3 @@ def _replaced(text: str, texts: dict[str, str]) -> str:
         assert old in text, f"`{old}` is not in the base"
         text = text.replace(old, new)
     return text
-
-
-def _value(text: str) -> Value:
-    return Layout(f"value: {text}").value("value")

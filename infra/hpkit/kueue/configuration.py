@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import yaml
-
 from hpkit.catalog import TASK_GOVERNANCE, AddOn, addons, is_older, topology_gates
 from hpkit.config.models.governance import duration_seconds
-from hpkit.config.reading.edit import Layout, with_value
+from hpkit.config.reading.edit import dumped, loaded, set_value
 from hpkit.errors import InputError
 from hpkit.kueue.model import WaitForPodsReady
 from hpkit.kueue.organization import wait_for_pods_ready_of
@@ -192,22 +190,16 @@ def _kueue_of(plan: Plan) -> str | None:
 
 def _config(text: str) -> dict[str, Any]:
     try:
-        layouts = Layout.of_documents(text)
-        config: Any = layouts[0].data if layouts else {}
+        documents = loaded(text)
     except InputError as error:
         raise ValueError(f"Kueue's configuration is not YAML: {error}") from None
+    config: Any = documents[0] if documents and documents[0] is not None else {}
     if not isinstance(config, dict):
         raise ValueError(f"Kueue's configuration is not a map: {config!r}")  # noqa: TRY004 - as any other text
     return config
 
 
 def _set(text: str, path: tuple[str, ...], value: Any) -> str:
-    if not _config(text):
-        # There is no map whose style could be followed.
-        for key in reversed(path):
-            value = {key: value}
-        return yaml.safe_dump(value, sort_keys=False)
-    try:
-        return with_value(text, path, value, first=False)
-    except InputError as error:
-        raise ValueError(f"Kueue's configuration is not YAML: {error}") from None
+    config = _config(text)
+    set_value(config, path, value, first=False)
+    return dumped([config], text)

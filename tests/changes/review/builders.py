@@ -11,7 +11,7 @@ from hpkit.changes.review import FileInput, FileVersion, Review, StackInput, Sta
 from hpkit.changes.review.as_text import as_text
 from hpkit.checks import check
 from hpkit.config import parse, read_text
-from hpkit.config.reading.edit import Layout
+from hpkit.config.reading.edit import loaded
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 from hpkit.program.recording import Answers, Recording
@@ -46,15 +46,16 @@ class Table:
     """The changes in a file, applied to the organization next to it."""
 
     def __init__(self, name: str) -> None:
-        self._layout = Layout((FOLDER / f"{name}.yaml").read_text())
+        content = (FOLDER / f"{name}.yaml").read_text()
+        (self._table,) = loaded(content)
         self._base = (FOLDER / f"{name}.base.yaml").read_text()
-        self.changes = {key: Change.model_validate(value) for key, value in self._layout.data.items()}
+        self.changes = {key: Change.model_validate(value) for key, value in read_text(content.encode()).data.items()}
 
     def sides(self, name: str) -> tuple[bytes, bytes]:
         """Return the organization before and after a change."""
         change = self.changes[name]
-        base = change.base.applied(Layout(self._base), self._layout, name, "base")
-        head = change.applied(Layout(base), self._layout, name)
+        base = change.base.applied(self._base, self._table[name].get("base", {}))
+        head = change.applied(base, self._table[name])
         for old, new in change.replace_all.items():
             head = head.replace(old, new)
         return base.encode(), head.encode()

@@ -12,7 +12,7 @@ from typing import Any
 from hpkit.config import parse
 from hpkit.config.messages.suggest import nearest
 from hpkit.config.models.organization import Environment
-from hpkit.config.reading.document import Path, find_item, item_label
+from hpkit.config.reading.document import Path, find_item, item_label, with_value
 from hpkit.config.reading.load import resolve
 from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan
@@ -94,7 +94,7 @@ def changed(loaded: Loaded, changes: Iterable[NewValue]) -> tuple[Loaded, Plan |
     for change in changes:
         path = _locate(data, change.text, loaded.environment or "")
         hint = hint or _meant(data, path)
-        data = _copy_with_value(data, path, change.value)
+        data = with_value(data, path, change.value)
     document = replace(loaded.document, data=data)
     after = replace(loaded, document=document, parsed=parse(document))
     known = {(each.rule, each.path) for each in loaded.findings if each.severity == "error"}
@@ -173,16 +173,6 @@ def _steps(text: str) -> list[str]:
         steps += [match[1], *re.findall(r"\[([^\[\]]+)\]", match[2])]
         place = match.end()
     return steps
-
-
-def _copy_with_value(data: Any, path: Path, value: Any) -> Any:
-    """Copy data with another value at path; only the way to it is copied."""
-    if not path:
-        return value
-    step, remaining = path[0], path[1:]
-    if isinstance(data, (tuple, list)) and isinstance(step, int):
-        return (*data[:step], _copy_with_value(data[step], remaining, value), *data[step + 1 :])
-    return {**data, step: _copy_with_value(data.get(step, {}), remaining, value)}
 
 
 def sweep(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Any, Literal
 
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
@@ -15,7 +17,8 @@ from hpkit.cluster.jobs.kinds import WORKLOADS, PodTemplate, Unit, mapping, mapp
 from hpkit.cluster.jobs.limits import autoscaler_breach, breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
-from hpkit.config.reading.edit import Layout, patched, with_value, with_values
+from hpkit.config.reading.document import with_value
+from hpkit.config.reading.edit import dumped, loaded, position, remove_value, set_value
 from hpkit.errors import InputError
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import NAMESPACE_PREFIX, POD_SECURITY_LEVEL, Plan, TeamPlan
@@ -67,25 +70,23 @@ class JobFinding:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A file of one or more documents, its text, and where each value is in it."""
+    """A file of one or more documents, with the place of each value."""
 
     file: str
     text: str
     documents: tuple[Any, ...]
-    layouts: tuple[Layout, ...]
 
 
 def read_manifests(file: str, text: str) -> Manifest:
     """Return the documents of a file; InputError with the place where it is no YAML."""
     try:
-        layouts = Layout.of_documents(text)
-        return Manifest(file, text, tuple(layout.data for layout in layouts), layouts)
+        return Manifest(file, text, tuple(loaded(text)))
     except InputError as error:
         raise InputError(f"{file}:{error}") from None
 
 
 def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]]:
-    """Return a file with each problem fixed that has one solution, and the problems; other lines don't change.
+    """Return a file with each problem fixed that has one solution, and the problems.
 
     A fix can reveal more problems, so the file is checked again until nothing more can be fixed.
     """
@@ -103,15 +104,18 @@ def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]
 
 def _edited(manifest: Manifest, edit: Edit) -> Manifest | None:
     """Return the file with one edit applied; None if that would change more than intended."""
-    number, text, data = edit.document, manifest.text, manifest.documents[edit.document]
+    number, expected = edit.document, manifest.documents[edit.document]
     try:
+        documents = loaded(manifest.text)
         if edit.moved_from is not None:
             path = edit.moved_from
-            while len(path) > 1 and manifest.layouts[number].entries(path[:-1]) == 1:
+            while len(path) > 1 and len(reduce(getitem, path[:-1], expected)) == 1:
                 path = path[:-1]
-            text, data = patched(text, [manifest.layouts[number].remove(path)]), _without(data, path)
-        after = read_manifests(manifest.file, with_value(text, edit.path, edit.value, document=number))
-        expected = with_values(manifest.documents, {(number,): with_values(data, {edit.path: edit.value})})
+            remove_value(documents[number], path)
+            expected = _without(expected, path)
+        set_value(documents[number], edit.path, edit.value)
+        after = read_manifests(manifest.file, dumped(documents, manifest.text))
+        expected = with_value(manifest.documents, (number,), with_value(expected, edit.path, edit.value))
     except InputError:
         return None
     return after if after.documents == expected else None
@@ -138,7 +142,7 @@ def _autoscalers(manifest: Manifest, number: int, document: Mapping[Any, Any], p
         for index, item in enumerate(mappings(document.get("items"))):
             yield from _autoscalers(manifest, number, item, (*path, "items", index))
     elif (breach := autoscaler_breach(document)) is not None:
-        line, column = manifest.layouts[number].locate((*path, *breach.path))
+        line, column = position(manifest.documents[number], (*path, *breach.path))
         yield JobFinding(manifest.file, line, column, "error", "autoscaler", breach.message, breach.fix)
 
 
@@ -146,7 +150,7 @@ class _Job:
     """The part of a document that Kueue queues."""
 
     def __init__(self, manifest: Manifest, number: int, document: Any, unit: Unit, plan: Plan) -> None:
-        self._file, self._layout = manifest.file, manifest.layouts[number]
+        self._file = manifest.file
         self._number, self._document, self._unit, self._plan = number, document, unit, plan
         self._templates = tuple(templates(unit))
 
@@ -177,7 +181,7 @@ class _Job:
         severity: Severity = "error",
         edit: Edit | None = None,
     ) -> JobFinding:
-        line, column = self._layout.locate((*self._unit.path, *path))
+        line, column = position(self._document, (*self._unit.path, *path))
         return JobFinding(self._file, line, column, severity, check, message, fix, edit)
 
     def _edit(self, path: Path, value: str | Mapping[str, str], *, moved_from: Path | None = None) -> Edit:
@@ -218,7 +222,7 @@ class _Job:
         )
 
     def _say_namespace(self, path: Path, message: str, fix: str, *, edit: Edit | None = None) -> JobFinding:
-        line, column = self._layout.locate(path)
+        line, column = position(self._document, path)
         return JobFinding(self._file, line, column, "error", "namespace", message, fix, edit)
 
     def _label(self, name: str, path: Path = ()) -> Any:
@@ -230,7 +234,7 @@ class _Job:
         if not team.spec.members or needed is None or needed in team.spec.workloads:
             return
         kinds = listing([kind for kind, workload in WORKLOADS.items() if workload in team.spec.workloads])
-        line, column = self._layout.locate((*self._unit.namespaced, "kind"))
+        line, column = position(self._document, (*self._unit.namespaced, "kind"))
         yield JobFinding(
             self._file,
             line,

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from hpkit.errors import InputError
+
 __all__ = [
     "Document",
     "Mark",
@@ -17,6 +19,7 @@ __all__ = [
     "is_named",
     "item_label",
     "value_at",
+    "with_value",
 ]
 
 Path = tuple[str | int, ...]
@@ -264,3 +267,18 @@ def _label(item: Any) -> str:
 def _ordinal(number: int) -> str:
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+def with_value(data: Any, path: Path, value: Any) -> Any:
+    """Copy plain data with another value at a path; missing maps are added, and only the way to it is copied.
+
+    Raises InputError where something else is in the place of a map.
+    """
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(data, (tuple, list)) and isinstance(step, int):
+        return type(data)([*data[:step], with_value(data[step], rest, value), *data[step + 1 :]])
+    if data is not None and not isinstance(data, Mapping):
+        raise InputError(f"{step} can't be set in {data!r}, which isn't a map")
+    return {**(data or {}), step: with_value((data or {}).get(step), rest, value)}

@@ -38,7 +38,7 @@ from hpkit.config.messages.wording import (
 )
 from hpkit.config.models.organization import Organization
 from hpkit.config.reading.compose import is_default
-from hpkit.config.reading.document import Document, Mark, Path, Problem, format_path, value_at
+from hpkit.config.reading.document import Document, Mark, Path, Problem, format_path, value_at, with_value
 from hpkit.config.reading.load import IN_CURLY_QUOTES, resolve
 from hpkit.config.schema.contract import (
     ANY,
@@ -264,7 +264,7 @@ class _Reading:
                 if key.islower() and ("region" in value or own.keys() & set(fields_at(path))):
                     continue
             paths.append(path)
-            self._data = _with(self._data, path, own)
+            self._data = with_value(self._data, path, own)
         return paths
 
     def _is_default(self, path: Path) -> bool:
@@ -300,7 +300,7 @@ class _Reading:
             name, inner = found
             fix = f"Set `{name}: {written(inner, resolve)}`."
             self.problems.append(Problem("CFG001", path, message, fix, mark))
-            self._data = _renamed(_with(self._data, path, inner), path, name)
+            self._data = _renamed(with_value(self._data, path, inner), path, name)
             return
         if elsewhere := self._other_name(path):
             self.problems.append(Problem("CFG001", path, message, elsewhere, mark))
@@ -329,7 +329,7 @@ class _Reading:
         for inner in _mapping_at(self._data, path) if self._is_around_all(path) else ():
             rest[inner] = siblings[path[-1]][inner]
             self.document = self.document.moved((*path, inner), ())
-        self._data = _with(self._data, path[:-1], rest)
+        self._data = with_value(self._data, path[:-1], rest)
 
     def _is_around_all(self, path: Path) -> bool:
         """Return whether a key at the top level has the environments below it."""
@@ -456,13 +456,13 @@ class _Reading:
         """Return data with an additional key in a section, which is created if only its own key is missing."""
         around = _at(data, section[:-1])
         if section and isinstance(around, dict) and section[-1] not in around:
-            return _with(data, section[:-1], {**around, section[-1]: {key: value}})
-        return _with(data, section, {**_at(data, section), key: value})
+            return with_value(data, section[:-1], {**around, section[-1]: {key: value}})
+        return with_value(data, section, {**_at(data, section), key: value})
 
     def _without(self, path: Path) -> Any:
         """Return the file's data without a key."""
         around = _at(self._data, path[:-1])
-        return _with(self._data, path[:-1], {name: each for name, each in around.items() if name != path[-1]})
+        return with_value(self._data, path[:-1], {name: each for name, each in around.items() if name != path[-1]})
 
     def _moved(self, path: Path, home: Path, text: str) -> str:
         """Read a key where it belongs, and state how to move it there."""
@@ -476,7 +476,7 @@ class _Reading:
         is_next_to_it = home[:-1] == path[:-1]
         if home and section is None and home[-1] in _mapping_at(self._data, home[:-1]):
             # The key of the section has nothing behind it.
-            section, self._data = {}, _with(self._data, home, {})
+            section, self._data = {}, with_value(self._data, home, {})
         if isinstance(section, dict) and (section or is_next_to_it):
             self._data = self._with_key(self._data, home, key, value)
             self.document = self.document.moved(path, home)
@@ -716,7 +716,7 @@ class _Reading:
             return False
         self._trials -= 1
         place = (*path[:-1], value) if key else path
-        tried = _renamed(self._data, path, value) if key else _with(self._data, path, value)
+        tried = _renamed(self._data, path, value) if key else with_value(self._data, path, value)
         try:
             _validated(tried)
         except ValidationError as error:
@@ -753,16 +753,6 @@ def _mapping_at(data: Any, path: Path) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _with(data: Any, path: Path, value: Any) -> Any:
-    """Copy data with another value at path; only the way to it is copied."""
-    if not path:
-        return value
-    step, rest = path[0], path[1:]
-    if isinstance(data, tuple) and isinstance(step, int):
-        return (*data[:step], _with(data[step], rest, value), *data[step + 1 :])
-    return {**data, step: _with(data[step], rest, value)}
-
-
 def _lowers_protection(home: Path, key: str) -> bool:
     return bool({*home, *([key] if "teamLimits" in home else ())} & {*_LOWERING})
 
@@ -785,4 +775,4 @@ def _steps_in_common(home: Path, path: Path) -> int:
 def _renamed(data: Any, path: Path, key: str) -> Any:
     """Copy data with another key in place of the last one of path, at the same place among its neighbours."""
     entries = _at(data, path[:-1])
-    return _with(data, path[:-1], {key if old == path[-1] else old: value for old, value in entries.items()})
+    return with_value(data, path[:-1], {key if old == path[-1] else old: value for old, value in entries.items()})
