@@ -177,7 +177,7 @@ def test_edited_settings_stay_as_they_are_when_the_controllers_start_again(tmp_p
 
     def start():
         there = {"ConfigMap": {path: document["metadata"] for path, document in kept.items()}}
-        Reconciler(tmp_path, None)._apply(Kept(), [settings], {}, there)
+        Reconciler(tmp_path, None, kubelet_port=0)._apply(Kept(), [settings], {}, there)
 
     kept[settings.path]["data"][CONFIG_KEY] += "\nwaitForPodsReady: {timeout: 7m}\n"
     start()
