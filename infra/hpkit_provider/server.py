@@ -22,7 +22,7 @@ from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.resources.cluster.handler import ClusterHandler
 from hpkit_provider.resources.cluster_scheduler_config import ClusterSchedulerConfigHandler
 from hpkit_provider.resources.compute_quota.handler import ComputeQuotaHandler
-from hpkit_provider.resources.compute_quota.ledger import QuotaLedger
+from hpkit_provider.resources.compute_quota.quota_lists import QuotaLists
 from hpkit_provider.resources.handler import Clients, Handler
 from hpkit_provider.resources.readiness import ReadinessHandler
 from hpkit_provider.schema.check import check
@@ -130,16 +130,10 @@ class HyperpodServicer(PluginServicer):
         """Create, or preview the creation."""
         handler, inputs = self._handler(request.urn), from_struct(request.properties)
         if request.preview:
-            self._warn_at_preview(handler, request, {}, inputs)
             unknown = {output.name: UNKNOWN for output in handler.table.outputs if output.kind == "string"}
             return provider_pb2.CreateResponse(properties=to_struct({**unknown, **inputs}))
         live = handler.create(self._task(request, handler), inputs)
         return provider_pb2.CreateResponse(id=live.resource_id, properties=to_struct(live.state))
-
-    def _warn_at_preview(self, handler: Handler, request: Any, old: Props, new: Props) -> None:
-        task = self._task(request, handler)
-        for warning in handler.preview_warnings(task, old, new):
-            task.warn(warning)
 
     @readable
     def Read(self, request: Any, context: Any) -> Any:
@@ -168,7 +162,6 @@ class HyperpodServicer(PluginServicer):
         """Update, or preview the update."""
         handler, state, new = self._handler(request.urn), from_struct(request.olds), from_struct(request.news)
         if request.preview:
-            self._warn_at_preview(handler, request, _old_inputs(handler, request, state), new)
             kept = {output.name: state[output.name] for output in handler.table.outputs if output.name in state}
             return provider_pb2.UpdateResponse(properties=to_struct({**kept, **new}))
         old = _old_inputs(handler, request, state)
@@ -195,9 +188,9 @@ def _clients(settings: Props) -> Clients:
     api = SageMakerApi(settings_from(settings, os.environ))
     return Clients(
         api,
-        QuotaLedger(
-            api, patience=float(settings.get("capacityWaitSeconds", 20)), leaving_teams=leaving_teams(settings)
-        ),
+        QuotaLists(api),
         node_wait=float(settings.get("nodeWaitSeconds", 1200)),
         allow_replace=allows_replacement(settings),
+        capacity_wait=float(settings.get("capacityWaitSeconds", 300)),
+        leaving_teams=leaving_teams(settings),
     )

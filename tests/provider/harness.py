@@ -13,6 +13,10 @@ from pathlib import Path
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
+from hpkit_local.aws.api import OPERATIONS
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.services.sagemaker.governance import version_of
+from hpkit_local.aws.services.sagemaker.quota import QUOTA
 from hpkit_provider.engine.plugin_server import OPTIONS
 from hpkit_provider.engine.values import from_struct
 from hpkit_provider.resources.compute_quota.amounts import reserved_amounts
@@ -261,6 +265,34 @@ class Watch:
         self._thread.join()
 
 
+def check_sums(monkeypatch, limits):
+    """Make the service refuse quotas that exceed limits of whole instances together; return the refused operations."""
+    refused = []
+
+    def checked(name, original):
+        def call(ctx, params):
+            live = {
+                key: reserved_amounts(version_of(entry, QUOTA, None)[1]["ComputeQuotaConfig"])
+                for key, entry in ctx.table("quotas").items()
+            }
+            old = live.pop(params.get("ComputeQuotaId"), {})
+            wanted = reserved_amounts(params.get("ComputeQuotaConfig", {}))
+            for (instance_type, measure), value in wanted.items():
+                used = sum(amounts.get((instance_type, measure), 0) for amounts in live.values())
+                grows = value > old.get((instance_type, measure), 0)
+                if measure == "Count" and grows and used + value > limits[instance_type]:
+                    refused.append(name)
+                    raise ServiceError("ResourceLimitExceeded", f"{used + value:g} of {limits[instance_type]} reserved")
+            return original(ctx, params)
+
+        return call
+
+    for name in ("CreateComputeQuota", "UpdateComputeQuota"):
+        operation = ("sagemaker", name)
+        monkeypatch.setitem(OPERATIONS, operation, checked(name, OPERATIONS[operation]))
+    return refused
+
+
 def quota(arn, team, count, **more):
     return {
         "name": f"q-{team}",
@@ -282,6 +314,7 @@ __all__ = [
     "Process",
     "Watch",
     "World",
+    "check_sums",
     "in_process",
     "quota",
 ]

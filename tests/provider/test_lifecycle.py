@@ -313,14 +313,6 @@ def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
     assert "testing" not in str(caught.value)
 
 
-def test_growing_without_capacity_says_who_must_shrink(world, engine):
-    arn = world.governed(engine)
-    engine.up("ComputeQuota", "a", quota(arn, "a", 3))
-    with pytest.raises(FailedError, match=r"q-a 3(.|\n)*shrink one of these"):
-        engine.up("ComputeQuota", "b", quota(arn, "b", 2))
-    assert world.live_quotas(arn) == {"q-a": 3}
-
-
 def test_a_quota_that_never_becomes_what_was_sent_ends_the_run(world, engine, monkeypatch):
     arn = world.governed(engine)
     engine.up("ComputeQuota", "a", quota(arn, "a", 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
@@ -10,7 +11,7 @@ from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import Props
-from hpkit_provider.resources.compute_quota.ledger import QuotaLedger
+from hpkit_provider.resources.compute_quota.quota_lists import QuotaLists
 from hpkit_provider.resources.declared_groups import DeclaredGroups
 from hpkit_provider.schema.diff import changes
 from hpkit_provider.schema.field_table import RESOURCES, Field, ResourceTable, table
@@ -35,10 +36,13 @@ class Clients:
     """The handlers' context: the API, and what all resources of a run share."""
 
     api: SageMakerApi
-    ledger: QuotaLedger
+    quotas: QuotaLists
     node_wait: float = 1200.0
     allow_replace: bool = False  # clusters may be replaced
     declared_groups: DeclaredGroups = field(default_factory=DeclaredGroups)
+    capacity_wait: float = 300.0
+    leaving_teams: frozenset[str] = frozenset()
+    emptying: threading.RLock = field(default_factory=threading.RLock)  # one call empties the quotas of leaving teams
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,6 @@ class Handler(ABC):
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
         """Return notes about a comparison for the user, even if nothing changes."""
         del old, new, state
-        return []
-
-    def preview_warnings(self, task: EngineCall, old: Props, new: Props) -> list[str]:
-        """Return problems that the change itself would have; empty for most resources."""
-        del task, old, new
         return []
 
     @abstractmethod

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -63,11 +62,10 @@ class VersionedHandler(Handler):
     def find(self, task: EngineCall, inputs: Props) -> Document | None:
         """Return the object of that name on that cluster."""
 
-    @contextmanager
-    def changing(self, task: EngineCall, inputs: Props, live: Document | None) -> Iterator[None]:
-        """Hold what a change needs while it runs."""
-        del task, inputs, live
-        yield
+    def send(self, task: EngineCall, operation: str, arn: str, **params: Any) -> Document:
+        """Send the request of a creation or update on a cluster."""
+        del arn
+        return self.api.raw(task, operation, **params)
 
     def next_step(self, inputs: Props, live: Document) -> Props:
         """Return the next request on the way to `inputs`."""
@@ -152,16 +150,17 @@ class VersionedHandler(Handler):
             if live is not None:
                 return str(live[f"{self.name}Arn"]), False
             try:
-                with self.changing(task, inputs, None):
-                    answer = self.api.raw(task, f"create_{self.operation}", **to_api(self.spec, inputs))
-                    task.mark_changed()
-                    arn = str(answer[f"{self.name}Arn"])
-                    self._keeping_state(task, arn, inputs, partial(self._settle, task, arn, inputs))
-                    return arn, True
+                request = to_api(self.spec, inputs)
+                answer = self.send(task, f"create_{self.operation}", str(inputs["clusterArn"]), **request)
+                task.mark_changed()
+                arn = str(answer[f"{self.name}Arn"])
+                self._keeping_state(task, arn, inputs, partial(self._settle, task, arn, inputs))
             except (ClientError, BotoCoreError) as error:
                 # Another change, a new role, or a lost response: look by name again, then continue.
                 if classify(error) not in _RETRIED or tries == CONFLICT_RETRIES:
                     raise refused(f"Create{self.name}", error) from None
+            else:
+                return arn, True
             task.pause(next(delays))
         raise AssertionError  # pragma: no cover - the loop ends by return or raise
 
@@ -210,15 +209,14 @@ class VersionedHandler(Handler):
         full = to_api(self.spec, with_resets(self.spec, inputs))
         body = {name: value for name, value in full.items() if name not in ("Name", "ClusterArn", "Tags")}
         ident = {f"{self.name}Id": arn.rpartition("/")[2], "TargetVersion": live[f"{self.name}Version"]}
-        with self.changing(task, inputs, live):
-            self.api.raw(task, f"update_{self.operation}", **ident, **body)
-            task.mark_changed()
-            after = self._settle(task, arn, inputs)
-            if after is not None and classify_status(after["Status"]) == "failed":
-                raise ChangeFailedError(
-                    f"{self._label(after)} is {after['Status']}: {_reason(after)}. What to do: run `pulumi up` "
-                    "again, which retries the update with the current version."
-                )
+        self.send(task, f"update_{self.operation}", str(live["ClusterArn"]), **ident, **body)
+        task.mark_changed()
+        after = self._settle(task, arn, inputs)
+        if after is not None and classify_status(after["Status"]) == "failed":
+            raise ChangeFailedError(
+                f"{self._label(after)} is {after['Status']}: {_reason(after)}. What to do: run `pulumi up` "
+                "again, which retries the update with the current version."
+            )
         return True
 
     def _describe_settled(self, task: EngineCall, arn: str) -> Document | None:

@@ -25,8 +25,9 @@ SETTINGS: Final = {
     "warning.",
     "allowReplace": "`true` allows changes that replace clusters.",
     "contents": "What a move to another account or region would delete, for messages.",
-    "leavingTeams": "Comma-separated teams whose quotas this run deletes. They are set to 0 before other quotas grow.",
-    "capacityWaitSeconds": "Seconds that a growing quota waits for capacity that no known change will free (20).",
+    "leavingTeams": "Comma-separated teams whose quotas this run deletes. They are set to 0 if the service refuses an "
+    "increase of another quota.",
+    "capacityWaitSeconds": "Seconds during which an increase that the service refuses is tried again (300).",
 }
 # Never a difference by themselves: they only appear in messages.
 _MESSAGE_TEXTS: Final = frozenset({"contents"})

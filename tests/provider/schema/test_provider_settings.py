@@ -27,10 +27,10 @@ def compared(engine, old, new):
 
 def test_a_setting_says_how_long_a_quota_waits():
     with in_process(**WAITS) as engine:
-        assert engine.servicer.clients.ledger._patience == 7.0
+        assert engine.servicer.clients.capacity_wait == 7.0
     servicer = HyperpodServicer()
     servicer.Configure(provider_pb2.ConfigureRequest(variables={"hyperpod:config:capacityWaitSeconds": "8"}), None)
-    assert servicer.clients.ledger._patience == 8.0
+    assert servicer.clients.capacity_wait == 8.0
 
 
 def test_another_value_is_a_mere_change_of_settings():

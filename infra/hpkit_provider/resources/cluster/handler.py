@@ -73,8 +73,6 @@ class ClusterHandler(Handler):
         difference = super().diff(before, after, state)
         if difference.changes and self._is_live(difference, new, state):
             return ResourceDiff([])
-        if difference.changes and state.get("clusterArn"):
-            self.clients.ledger.mark_resized(state["clusterArn"])
         if state.get("creationFailed"):
             # Nothing ever ran on it: there is nothing to lose.
             return ResourceDiff([*difference.changes, forced_replacement("clusterStatus")])
@@ -145,7 +143,7 @@ class ClusterHandler(Handler):
     def _teams(self, arn: str) -> list[str]:
         """Return the teams with quota on a cluster; none when the service does not answer."""
         try:
-            entries = self.clients.ledger.quotas(_short_task(), arn).value
+            entries = self.clients.quotas.get(_short_task(), arn)
         except PluginError:
             return []
         return sorted({str(entry["ComputeQuotaTarget"]["TeamName"]) for entry in entries})

@@ -1,1 +1,1 @@
-"""The ComputeQuota resource, and the order in which quotas of a cluster change."""
+"""The ComputeQuota resource."""

@@ -6,24 +6,20 @@ accelerators per instance isn't known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 __all__ = [
-    "WHOLE",
     "Amounts",
     "ComputeQuotaResource",
     "Measure",
     "decreased",
     "increased",
-    "maximum",
     "minimum",
     "reserved_amounts",
-    "total",
-    "with_pro_rata",
 ]
 
-WHOLE: Final = "Count"
+_WHOLE: Final = "Count"
 _PARTITION: Final = "AcceleratorPartition"
 # The service fills these in, pro rata, where an entry states only another fraction (API reference,
 # ComputeQuotaResourceConfig; developer guide, "HyperPod task governance: compute allocation").
@@ -35,9 +31,6 @@ class Measure(NamedTuple):
 
     instance_type: str
     name: str
-
-    def __str__(self) -> str:
-        return self.instance_type if self.name == WHOLE else f"{self.name} of {self.instance_type}"
 
 
 Amounts = dict[Measure, float]
@@ -57,9 +50,9 @@ def reserved_amounts(config: Mapping[str, Any]) -> Amounts:
     return amounts
 
 
-def with_pro_rata(amounts: Amounts, like: Amounts) -> Amounts:
+def _with_pro_rata(amounts: Amounts, like: Amounts) -> Amounts:
     """Complete fractions with the service's values: an unset figure isn't a change."""
-    types = {measure.instance_type for measure in amounts if measure.name != WHOLE}
+    types = {measure.instance_type for measure in amounts if measure.name != _WHOLE}
     filled_in = {
         measure: value
         for measure, value in like.items()
@@ -70,27 +63,13 @@ def with_pro_rata(amounts: Amounts, like: Amounts) -> Amounts:
 
 def increased(old: Amounts, new: Amounts) -> set[Measure]:
     """Return the measures that are more than before."""
-    before = with_pro_rata(old, new)
-    return {measure for measure, value in with_pro_rata(new, old).items() if value > before.get(measure, 0)}
+    before = _with_pro_rata(old, new)
+    return {measure for measure, value in _with_pro_rata(new, old).items() if value > before.get(measure, 0)}
 
 
 def decreased(old: Amounts, new: Amounts) -> set[Measure]:
     """Return the measures that are less than before."""
     return increased(new, old)
-
-
-def maximum(one: Amounts, other: Amounts) -> Amounts:
-    """Return the larger of two values, measure by measure."""
-    return {measure: max(one.get(measure, 0), other.get(measure, 0)) for measure in one.keys() | other.keys()}
-
-
-def total(many: Iterable[Amounts]) -> Amounts:
-    """Return the sum of all."""
-    result: Amounts = {}
-    for amounts in many:
-        for measure, value in amounts.items():
-            result[measure] = result.get(measure, 0) + value
-    return result
 
 
 def minimum(live: Sequence[ComputeQuotaResource], new: Sequence[ComputeQuotaResource]) -> list[ComputeQuotaResource]:
@@ -111,7 +90,7 @@ def minimum(live: Sequence[ComputeQuotaResource], new: Sequence[ComputeQuotaReso
 def _key(resource: ComputeQuotaResource) -> tuple[Any, ...]:
     """Return the common part of two entries with comparable figures."""
     partition = resource.get(_PARTITION, {}).get("Type")
-    return resource["InstanceType"], WHOLE in resource, bool(resource.get("Accelerators")), partition
+    return resource["InstanceType"], _WHOLE in resource, bool(resource.get("Accelerators")), partition
 
 
 def _smaller(resource: ComputeQuotaResource, target: ComputeQuotaResource) -> ComputeQuotaResource:

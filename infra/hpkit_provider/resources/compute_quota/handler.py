@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+import time
 from typing import Any, ClassVar, Final
+
+from botocore.exceptions import ClientError
 
 from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import PluginError, RefusedError
-from hpkit_provider.engine.values import Props, has_unknown
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.compute_quota.amounts import Amounts, decreased, increased, minimum, reserved_amounts
-from hpkit_provider.resources.handler import ResourceDiff, ResourceState
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 from hpkit_provider.schema.field_table import from_api, to_api
 
 __all__ = ["ComputeQuotaHandler"]
 
+# The error of CreateComputeQuota and UpdateComputeQuota in their API reference, in addition to conflicts.
+_NO_CAPACITY: Final = "ResourceLimitExceeded"
+_FIRST_DELAY, _MAX_DELAY = 0.2, 10.0
 _LIST_MAX_AGE: Final = 0.3  # many quotas wait at the same time: they can share a list of this age
 
 
@@ -27,52 +29,11 @@ class ComputeQuotaHandler(VersionedHandler):
     name: ClassVar[str] = "ComputeQuota"
     operation: ClassVar[str] = "compute_quota"
 
-    def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
-        """Compare, and announce a quota that is going to decrease; one that is replaced frees all it has."""
-        difference = super().diff(old, new, state)
-        is_known = not has_unknown(new) and bool(new.get("clusterArn"))
-        if is_known:
-            self.clients.ledger.declare(new["clusterArn"], new["name"], new=self._amounts(new))
-        arn = state.get("computeQuotaArn")
-        if arn and (is_known or difference.replaces) and old.get("clusterArn"):
-            left = {**old, "computeQuotaConfig": {}} if difference.replaces else new
-            self.clients.ledger.announce(
-                old["clusterArn"],
-                old["name"],
-                old=self._amounts(old),
-                new=self._amounts(left),
-                quota_arn=arn,
-                apply=partial(self._decrease, arn=arn, inputs=left),
-            )
-        return difference
-
-    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Converge; quotas that wait for its decrease learn how it ends."""
-        with self.clients.ledger.updating(new["clusterArn"], new["name"]):
-            return super().update(task, resource_id, old=old, new=new, state=state)
-
-    def delete(self, task: EngineCall, resource_id: str) -> None:
-        """Delete and wait until it is gone."""
-        super().delete(task, resource_id)
-        self.clients.ledger.deleted(resource_id)
-
-    def preview_warnings(self, task: EngineCall, old: Props, new: Props) -> list[str]:
-        """Warn of a quota that will find no capacity for its increase."""
-        if has_unknown(new) or not new.get("clusterArn"):
-            return []
-        before, after = self._amounts(old), self._amounts(new)
-        try:
-            warning = self.clients.ledger.preview_warning(task, new["clusterArn"], new["name"], old=before, new=after)
-        except PluginError:
-            return []  # a preview works without access to the service; the change itself reports errors
-        return [warning] if warning else []
-
     def poll(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return it from the list of all quotas of its cluster, which one call reads for all that wait."""
         if not inputs.get("clusterArn"):
             return self.describe(task, arn)
-        quotas = self.clients.ledger.quotas(task, inputs["clusterArn"], age=task.max_age(_LIST_MAX_AGE))
-        for entry in quotas.value:
+        for entry in self.clients.quotas.get(task, inputs["clusterArn"], age=task.max_age(_LIST_MAX_AGE)):
             if entry["ComputeQuotaArn"] == arn:
                 # The list leaves the description out; it is what was sent.
                 return {"Description": inputs.get("description", ""), **entry}
@@ -80,7 +41,7 @@ class ComputeQuotaHandler(VersionedHandler):
 
     def find(self, task: EngineCall, inputs: Props) -> Document | None:
         """Return the quota of that name on that cluster; it must be the same team's."""
-        for entry in self.clients.ledger.quotas(task, inputs["clusterArn"]).value:
+        for entry in self.clients.quotas.get(task, inputs["clusterArn"]):
             if entry["Name"] != inputs["name"]:
                 continue
             team, stated_team = entry["ComputeQuotaTarget"]["TeamName"], inputs["computeQuotaTarget"]["teamName"]
@@ -92,31 +53,41 @@ class ComputeQuotaHandler(VersionedHandler):
             return entry
         return None
 
-    @contextmanager
-    def changing(self, task: EngineCall, inputs: Props, live: Document | None) -> Iterator[None]:
-        """Reserve capacity for the quota while it changes."""
-        old: Amounts = {} if live is None else reserved_amounts(live.get("ComputeQuotaConfig", {}))
-        new = self._amounts(inputs)
-        ledger, arn = self.clients.ledger, inputs["clusterArn"]
-        with ledger.reserve(task, arn, inputs["name"], old=old, new=new, empty=self._empty):
-            yield
-
     def next_step(self, inputs: Props, live: Document) -> Props:
-        """Decrease first, increase next: two quotas that swap would else wait for each other."""
+        """Decrease first, increase next: the service may accept no increase of two quotas that swap."""
         new, old = self._amounts(inputs), reserved_amounts(live["ComputeQuotaConfig"])
         smaller = self._decreased(inputs, live)
         if increased(old, new) and decreased(old, self._amounts(smaller)):
             return smaller
         return inputs
 
-    def _decrease(self, task: EngineCall, *, arn: str, inputs: Props) -> None:
-        """Decrease before the quota's own step, and change nothing else."""
-        live = self.poll(task, arn, {})
-        if live is not None:
-            self._converge(task, arn, self._decreased(inputs, live), just_sent=False)
+    def send(self, task: EngineCall, operation: str, arn: str, **params: Any) -> Document:
+        """Send a request; one that the service refuses for lack of capacity is sent again, as others may decrease."""
+        until = time.monotonic() + self.clients.capacity_wait
+        for delay in task.delays(_FIRST_DELAY, _MAX_DELAY):
+            try:
+                return self.api.raw(task, operation, **params)
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") != _NO_CAPACITY:
+                    raise
+                if time.monotonic() >= until:
+                    raise RefusedError(_refusal(error)) from None
+            self._empty_leaving(task, arn)
+            task.progress("the service refuses the increase, so it is tried again when other quotas have decreased")
+            task.pause(delay)
+        raise AssertionError  # pragma: no cover - delays never end
 
-    def _empty(self, task: EngineCall, arn: str) -> None:
-        self._decrease(task, arn=arn, inputs={})
+    def _empty_leaving(self, task: EngineCall, arn: str) -> None:
+        """Empty the quotas of removed teams, because the engine deletes them only after it updates others."""
+        if not self.clients.leaving_teams:
+            return
+        for entry in self.clients.quotas.get(task, arn, age=_LIST_MAX_AGE):
+            if entry["ComputeQuotaTarget"]["TeamName"] in self.clients.leaving_teams:
+                with self.clients.emptying:
+                    live = self.describe(task, entry["ComputeQuotaArn"])
+                    if live is not None:
+                        empty = self._decreased({}, live)
+                        self._converge(task, entry["ComputeQuotaArn"], empty, just_sent=False)
 
     def _decreased(self, inputs: Props, live: Document) -> Props:
         """Return the live state, limited to the amounts in `inputs`."""
@@ -130,3 +101,13 @@ class ComputeQuotaHandler(VersionedHandler):
 
     def _amounts(self, inputs: Props) -> Amounts:
         return reserved_amounts(self._config(inputs))
+
+
+def _refusal(error: ClientError) -> str:
+    return (
+        f"The service refuses the increase, and no other quota has decreased enough: "
+        f"{error.response['Error'].get('Message', _NO_CAPACITY)}. What to do: lower another quota first, or add "
+        "instances. If this run lowers or deletes quotas: Pulumi changes only some resources at once, so raise "
+        "`--parallel`; it deletes quotas last, so name their teams in `leavingTeams` of the provider (hpkit: "
+        "`allowDelete: {teams: […]}` in the environment)."
+    )
