@@ -6,7 +6,6 @@ from typing import Final
 
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.messages.suggest import seconds_of
 from hpkit.config.models.autoscaling import NodePool, Requirement, WarmPool
 from hpkit.config.models.cluster import InstanceGroup
 from hpkit.config.reading.document import Path
@@ -26,6 +25,7 @@ from hpkit.plan.capacity import (
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.hosts import taints_against_addons
 from hpkit.plan.model import GroupPlan, NodePoolPlan
+from hpkit.text.durations import seconds_in
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
@@ -608,7 +608,7 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
                 "immediately",
                 "Use `Never`, or a duration such as 720h.",
             )
-        elif (lives := seconds_of(pool.expire_after)) is not None and lives < _TO_COME:
+        elif pool.expire_after != "Never" and seconds_in(pool.expire_after) < _TO_COME:
             yield Issue(
                 (*path, "expireAfter"),
                 f"nodes of {pool.name} expire after {pool.expire_after}, but take minutes to start, so Karpenter "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -14,6 +13,7 @@ from hpkit.cli.completion import stack_option
 from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.program.iam.commands import COMMANDS
+from hpkit.text.durations import seconds_in
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
 __all__ = [
     "age",
     "kubernetes_api",
@@ -33,9 +34,8 @@ __all__ = [
     "seconds_of",
 ]
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 # Ten years, so that all times are valid dates.
-_MOST_SECONDS: Final = 3650 * _UNITS["d"]
+_MOST_SECONDS: Final = 3650 * 86400
 
 
 def profile_option(command: Command) -> Command:
@@ -132,8 +132,10 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str | No
     """Return the seconds of a duration that an option gives, such as `90s` or `30d`."""
     if text is None:
         return None
-    parts = re.fullmatch(r"(\d+)([smhd])", text)
-    seconds = 0 if parts is None else int(parts[1]) * _UNITS[parts[2]]
+    try:
+        seconds = int(seconds_in(text))
+    except ValueError:
+        seconds = 0
     if not 0 < seconds <= _MOST_SECONDS:
         raise click.BadParameter(f"{text}: write a number with its unit, such as 90s, 15m, 2h or 3d, at most 3650d")
     return seconds

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hpkit.catalog import TASK_GOVERNANCE, AddOn, addons, is_older, topology_gates
-from hpkit.config.models.governance import duration_seconds
 from hpkit.config.reading.edit import dumped, loaded, set_value
 from hpkit.errors import InputError
 from hpkit.kueue.model import WaitForPodsReady
 from hpkit.kueue.organization import wait_for_pods_ready_of
 from hpkit.plan.model import Plan
+from hpkit.text.durations import seconds_in
 
 __all__ = ["configured", "gang_differences", "gang_of", "gates_of", "with_feature_gates", "with_gang_scheduling"]
 
@@ -143,16 +143,14 @@ def _gang(config: Mapping[str, Any], kueue: str | None) -> WaitForPodsReady | No
         section = {}
     if is_v1beta1 and section.get("enable") is not True:
         return None
-    timeout = duration_seconds(str(section.get("timeout") or "")) or (
-        _TIMEOUT_V1BETA1 if is_v1beta1 else _TIMEOUT_V1BETA2
-    )
+    timeout = seconds_in(str(section.get("timeout") or "0")) or (_TIMEOUT_V1BETA1 if is_v1beta1 else _TIMEOUT_V1BETA2)
     recovery = section.get("recoveryTimeout")
     block = section.get("blockAdmission")
     strategy = section.get("requeuingStrategy") or {}
     base, most = strategy.get("backoffBaseSeconds"), strategy.get("backoffMaxSeconds")
     return WaitForPodsReady(
         timeout,
-        timeout if recovery is None else duration_seconds(str(recovery)),
+        timeout if recovery is None else seconds_in(str(recovery)),
         block_admission=is_v1beta1 if block is None else block,
         timestamp=strategy.get("timestamp") or "Eviction",
         backoff_limit_count=strategy.get("backoffLimitCount"),

@@ -75,7 +75,8 @@ _LEAST_BYTES: Final = 2**20
 # Kubernetes allows at most two digits of exponent, and longer ones would use all memory.
 _DIGITS: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 _SUFFIXES: Final[Mapping[str, Amount]] = {
-    "": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
+    "": 1, "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
+    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
 }  # fmt: skip
 
@@ -85,7 +86,7 @@ def quantity(text: str) -> Amount:
 
     Raises ValueError for text that is none.
     """
-    digits = text.rstrip("mkMGTPEi")
+    digits = text.rstrip("numkMGTPEi")
     suffix = text[len(digits) :]
     if suffix not in _SUFFIXES or not _DIGITS.fullmatch(digits):
         raise ValueError(f"{text!r} isn't a Kubernetes quantity")

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hpkit.config.models.base import Model
+from hpkit.text.durations import seconds_in
 from hpkit.text.printable import printable, quoted
 
 __all__ = [
@@ -33,7 +34,6 @@ MOST_NAME = 200
 MOST_PODS = 100_000
 """The most pods of a task."""
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _PART = r"[0-9]+(?:\.[0-9]+)?[smhdw]"
 _DURATION = re.compile(rf"(?:{_PART})+\Z")
 
@@ -41,7 +41,7 @@ _DURATION = re.compile(rf"(?:{_PART})+\Z")
 def duration(text: Any) -> float:
     """Return the seconds of a duration such as `90s`, `2h` or `1h30m`; raises ValueError with the problem."""
     if isinstance(text, str) and _DURATION.match(text):
-        seconds = sum(float(part[:-1]) * _SECONDS[part[-1]] for part in re.findall(_PART, text))
+        seconds = seconds_in(text)
         if seconds > MOST_SECONDS:
             raise ValueError(
                 f"{quoted(text)} is longer than the maximum of 100 years; for a task without an end, omit it"

@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, TypeVar
-
-from kubernetes.utils import quantity
 
 from hpkit.catalog import NETWORK_LAYERS
 from hpkit.cluster.live.model import (
@@ -31,6 +30,7 @@ from hpkit.cluster.live.model import (
     TaskPods,
     TopologyAsked,
 )
+from hpkit.plan.capacity import quantity
 from hpkit.plan.pods import pod_requests
 
 __all__ = [
@@ -396,6 +396,5 @@ def _quantity(value: Any) -> Decimal:
 
 @lru_cache(maxsize=10_000)
 def _parsed(text: str) -> Decimal:
-    untyped: Any = quantity.parse_quantity
-    parsed: Decimal = untyped(text)
-    return parsed
+    value = Fraction(quantity(text))
+    return Decimal(value.numerator) / value.denominator

@@ -1,6 +1,5 @@
 """Teams, their sharing, and the order of tasks."""
 
-import re
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -9,6 +8,7 @@ from hpkit.config.models.base import Api, Model, Name
 from hpkit.config.models.member_role import MemberRole
 from hpkit.config.models.registry import RepositoryName
 from hpkit.config.models.team_limits import TeamLimits
+from hpkit.text.durations import seconds_in
 
 __all__ = [
     "MOST_ID",
@@ -28,7 +28,6 @@ __all__ = [
     "TeamOverride",
     "UserIds",
     "Workload",
-    "duration_seconds",
 ]
 
 
@@ -41,7 +40,6 @@ Workload = Literal["training", "inference", "spaces"]
 
 # Part of the durations that Go reads: whole hours, minutes and seconds, each at most once.
 _DURATION: Final = r"^(?:[0-9]{1,4}h)?(?:[0-9]{1,4}m)?(?:[0-9]{1,6}s)?$"
-_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _Duration = Annotated[str, Field(pattern=_DURATION, min_length=2)]
 # Kueue's configuration has them as signed integers of 32 bits.
 _Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -270,17 +268,12 @@ class GangScheduling(Model):
     @property
     def timeout_seconds(self) -> int:
         """Return timeout in seconds."""
-        return int(duration_seconds(self.timeout))
+        return int(seconds_in(self.timeout))
 
     @property
     def recovery_seconds(self) -> int:
         """Return the recovery timeout in seconds; 0 disables it."""
-        return self.timeout_seconds if self.recovery_timeout is None else int(duration_seconds(self.recovery_timeout))
-
-
-def duration_seconds(duration: str) -> float:
-    """Return the seconds of a duration as Go writes it, such as `1h30m`; 0 for no duration."""
-    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)(h|ms|us|µs|ns|m|s)", duration))
+        return self.timeout_seconds if self.recovery_timeout is None else int(seconds_in(self.recovery_timeout))
 
 
 class SharedPool(Model):

@@ -6,16 +6,14 @@ With policy WhenEmptyOrUnderutilized, pods aren't moved from half-used nodes, un
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = ["Claimed", "seconds", "surplus"]
+from hpkit.text.durations import seconds_in
 
-_PART = re.compile(r"(\d+)(ms|h|m|s)")
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+__all__ = ["Claimed", "surplus"]
 
 
 @dataclass(frozen=True)
@@ -38,13 +36,8 @@ def surplus(pool: Mapping[str, Any], nodes: Sequence[Claimed], *, now: datetime,
     if after == "Never":
         return []
     idle = [each for each in nodes if each.empty and not each.going]
-    ripe = [each for each in idle if (now - each.since).total_seconds() >= seconds(after) * factor]
+    ripe = [each for each in idle if (now - each.since).total_seconds() >= seconds_in(after) * factor]
     return [each.name for each in sorted(ripe, key=lambda each: (each.since, each.name))][: _allowed(disruption, nodes)]
-
-
-def seconds(duration: str) -> float:
-    """Return a duration of the form 1h30m in seconds."""
-    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
 
 
 def _allowed(disruption: Mapping[str, Any], nodes: Sequence[Claimed]) -> int:

@@ -1,0 +1,23 @@
+"""Durations in every notation that files, options, Go and Kubernetes use."""
+
+import pytest
+
+from hpkit.text.durations import seconds_in
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("1h30m", 5400), ("3d", 259200), ("2w", 1209600), ("1.5h", 5400), ("5m0s", 300), ("0", 0)],
+)
+def test_a_duration_is_a_number_of_seconds(text, seconds):
+    assert seconds_in(text) == seconds
+
+
+def test_milliseconds_are_not_minutes():
+    assert seconds_in("250ms") == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("text", ["", "90", "-1h", "1 h", "1y", "h", "1h30"])
+def test_other_text_is_refused(text):
+    with pytest.raises(ValueError, match="isn't a duration"):
+        seconds_in(text)
