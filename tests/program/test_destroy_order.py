@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from hpkit.plan.derive import derive
-from hpkit.program.components.scheduling.scheduling import autoscaling
+from hpkit.program.components.scheduling import autoscaling
 from hpkit.program.recording import record
 from hpkit.program.recording.record import RecordedResource
 from hpkit.project import load

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.program.components.storage.storage import loader
+from hpkit.program.components.storage.aws_storage import loader
 from tests import builders
 from tests.program.recorder import recording_of
 from tests.security.evaluation import Request, allows, managed

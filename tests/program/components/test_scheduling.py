@@ -4,7 +4,7 @@ import pulumi
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.program.components.scheduling.scheduling import _configured
+from hpkit.program.components.scheduling.kueue_configuration import _configured
 from tests.builders import organization, typed
 
 HEAD = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\n"

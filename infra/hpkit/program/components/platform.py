@@ -17,9 +17,9 @@ from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept, leaving_teams
 from hpkit.plan.registry import repositories_of
-from hpkit.program.components.access.access import Access
+from hpkit.program.components.access.entries import Access
 from hpkit.program.components.access.identity import Identity
-from hpkit.program.components.addons.addons import Addons
+from hpkit.program.components.addons.eks_addons import Addons
 from hpkit.program.components.addons.inference import Inference
 from hpkit.program.components.addons.observability import Observability
 from hpkit.program.components.addons.spaces import Spaces
@@ -36,10 +36,10 @@ from hpkit.program.components.common.outputs import TeamOutputs, team_table
 from hpkit.program.components.common.untagged import untagged
 from hpkit.program.components.scheduling.autoscaling import Autoscaling
 from hpkit.program.components.scheduling.governance import Governance
-from hpkit.program.components.scheduling.scheduling import Scheduling, kueue_runs
+from hpkit.program.components.scheduling.kueue_configuration import Scheduling, kueue_runs
+from hpkit.program.components.storage.aws_storage import Storage
 from hpkit.program.components.storage.local_disk import TeamDisks
 from hpkit.program.components.storage.lustre import TeamVolumes
-from hpkit.program.components.storage.storage import Storage
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.documents import lustre_policy, volumes_policy
 from hpkit.program.sdk import Provider

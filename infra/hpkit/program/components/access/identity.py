@@ -13,7 +13,7 @@ from hpkit.plan.registry import pulled_repositories
 from hpkit.program.components.access.roles import Roles
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext, document
-from hpkit.program.components.storage.storage import Storage
+from hpkit.program.components.storage.aws_storage import Storage
 from hpkit.program.iam.documents import (
     instance_role_policy,
     karpenter_role_policy,

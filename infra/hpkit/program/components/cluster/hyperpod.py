@@ -25,7 +25,7 @@ from hpkit.program.components.cluster.group_config import (
 )
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext
-from hpkit.program.components.storage.storage import ON_CREATE, Storage
+from hpkit.program.components.storage.aws_storage import ON_CREATE, Storage
 from hpkit.program.sdk import AutoscaledGroup, Cluster
 from hpkit.program.sdk.types import (
     ClusterInstanceGroupSpecification,
