@@ -2,23 +2,19 @@
 
 import copy
 import datetime
-import io
 import json
 import re
-import shutil
 import sys
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 
-import click
 import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hpkit.changes.review.as_markdown import escape
 from hpkit.cli.output import own, printable_output
 from hpkit.text.printable import csv_cell, printable, printable_lines, quoted
 from hpkit_provider.engine.errors import PluginError
@@ -233,13 +229,6 @@ def test_every_character_that_is_not_seen_is_escaped():
         assert printable(character) != character
 
 
-@pytest.mark.parametrize(
-    "text", ["Überwachung", "日本語", "e\u0301", "🚀", "a → b …", "C:\\u", "::", "arn:aws:iam::1:role/a"]
-)
-def test_what_is_seen_stays_as_it_is(text):
-    assert printable(text) == text
-
-
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_json_stays_json_of_the_same_value(value):
     for indent in (None, 2):
@@ -255,11 +244,6 @@ def test_no_line_of_a_text_is_a_workflow_command(text):
 @given(st.text(alphabet="=+-@\t\r\n '\x1b1a\uff1d", max_size=5))
 def test_a_cell_of_a_table_is_no_formula(text):
     assert not csv_cell(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"))
-
-
-@given(HOSTILE)
-def test_markdown_shows_what_is_hidden(text):
-    assert not hidden(escape(text))
 
 
 @pytest.mark.parametrize(
@@ -286,22 +270,6 @@ def test_whatever_writes_to_the_streams_of_a_command_is_printable(capsys):
     out, err = capsys.readouterr()
     assert out == "a\\u001b[31m\n\\u003a:error::x\n::error::of hpkit itself\n"
     assert err == "#\\u0023[error]x\n\\u202e\n"
-
-
-def test_bytes_and_text_for_a_stream_in_ascii_are_printable(monkeypatch):
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
-    with printable_output():
-        click.echo("ä\u202e")
-        click.echo("ä\u202e".encode())
-    assert written.getvalue().decode() == "ä\\u202e\n" * 2
-
-
-def test_a_misuse_shows_what_was_written(tmp_path):
-    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
-    answer = hpkit("validate", "--stack", "a\u202e\n::error::x", cwd=tmp_path)
-    assert answer.returncode == 2
-    assert_inert(answer.stderr)
 
 
 def test_the_engine_is_told_errors_of_the_plugin_in_printable_text():

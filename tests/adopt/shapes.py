@@ -1,8 +1,7 @@
 """Platforms that other tools create, made by the same API calls and without hpkit.
 
 Sources: the console's CloudFormation templates (aws/sagemaker-hyperpod-cluster-setup, eks/cloudformation, and the
-function that creates the cluster), the Terraform root of awslabs/awsome-distributed-training
-(1.architectures/7.sagemaker-hyperpod-eks/terraform-modules), and the CLI reference of create-cluster.
+function that creates the cluster), and the CLI reference of create-cluster.
 """
 
 import json
@@ -174,43 +173,6 @@ def console(make):
     )
     quotas = {"nlp-compute-allocation": ("nlp", 2), "vision-compute-allocation": ("vision", 1)}
     make.governed(arn, kube, quotas, policy="ClusterPolicy")
-    return arn
-
-
-def terraform(make):
-    """Create a cluster as awslabs' Terraform root does: a range per zone, a subnet per group, and a CSI driver."""
-    prefix = "sagemaker-hyperpod-eks"
-    subnets, group = _two_ranges(make)
-    bucket = f"{prefix}-bucket-123456789012-us-west-2"
-    make.bucket(bucket, "on_create.sh", "on_create_main.sh")
-    control = make.role(f"{prefix}-cluster-role", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
-    nodes = make.role(
-        f"{prefix}-SMHP-Exec-Role-us-west-2", "sagemaker.amazonaws.com", "AmazonSageMakerClusterInstanceRolePolicy"
-    )
-    driver = make.role(f"{prefix}-fsx-csi-driver-role", "pods.eks.amazonaws.com")
-    kube = f"{prefix}-cluster"
-    eks = make.kubernetes(kube, control, subnets[:2], group, mode="API_AND_CONFIG_MAP")
-    make.addon(kube, "vpc-cni", configurationValues='{"env": {"ENABLE_PREFIX_DELEGATION": "true"}}')
-    for addon in ("kube-proxy", "coredns", "eks-pod-identity-agent"):
-        make.addon(kube, addon)
-    own = [{"serviceAccount": "fsx-csi-controller-sa", "roleArn": driver}]
-    make.addon(kube, "aws-fsx-csi-driver", podIdentityAssociations=own)
-    make.administrator(kube, "Terraform")
-    place = {"OverrideVpcConfig": {"SecurityGroupIds": [group], "Subnets": [subnets[3]]}}
-    disk = {"InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 100}}]}
-    arn = make.hyperpod(
-        "ml-cluster",
-        eks,
-        subnets[2:],
-        group,
-        [
-            _group("instance-group-1", "ml.m5.12xlarge", 2, nodes, bucket, ThreadsPerCore=2, **place, **disk),
-            _group("instance-group-2", "ml.g5.12xlarge", 4, nodes, bucket, ThreadsPerCore=2, **place, **disk),
-        ],
-        NodeRecovery="Automatic",
-        Tags=[{"Key": "SageMaker", "Value": "true"}],
-    )
-    make.governed(arn, kube, {"nlp": ("nlp", 2), "vision": ("vision", 1)}, policy="task-governance")
     return arn
 
 

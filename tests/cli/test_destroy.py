@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpkit.cli import aws_session, destroy, live_common, tools
+from hpkit.cli import aws_session, destroy, live_common
 from hpkit.cluster.live import read
-from hpkit.errors import InputError, ToolError
+from hpkit.errors import ToolError
 from hpkit.program.teardown import Holder, holders, teardown_of
 from hpkit_local.toolchain import TOOLS
 from hpkit_local.toolchain.cache import tool_folder
@@ -65,17 +65,6 @@ def test_a_cluster_that_is_protected_stays():
     assert "set `protect: false` in its environment" in ending({**CLUSTER, "protect": True}).refusal
     policy = resource("hyperpod:index:ClusterSchedulerConfig", "policy", protect=True)
     assert ending(policy).refusal.startswith("the cluster policy of acme-dev is protected: set `protect: false`")
-
-
-@pytest.mark.parametrize("state", ['{"deployment": null}', '{"deployment": {"resources": null}}'])
-def test_an_empty_stack_has_nothing_to_lose(state):
-    assert teardown_of("acme-dev", state).resources == 0
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"deployment": {"resources": [{"custom": true}]}}'])
-def test_text_that_is_no_state_says_so(text):
-    with pytest.raises(InputError, match="isn't valid output of `pulumi stack export`"):
-        teardown_of("acme-dev", text)
 
 
 CLAIM = {"persistentVolumeClaim": {"claimName": "fsx-claim"}}
@@ -272,20 +261,4 @@ def test_without_pulumi_it_says_how_to_get_it(tmp_path):
     assert result.returncode == 1
     assert re.fullmatch(
         r"error: pulumi [\d.]+ isn't installed\. To install it: hpkit local doctor --fix\n", result.stderr
-    )
-
-
-def test_a_pulumi_that_only_the_cache_has_is_found(pulumi):
-    pulumi("echo $* >&2; exit 1")
-    result = hpkit("aws", "destroy", "-s", "acme-dev", cwd=ROOT)
-    said = "stack export --stack acme-dev --non-interactive"
-    assert (result.returncode, result.stderr) == (1, f"error: pulumi stack export: {said}\n")
-
-
-def test_without_pulumi_and_the_local_cloud_it_says_where_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(tools, "is_installed", lambda _: False)
-    result = hpkit("aws", "destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path))
-    assert (result.returncode, result.stderr) == (
-        1,
-        "error: Pulumi isn't on PATH. Install it: https://www.pulumi.com/docs/install/\n",
     )

@@ -6,7 +6,6 @@ import pytest
 from click.testing import CliRunner
 
 from hpkit.cli.preflight import command
-from hpkit_local.aws.services.ec2.moto import endpoint_gaps
 from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT
@@ -167,34 +166,6 @@ def test_what_region_eks_and_iam_do_not_have_is_missing(account, project):
     assert "role/platform/Admin" in rows[f"role {ADMIN}"]["fix"]
 
 
-def test_interface_endpoints_exist_in_the_zones_of_their_subnets(account, project, monkeypatch):
-    monkeypatch.setitem(endpoint_gaps, "sts", frozenset({"usw2-az1"}))
-    services = ["s3", "sts", "logs", "no-such-service"]
-    rows = checked(project, network={**network("us-west-2a", "us-west-2b"), "endpoints": services})
-    of = {name: rows[f"VPC endpoint com.amazonaws.us-west-2.{name}"] for name in services[1:]}
-    assert {name: row["status"] for name, row in of.items()} == {
-        "sts": "missing", "logs": "ok", "no-such-service": "missing"
-    }  # fmt: skip
-    assert of["sts"]["found"] == "in us-west-2a, us-west-2c, us-west-2d"
-    assert of["sts"]["needed"] == "in us-west-2a, us-west-2b"
-    assert "another zone than us-west-2b" in of["sts"]["fix"], "us-west-2b is usw2-az1 on the local cloud"
-    assert "us-west-2 doesn't have this endpoint service" in of["no-such-service"]["fix"]
-    assert not [what for what in rows if what.endswith(".s3")], "a gateway endpoint is a route"
-
-
-def test_zones_by_id_are_looked_up_in_the_account(account, project, monkeypatch):
-    monkeypatch.setitem(endpoint_gaps, "sts", frozenset({"usw2-az3"}))
-    groups = [group("gpu", "ml.g5.12xlarge", 1, availabilityZone="usw2-az1")]
-    by_id = {**network("usw2-az1", "usw2-az3", "usw2-az8"), "endpoints": ["s3", "sts"]}
-    rows = checked(project, network=by_id, cluster={"name": "acme", "instanceGroups": groups})
-    endpoint = "VPC endpoint com.amazonaws.us-west-2.sts"
-    assert missing(rows) == {"zone usw2-az8", endpoint}
-    assert "another zone than usw2-az3, usw2-az8" in rows[endpoint]["fix"]
-    assert rows["zone usw2-az1"]["status"] == "ok"
-    assert "usw2-az1, usw2-az2, usw2-az3" in rows["zone usw2-az8"]["fix"], "names are refused next to IDs"
-    assert rows["EC2 offers the type of gpu"]["found"] == "ml.g5.12xlarge in us-west-2b"
-
-
 def test_a_region_without_hyperpod_and_governance(account, project):
     groups = [group("gpu", "ml.g5.12xlarge", 1, availabilityZone="eu-west-3a")]
     cluster = {"name": "acme", "instanceGroups": groups}
@@ -228,23 +199,6 @@ def test_an_existing_subnet_that_is_too_small(cloud, project):
     assert row["needed"] == "324 addresses free in us-west-2a"
     other = rows[f"subnet {cloud.subnets[1]}"]
     assert (other["status"], other["found"].endswith(" free")) == ("ok", True)
-
-
-def test_a_subnet_that_the_stacks_own_nodes_fill_is_not_too_small(cloud, project):
-    owner = [{"Key": "hpkit:organization", "Value": "acme"}, {"Key": "hpkit:environment", "Value": "dev"}]
-    make_cluster(cloud, "acme", Tags=owner)
-    groups = [group("gpu", "ml.p5.48xlarge", 4)]
-    rows = checked(project, network=existing(cloud), cluster={"name": "acme", "instanceGroups": groups})
-    assert rows[f"subnet {cloud.subnets[0]}"]["status"] == "unknown"
-    assert not missing(rows)
-
-
-def test_a_subnet_need_not_have_addresses_for_nodes_that_run_already(cloud, project):
-    make_cluster(cloud, "acme", InstanceGroups=[cloud.group(count=4, InstanceType="ml.p5.48xlarge")])
-    groups = [group("gpu", "ml.p5.48xlarge", 4)]
-    rows = checked(project, network=existing(cloud), cluster={"name": "acme", "instanceGroups": groups})
-    row = rows[f"subnet {cloud.subnets[0]}"]
-    assert (row["status"], row["needed"]) == ("ok", "0 addresses free in us-west-2a for new nodes")
 
 
 def test_an_adopted_platform_needs_nothing_that_it_has(cloud, project):
@@ -327,29 +281,6 @@ def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stac
     assert missing(rows) == {"add-on vpc-cni to be installed on kube"}
     assert "--preserve" in rows["add-on vpc-cni to be installed on kube"]["command"]
     assert rows["add-on kube-proxy to be installed on kube"]["found"] == "this stack's own"
-
-
-def test_names_that_are_taken(cloud, project):
-    cloud.make_eks("acme-dev")
-    arn = make_cluster(cloud, "acme")
-    rows = checked(project)
-    assert missing(rows) == {"name acme-dev for the EKS cluster", "name acme for the HyperPod cluster"}
-    assert rows["name acme for the HyperPod cluster"]["command"] == f"hpkit aws adopt --cluster {arn}"
-
-
-def test_what_carries_the_stacks_tags_is_its_own(cloud, project):
-    owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
-    cloud.make_eks("acme-dev", tags=owner)
-    make_cluster(cloud, "acme", Tags=[{"Key": key, "Value": value} for key, value in owner.items()])
-    rows = checked(project)
-    assert not missing(rows)
-    assert rows["name acme for the HyperPod cluster"]["found"].startswith("this stack's own")
-
-
-def test_throttled_calls_are_made_again(account, project):
-    account.set_faults(throttle=0.3)
-    rows = checked(project)
-    assert not [row for row in rows.values() if "Throttling" in row["why"]]
 
 
 def test_where_aws_answers_nothing_the_exit_code_is_one_of_its_own(account, project, monkeypatch):

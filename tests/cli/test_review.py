@@ -11,8 +11,7 @@ import pytest
 
 from hpkit.changes.review.model import Preview
 from hpkit.cli import review_scope
-from hpkit.cli.review_git import content_at, find_base
-from hpkit.cli.review_preview import run_preview
+from hpkit.cli.review_git import find_base
 from hpkit.errors import ToolError
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
@@ -94,17 +93,6 @@ def test_an_organization_file_touches_its_stacks_and_no_others(repository):
     assert output["base"]["ref"] == "main"
 
 
-def test_only_changed_files_are_read_from_the_base(repository, monkeypatch):
-    read = []
-    monkeypatch.setattr(review_scope, "content_at", lambda *given: read.append(given[2]) or content_at(*given))
-    repository.write("stacks/acme.yaml", acme(count=2))
-    base = find_base(repository.folder, "HEAD")
-    monkeypatch.chdir(repository.folder)
-    scope = review_scope.scope_of(repository.folder, base, ())
-    assert read == ["stacks/acme.yaml"]
-    assert set(scope.before) == {"stacks/acme.yaml", "stacks/other.yaml"}
-
-
 def test_a_stack_that_leaves_the_placeholder_account_is_new_and_one_of_a_real_account_moves(repository):
     head = acme(environment={"account": "999999999999", "region": "us-west-2"})
     repository.write("stacks/acme.yaml", head)
@@ -166,14 +154,6 @@ def test_a_stacks_own_file_that_is_broken_blocks_as_it_fails_to_validate(reposit
     assert [each["rule"] for each in file["findings"]["fixed"]] == ["CFG008"]
 
 
-def test_a_stack_file_whose_environment_goes_is_named(repository):
-    repository.write("stacks/Pulumi.other-dev.yaml", {"config": {"hpkit:organization": "other"}})
-    repository.commit()
-    (repository.folder / "stacks" / "other.yaml").unlink()
-    said = repository.review("--base", "HEAD", exits=1)
-    assert said["reasons"][0] == "stacks/Pulumi.other-dev.yaml: 1 new error"
-
-
 def test_settings_that_leave_a_stacks_own_file_are_named_without_their_values(repository):
     more = {"secretsprovider": "awskms://alias/one", "encryptedkey": "c2VjcmV0"}
     repository.write("stacks/Pulumi.acme-dev.yaml", {**SETTINGS, **more, "config": {"aws:profile": "prod"}})
@@ -211,15 +191,6 @@ def test_a_policy_file_touches_its_organizations_stacks_and_says_what_it_asks_no
     ]
     page = repository.run("--base", "HEAD", "--format", "markdown").stdout
     assert "- the policy mandatory-tags: keys team → owner" in page
-
-
-def test_new_prices_touch_every_stack(repository):
-    block = {"region": "us-west-2", "source": "a", "hourly": {"ml.g5.12xlarge": "1000"}}
-    sources = {"a": {"title": "a", "url": "https://example.com", "date": "2026-11-22"}}
-    repository.write("stacks/prices.json", json.dumps({"sources": sources, "prices": [block]}).encode())
-    said = repository.review("--base", "HEAD")
-    assert verdicts(said) == {"acme-dev": ("unchanged", "ok"), "other-dev": ("unchanged", "ok")}
-    assert said["stacks"][0]["why"] == "stacks/prices.json changed"
 
 
 def test_a_policy_file_that_was_wrong_at_the_base_is_compared_with_nothing(repository):
@@ -262,32 +233,6 @@ def test_code_touches_every_stack_and_the_note_says_so(repository):
     said = repository.review()
     assert set(verdicts(said)) == {"acme-dev", "other-dev"}
     assert "infra/__main__.py" in said["notes"][0]
-
-
-@pytest.mark.parametrize("file", ["__main__.py", "acme/network.py", "requirements.txt", "requirements.lock"])
-def test_code_of_a_project_with_its_program_at_the_top_touches_every_stack(repository, file):
-    repository.write(file, b"print()\n")
-    assert set(verdicts(repository.review())) == {"acme-dev", "other-dev"}
-
-
-def test_code_beside_the_programs_own_folder_touches_no_stack(repository):
-    repository.write("Pulumi.yaml", b"name: hpkit\nruntime: python\nmain: infra\n")
-    repository.commit()
-    repository.write("local/cloud.py", b"print()\n")
-    assert verdicts(repository.review("--base", "HEAD")) == {}
-    repository.write("infra/stack.py", b"print()\n")
-    assert set(verdicts(repository.review("--base", "HEAD"))) == {"acme-dev", "other-dev"}
-
-
-def test_documents_and_tests_touch_no_stack(repository):
-    repository.write("docs/notes.md", b"words\n")
-    repository.write("tests/test_it.py", b"words\n")
-    assert verdicts(repository.review()) == {}
-
-
-def test_a_new_file_is_reviewed_before_it_is_added_to_git(repository):
-    repository.write("stacks/third.yaml", {**acme(), "organization": "third"})
-    assert verdicts(repository.review())["third-dev"][0] == "added"
 
 
 def test_a_deleted_file_removes_its_stacks(repository):
@@ -469,19 +414,6 @@ def test_a_new_stack_has_the_findings_of_validate_with_policies(repository, quic
     assert f"{len(stack['findings']['new'])} new warnings" in stack["reasons"]
 
 
-def test_the_quick_way_records_no_stack_whose_files_are_as_before(repository):
-    repository.write("stacks/acme.policy.json", b'{"instance-types-allowed": {"allowed": ["ml.m5.4xlarge"]}}')
-    repository.commit()
-    repository.write("infra/code.py", b"")
-    assert verdicts(repository.review("--base", "HEAD"))["acme-dev"] == ("unchanged", "ok")
-    blocked = repository.review("--base", "HEAD", exits=1, quick=False)
-    assert verdicts(blocked)["acme-dev"] == ("unchanged", "blocked")
-
-
-def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):
-    assert verdicts(repository.review("--stack", "other-dev")) == {"other-dev": ("unchanged", "ok")}
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -526,12 +458,6 @@ def test_the_review_goes_to_a_file_and_the_verdict_to_standard_error(repository)
     assert (repository.folder / "review.md").read_text().startswith("<!-- hpkit review -->")
 
 
-def test_a_file_that_cannot_be_written_is_said(repository):
-    result = repository.run("--output", "no/such/folder/review.md")
-    assert result.returncode == 1
-    assert "can't be written" in result.stderr
-
-
 def test_a_project_below_the_repositorys_root_is_reviewed(tmp_path):
     outer = Repository(tmp_path / "outer")
     inner = tmp_path / "outer" / "deep" / "project"
@@ -552,25 +478,6 @@ def test_external_diff_programs_of_the_repository_never_run(repository):
     repository.write("stacks/acme.yaml", acme(2))
     repository.review()
     assert not ran.exists()
-
-
-def test_a_preview_without_pulumi_says_how_to_get_it(repository):
-    repository.write("stacks/acme.yaml", acme(2))
-    git = Path(subprocess.run(["which", "git"], capture_output=True, text=True, timeout=300).stdout.strip())
-    tools = repository.folder.parent / "tools"
-    tools.mkdir()
-    (tools / "git").symlink_to(git)
-    result = repository.run("--preview", PATH=str(tools), HPKIT_CACHE=str(tools / "cache"))
-    assert result.returncode == 1
-    assert "hpkit local doctor" in result.stderr
-
-
-def test_a_preview_without_a_backend_says_how_to_get_one(tmp_path):
-    pulumi = tmp_path / "pulumi"
-    pulumi.write_text("#!/bin/sh\necho 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2\nexit 255\n")
-    pulumi.chmod(0o755)
-    with pytest.raises(ToolError, match="Run `pulumi login`, use a local cloud's environment"):
-        run_preview("acme-dev", tmp_path, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
 
 
 def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repository, monkeypatch):

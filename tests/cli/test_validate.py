@@ -171,13 +171,6 @@ def test_files_of_one_project_are_compared(project):
         assert "warning CFG011" in validate(*named, cwd=project).stdout
 
 
-def test_a_file_that_ends_in_yml_is_named_where_it_is_missed(project):
-    write(project, "acme.yaml", organization())
-    (project / "stacks" / "acme.yaml").rename(project / "stacks" / "acme.yml")
-    assert "rename acme.yml to acme.yaml" in validate(cwd=project).stderr
-    assert "(rename acme.yml to acme.yaml)" in validate("--stack", "acme-dev", cwd=project).stderr
-
-
 def test_a_default_of_several_organizations_is_listed_once_and_names_them(project):
     for name in ("one", "two"):
         write(project, f"{name}.yaml", {**organization(), "defaults": "shared.yaml"})
@@ -196,23 +189,6 @@ def test_a_default_of_several_organizations_is_listed_once_and_names_them(projec
     (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {region: 7}\n")
     output = " ".join(validate(cwd=project).stdout.split())
     assert "error CFG002 environmentDefaults.region region is `7`; it must be text. Expected" in output
-
-
-@pytest.mark.parametrize("key", ["defaults", "include"])
-def test_the_file_that_a_misspelt_path_means_is_no_organization_file(project, key):
-    content = {"defaults": "environmentDefaults: {protect: true}\n", "include": "teams: []\n"}[key]
-    write(project, "acme.yaml", {**organization(), key: "share.yaml" if key == "defaults" else ["share.yaml"]})
-    (project / "stacks" / "shared.yaml").write_text(content)
-    found = json.loads(validate("--format", "json", cwd=project).stdout)["findings"]
-    assert [(each["rule"], each["fix"]) for each in found] == [("CFG014", "Did you mean `shared.yaml`?")]
-
-
-def test_a_folder_with_the_name_of_an_organization_file_is_a_finding(project):
-    write(project, "acme.yaml", organization())
-    (project / "stacks" / "other.yaml").mkdir()
-    (found,) = json.loads(validate("--format", "json", cwd=project).stdout)["findings"]
-    assert (found["file"], found["message"]) == ("stacks/other.yaml", "this is a directory, not a file")
-    assert found["fix"].startswith("Rename or remove it")
 
 
 def test_a_project_without_organizations_says_so(project):
@@ -246,22 +222,6 @@ def test_a_missing_file_and_a_directory_are_findings_and_exit_1(project):
         result = validate(name, cwd=project)
         assert result.returncode == 1
         assert "CFG005" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("acme", "Did you mean stacks/acme.yaml?"),
-        ("acme.yaml", "Did you mean stacks/acme.yaml?"),
-        ("stacks/amce.yaml", "Did you mean stacks/acme.yaml?"),
-        ("stacks", "Use a file such as stacks/acme.yaml. Without a file"),
-        ("acme-dev", "Use --stack acme-dev: acme-dev is a stack."),
-        ("nothing-like-it", "Check the file name."),
-    ],
-)
-def test_a_file_that_is_not_there_names_the_one_that_is_meant(project, name, says):
-    write(project, "acme.yaml", organization())
-    assert says in validate(name, cwd=project).stdout
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """A stack's resource counts, from a recording of its program."""
 
-import pulumi_aws as aws
 import pytest
 
 from hpkit.plan.derive import derive
 from hpkit.preflight.needs import (
     FlexibleNeed,
     InstanceNeed,
-    count_registered,
     instance_needs,
     interface_endpoints,
     interface_need,
@@ -15,7 +13,6 @@ from hpkit.preflight.needs import (
     volume_need,
     zones_of_gateways,
 )
-from hpkit.program.components.cluster.network import Network
 from hpkit.program.recording import record
 from tests.builders import group, organization, typed
 
@@ -140,29 +137,3 @@ def test_a_gateway_endpoint_takes_no_interface_and_others_take_one_per_zone():
     network = {"vpcCidr": "10.192.0.0/16", "zones": ZONES, "endpoints": ["s3", "sts", "logs"]}
     need = interface_need(recording_of(group("gpu", "ml.g5.12xlarge", 1), network=network))
     assert (need.nodes, need.network, need.control_planes) == (1, 1 + 2 * 2, 4)
-
-
-def test_what_a_component_adds_is_needed_without_an_edit_of_preflight(monkeypatch):
-    build = Network._build
-
-    def build_more(self, *args):
-        build(self, *args)
-        subnets = list(self.node_subnet_ids.values())
-        address = aws.ec2.Eip("second", domain="vpc", opts=self.child())
-        aws.ec2.NatGateway("second", subnet_id=subnets[0], allocation_id=address.id, opts=self.child())
-        aws.ec2.VpcEndpoint(
-            "second",
-            vpc_id=self.vpc_id,
-            service_name="com.amazonaws.us-west-2.sqs",
-            vpc_endpoint_type="Interface",
-            subnet_ids=subnets,
-            opts=self.child(),
-        )
-
-    network = {"vpcCidr": "10.192.0.0/16", "zones": ZONES}
-    before = recording_of(group("gpu", "ml.g5.12xlarge", 1), network=network)
-    monkeypatch.setattr(Network, "_build", build_more)
-    after = recording_of(group("gpu", "ml.g5.12xlarge", 1), network=network)
-    eip = "aws:ec2/eip:Eip"
-    assert count_registered(after, eip) == count_registered(before, eip) + 1
-    assert interface_need(after).network == interface_need(before).network + 1 + 2

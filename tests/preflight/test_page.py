@@ -2,14 +2,11 @@
 
 import json
 import re
-from decimal import Decimal
 from pathlib import Path
 
-from hpkit.catalog.prices import find_price
 from hpkit.clients.calls import Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CALLER, CLUSTERS, alerts_topic, eks_cluster, first_calls, further_calls, topic
-from hpkit.project import load
 from tests.builders import group, organization, typed
 from tests.program.recorder import recording_of
 
@@ -91,32 +88,3 @@ def test_every_call_only_reads():
     for environment in ENVIRONMENTS:
         for call in all_calls(environment):
             assert call.operation.startswith(("Describe", "Get", "List", "Simulate")), call.key
-
-
-def test_every_json_block_can_be_pasted():
-    assert len(blocks("json")) == 2
-    for block in blocks("json"):
-        assert json.loads(block)["Version"] == "2012-10-17"
-
-
-def test_prices_are_those_of_the_catalog():
-    rows = re.findall(r"^\| 1 × (ml\.\S+) \| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
-    assert len(rows) == 4
-    for name, hourly, monthly in rows:
-        price = find_price(name, "us-east-1")
-        assert price is not None
-        assert Decimal(hourly.replace(",", "")) == price.hourly
-        assert Decimal(monthly.replace(",", "")) == find_price(name, "us-east-1").monthly
-        assert price.source.date == "2026-09-16"
-
-
-def test_the_example_costs_what_its_groups_come_to():
-    parsed = load(ROOT / "stacks" / "handson.yaml").parsed.organization
-    assert parsed is not None
-    total = Decimal(0)
-    for each in derive(parsed, "dev").groups:
-        total += each.spec.instance_count * find_price(each.spec.types[0], "us-east-1").hourly
-    row = re.search(r"^\| the example `handson`.*\| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
-    assert row is not None
-    assert Decimal(row[1]) == total
-    assert Decimal(row[2].replace(",", "")) == total * 730

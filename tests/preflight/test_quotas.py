@@ -110,12 +110,6 @@ def test_what_cannot_be_raised_is_not_to_be_asked_for():
     assert row.command == ""
 
 
-def test_names_are_compared_without_regard_to_case_and_blanks():
-    quotas = {"ML.G5.12xlarge  for cluster usage": 8, **AMPLE}
-    del quotas["ml.g5.12xlarge for cluster usage"]
-    assert rows_of(recording_of(), responses(quotas))["ml.g5.12xlarge for cluster usage"].status == "ok"
-
-
 def test_what_other_clusters_hold_counts_against_type_and_total():
     given = responses(clusters=[("other", running("ml.g5.12xlarge", 5))])
     rows = rows_of(recording_of(), given)
@@ -205,21 +199,6 @@ def test_the_types_of_a_flexible_group_have_room_together():
     assert (row.status, row.found) == ("missing", "4 (ml.g5.12xlarge 4, ml.g5.24xlarge 0)")
 
 
-def test_the_instances_of_a_flexible_group_that_run_are_not_needed_once_more():
-    flexible = group("any", "", 6, instanceTypes=["ml.g5.12xlarge", "ml.g5.24xlarge"])
-    del flexible["instanceType"]
-    recording = recording_of(group("gpu", "ml.g5.12xlarge", 4), flexible)
-    details = [{"InstanceType": "ml.g5.12xlarge", "CurrentCount": 4}, {"InstanceType": "ml.g5.24xlarge"}]
-    groups = running("ml.g5.12xlarge", 4)["InstanceGroups"]
-    groups.append({"InstanceGroupName": "any", "InstanceTypeDetails": details})
-    quotas = {**AMPLE, "ml.g5.24xlarge for cluster usage": 1}
-    rows = rows_of(recording, responses(quotas, clusters=[("acme", {"InstanceGroups": groups})]))
-    row = rows["quotas of all types of any, together"]
-    assert (row.status, row.found) == ("missing", "1 (ml.g5.12xlarge 0, ml.g5.24xlarge 1)")
-    assert (row.needed, row.fix[:14]) == ("6, 2 of them new", "Request 1 more")
-    assert rows["ml.g5.12xlarge for cluster usage"].needed == "4, already in use"
-
-
 def test_the_volume_quota_is_looked_at_only_for_groups_with_a_volume():
     name = "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance"
     assert name not in rows_of(recording_of(), responses())
@@ -263,18 +242,6 @@ def test_nat_gateways_are_counted_in_the_zones_where_they_are_to_stand():
     assert (row.status, row.needed) == ("ok", "1, already in use")
 
 
-@pytest.mark.parametrize("call", [NAT_GATEWAYS, ALL_SUBNETS])
-def test_nat_gateways_that_cannot_be_placed_leave_the_quota_unknown(call):
-    assert rows_of(recording_of(), responses(**{call.key: DENIED}))[NAT].status == "unknown"
-
-
-def test_a_network_that_is_there_needs_no_nat_gateway():
-    subnets = {"us-west-2a": "subnet-01234567"}
-    network = {"vpcId": "vpc-01234567", "subnets": subnets, "securityGroupIds": ["sg-01234567"]}
-    rows = rows_of(recording_of(network={"existing": network}), responses())
-    assert [name for name in rows if name.startswith("NAT")] == []
-
-
 def test_an_eks_cluster_counts_against_those_of_the_region():
     few = {applied_quotas("eks").key: listed({"Clusters": 1})}
     row = rows_of(recording_of(), responses(**few))["Clusters (EKS)"]
@@ -300,18 +267,6 @@ def test_a_stack_that_is_up_needs_no_more_interfaces():
     assert rows_of(recording, given)["Network interfaces per Region"].needed == "9, already in use"
 
 
-def test_a_stack_without_tags_owns_what_its_live_cluster_is_built_on():
-    recording = recording_of(manageTags=False)
-    eks = {"Orchestrator": {"Eks": {"ClusterArn": "arn:aws:eks:us-west-2:123456789012:cluster/acme-dev"}}}
-    given = responses(
-        clusters=[("acme", {**running("ml.g5.12xlarge", 4), **eks})],
-        **{ADDRESSES.key: {"Addresses": [{}]}, eks_cluster(recording.plan).key: {"cluster": {}}},
-    )
-    rows = rows_of(recording, given)
-    names = ("VPCs per Region", "Internet gateways per Region", "EC2-VPC Elastic IPs", "Network interfaces per Region")
-    assert {name: rows[name].needed.partition(", ")[2] for name in names} == dict.fromkeys(names, "already in use")
-
-
 @pytest.mark.parametrize("what", ["applied", "defaults", "clusters", "describe"])
 def test_a_call_that_fails_leaves_the_quota_unknown_with_the_reason(what):
     keys = {
@@ -331,15 +286,3 @@ def test_a_call_that_fails_leaves_the_quota_unknown_with_the_reason(what):
 def test_a_quota_too_small_by_itself_is_missing_whatever_others_use():
     given = responses({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}).merged({CLUSTERS.key: DENIED})
     assert rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"].status == "missing"
-
-
-def test_a_quota_that_nobody_lists_is_unknown():
-    row = rows_of(recording_of(), responses({}))["ml.g5.12xlarge for cluster usage"]
-    assert row.status == "unknown"
-    assert "no quota of this name" in row.why
-
-
-def test_a_cluster_that_was_deleted_meanwhile_uses_nothing():
-    gone = FailedCall("sagemaker:DescribeCluster", "ResourceNotFound", "Cluster not found")
-    given = responses(clusters=[("other", gone)])
-    assert rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"].status == "ok"

@@ -71,20 +71,6 @@ def test_what_is_imported_needs_no_change(world, engine, token):
     assert engine.refresh(token, "i")["inputs"] == imported
 
 
-def test_rows_that_the_service_fills_are_no_difference(world, engine):
-    arn = world.governed(engine)
-    inputs = quota(arn, "nlp", 0)
-    inputs["computeQuotaConfig"] = {"computeQuotaResources": [{"instanceType": TYPE, "accelerators": 2}]}
-    engine.up("ComputeQuota", "q", inputs)
-    assert engine.refresh("ComputeQuota", "q")["inputs"] == inputs
-
-
-def test_a_deleted_resource_is_found_missing(world, engine):
-    engine.up("Cluster", "c", world.cluster())
-    world.sm.delete_cluster(ClusterName="train")
-    assert engine.refresh("Cluster", "c") is None
-
-
 def test_karpenter_is_enabled_after_creation_and_waited_for(world, engine):
     more = {"clusterRole": world.roles["karpenter"], "autoScaling": {"mode": "Enable", "autoScalerType": "Karpenter"}}
     groups = [world.group("system", 1), world.group("burst", 0)]
@@ -113,20 +99,6 @@ def test_autoscaling_that_failed_is_enabled_again_by_the_next_run(world, engine,
     live = world.sm.describe_cluster(ClusterName="train")
     assert (live["ClusterStatus"], live["AutoScaling"]["Status"]) == ("InService", "InService")
     assert engine.refresh("Cluster", "c")["inputs"] == inputs
-
-
-def test_autoscaling_that_failed_takes_a_better_role(world, engine):
-    role = world.roles["karpenter"]
-    inputs = world.cluster(clusterRole=role, autoScaling={"mode": "Enable"})
-    world.endpoint.set_faults({"failed-create": "1@autoscaling"})
-    with pytest.raises(PartlyFailedError):
-        engine.up("Cluster", "c", inputs)
-    world.endpoint.set_faults({"failed-create": None})
-    engine.refresh("Cluster", "c")
-    better = world.cloud.role("better", "hyperpod.sagemaker.amazonaws.com")
-    engine.up("Cluster", "c", {**inputs, "clusterRole": better})
-    live = world.sm.describe_cluster(ClusterName="train")
-    assert (live["ClusterRole"], live["AutoScaling"]["Status"]) == (better, "InService")
 
 
 def test_counts_that_karpenter_moved_stay_where_they_are(world, engine):
@@ -158,12 +130,6 @@ def test_a_count_that_is_live_already_is_no_difference(world, engine):
     assert [bool(engine.diff("Cluster", "c", each).detailedDiff) for each in edits] == [False, True, True]
     engine.state["c"]["outputs"]["creationFailed"] = True
     assert engine.diff("Cluster", "c", left).replaces, "a cluster that failed is made anew whatever its counts are"
-
-
-def test_a_count_is_a_difference_where_nobody_says_what_is_live(world, engine):
-    engine.up("Cluster", "c", world.cluster(world.group("gpu", 3)))
-    world.endpoint.set_faults({"internal": "1@sagemaker.DescribeCluster"})
-    assert engine.diff("Cluster", "c", world.cluster(world.group("gpu", 2))).detailedDiff
 
 
 def test_only_groups_of_the_program_are_removed_and_others_are_reported(world, engine):
@@ -298,12 +264,6 @@ def test_software_is_never_updated_as_a_side_effect(world, engine):
     assert sent(world, "sagemaker.UpdateClusterSoftware") == 0
 
 
-def test_a_custom_timeout_is_honoured(world, engine):
-    world.endpoint.set_faults({"slow-create": 3600})
-    with pytest.raises(PartlyFailedError, match="not finished after 1 s"):
-        engine.up("Cluster", "c", world.cluster(), timeout=1.0)
-
-
 def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
     with pytest.raises(FailedError) as caught:
         engine.up("ComputeQuota", "q", quota("arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghij12", "a", 1))
@@ -339,34 +299,6 @@ def test_tags_follow_the_program_and_strangers_stay(world, engine):
     engine.up("Cluster", "c", {**inputs, "tags": [{"key": "a", "value": "3"}]})
     tags = {tag["Key"]: tag["Value"] for tag in world.sm.list_tags(ResourceArn=arn)["Tags"]}
     assert tags == {"a": "3", "stranger": "x"}
-
-
-def test_progress_reaches_the_status_column_of_the_engine(world):
-    from concurrent.futures import ThreadPoolExecutor
-
-    import grpc
-    from google.protobuf import empty_pb2
-    from pulumi.runtime.proto import engine_pb2_grpc, plugin_pb2
-
-    class Listener(engine_pb2_grpc.EngineServicer):
-        def __init__(self):
-            self.lines = []
-
-        def Log(self, request, context):  # noqa: N802, ARG002 - fixed by the protocol
-            self.lines.append((request.ephemeral, request.message))
-            return empty_pb2.Empty()
-
-    listener, server = Listener(), grpc.server(ThreadPoolExecutor(2))
-    engine_pb2_grpc.add_EngineServicer_to_server(listener, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    with in_process(**world.settings) as engine:
-        engine.stub.Attach(plugin_pb2.PluginAttach(address=f"127.0.0.1:{port}"))
-        world.endpoint.set_faults({"slow-create": "0.5@node"})
-        engine.up("Cluster", "c", world.cluster())
-    server.stop(grace=None).wait()
-    assert (True, "InService 4/4 nodes") in listener.lines
-    assert any(line.startswith("InService 0/4") for _, line in listener.lines)
 
 
 def test_a_failed_cluster_update_is_kept_and_retried_by_the_next_run(world, engine):

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from hpkit_local.aws.command import main
 from hpkit_local.aws.services.eks.view import caller_of
 from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
 from hpkit_local.aws.view import BackendView
@@ -42,16 +41,6 @@ def test_every_service_answers_as_the_account_of_the_endpoint() -> None:
     with running_endpoint(account=PROD) as prod, running_endpoint() as dev:
         assert set(identities(prod).values()) == {PROD}
         assert set(identities(dev).values()) == {DEV}, "the account without an option"
-
-
-def test_what_an_account_has_survives_a_restart_as_that_account(tmp_path: Path) -> None:
-    file = tmp_path / "aws.json"
-    with running_endpoint(account=PROD, state_file=file) as endpoint:
-        role = endpoint.client("iam").create_role(RoleName="kept", AssumeRolePolicyDocument=DOCUMENT)["Role"]["Arn"]
-    with running_endpoint(account=PROD, state_file=file) as endpoint:
-        assert endpoint.client("iam").get_role(RoleName="kept")["Role"]["Arn"] == role
-    with running_endpoint(state_file=file) as endpoint:
-        assert endpoint.client("iam").list_roles()["Roles"] == [], "of another account"
 
 
 def test_callers_of_another_account_see_nothing_and_change_nothing(tmp_path: Path) -> None:
@@ -89,9 +78,3 @@ def test_the_clients_of_the_local_cloud_have_the_role_that_it_is_started_with(tm
         assert caller_of(view, key, cluster="kube").arn == f"arn:aws:sts::{PROD}:assumed-role/other/own"
     with running_endpoint(account=PROD, state_file=file) as endpoint:
         assert caller(endpoint)[0] == f"arn:aws:sts::{PROD}:user/moto"
-
-
-@pytest.mark.parametrize("account", ["12345", "1234567890123", "12345678901a"])
-def test_an_account_has_twelve_digits(account: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--account", account]) == 2
-    assert f"--account {account}: not an AWS account, which has 12 digits" in capsys.readouterr().err

@@ -45,13 +45,6 @@ def test_nodes_and_events_come_in_pages(cloud: Any) -> None:
     assert sum(len(page["Events"]) for page in events) >= 27
 
 
-def test_filters_take_times(cloud: Any) -> None:
-    cloud.make_cluster()
-    created = cloud.describe()["CreationTime"]
-    assert cloud.sm.list_clusters(CreationTimeAfter=created.replace(year=2000))["ClusterSummaries"]
-    assert cloud.sm.list_clusters(CreationTimeBefore=created.replace(year=2000))["ClusterSummaries"] == []
-
-
 def test_two_endpoints_in_one_process_do_not_see_each_other() -> None:
     with running_endpoint() as one, running_endpoint() as two:
         first = one.client("ec2").create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
@@ -115,75 +108,3 @@ def recorded(request: pytest.FixtureRequest) -> Any:
         made = cloud_type(endpoint, clock)
         made.eks.list_clusters()
         yield made, recorder
-
-
-def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
-    cloud, recorder = recorded
-    arn = cloud.make_cluster(ClusterRole=cloud.karpenter_role, AutoScaling={"Mode": "Enable"})
-    cloud.join()
-    found = cloud.eks.describe_cluster(name="kube")["cluster"]
-    assert (found["endpoint"], found["certificateAuthority"]["data"]) == ("https://127.0.0.1:6443", "Q0E=")
-    cloud.eks.create_addon(clusterName="kube", addonName="amazon-sagemaker-hyperpod-taskgovernance")
-    cloud.advance(60)
-    quota, policy = cloud.quota(arn), cloud.policy(arn)
-    cloud.advance(20)
-    cloud.sm.update_compute_quota(ComputeQuotaId=quota, TargetVersion=1)
-    cloud.sm.update_cluster_scheduler_config(ClusterSchedulerConfigId=policy, TargetVersion=1)
-    cloud.advance(15)
-    cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
-    cloud.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
-    cloud.advance(20)
-    cloud.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
-    cloud.advance(180)
-    cloud.eks.delete_addon(clusterName="kube", addonName="amazon-sagemaker-hyperpod-taskgovernance", preserve=True)
-    cloud.advance(30)
-    cloud.sm.delete_cluster(ClusterName="train")
-    cloud.advance(600)
-    cloud.sm.list_clusters()
-    assert recorder.heard == [
-        "started",
-        "eks_cluster_requested",
-        "eks_cluster_created",
-        "access_entry_changed",  # For the cluster's creator.
-        "access_entry_changed",
-        "access_entry_changed",  # Both are effective now.
-        "access_entry_changed",
-        "cluster_created",
-        "cluster_in_service",
-        "autoscaling_enabled",
-        "nodes_changed",
-        "nodes_changed",  # They have joined Kubernetes.
-        "addon_active",
-        "quota_changed",
-        "policy_changed",
-        "quota_changed",
-        "policy_changed",
-        "quota_deleted",
-        "policy_deleted",
-        "cluster_in_service",
-        "autoscaling_disabled",
-        "addon_deleted",
-        "cluster_deleted",
-        "access_entry_deleted",
-    ]
-    quota_seen, cluster_seen = recorder.documents["quota_changed"]
-    assert (quota_seen["ComputeQuotaTarget"]["TeamName"], cluster_seen["ClusterName"]) == ("nlp", "train")
-    _, nodes = recorder.documents["nodes_changed"]
-    assert [node["InstanceStatus"]["Status"] for node in nodes] == ["Running", "Running"]
-    assert recorder.documents["addon_active"][0]["status"] == "ACTIVE"
-
-
-def test_an_effect_can_take_its_time_or_fail(recorded: Any) -> None:
-    cloud, recorder = recorded
-    arn = cloud.govern()
-    recorder.patience = 1
-    slow = cloud.quota(arn, "slow")
-    cloud.advance(20)
-    assert cloud.sm.describe_compute_quota(ComputeQuotaId=slow)["Status"] == "Creating"
-    cloud.advance(5)
-    assert cloud.sm.describe_compute_quota(ComputeQuotaId=slow)["Status"] == "Created"
-    recorder.failure = "the API server said no"
-    bad = cloud.quota(arn, "bad")
-    cloud.advance(20)
-    found = cloud.sm.describe_compute_quota(ComputeQuotaId=bad)
-    assert (found["Status"], found["FailureReason"]) == ("CreateFailed", "the API server said no")

@@ -57,40 +57,6 @@ def test_a_fresh_role_is_refused_as_often_as_asked(cloud: Any, refused: Callable
     cloud.make_cluster()
 
 
-@pytest.mark.parametrize("change", ["create", "update", "delete"])
-def test_a_cluster_change_can_fail(cloud: Any, refused: Callable[..., str], change: str) -> None:
-    if change == "create":
-        cloud.endpoint.set_faults({"failed-create": "1@cluster"})
-        cloud.sm.create_cluster(**cloud.request())
-    else:
-        cloud.make_cluster()
-        cloud.endpoint.set_faults({f"failed-{change}": "1@cluster"})
-        if change == "update":
-            cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
-        else:
-            cloud.sm.delete_cluster(ClusterName="train")
-    cluster = cloud.describe()
-    assert (cluster["ClusterStatus"], cluster["FailureMessage"]) == ("Failed", f"fault injected: failed-{change}")
-    cloud.endpoint.set_faults({f"failed-{change}": None})
-    if change == "update":
-        cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
-        again = cloud.describe()
-        assert (again["ClusterStatus"], again["NodeRecovery"]) == ("InService", "None"), "it can be repeated"
-    if change == "create":
-        refused("ConflictException", cloud.sm.update_cluster, ClusterName="train", NodeRecovery="None")
-    cloud.sm.delete_cluster(ClusterName="train")
-    assert cloud.sm.list_clusters()["ClusterSummaries"] == []
-
-
-def test_latency_is_injected_and_counted() -> None:
-    with running_endpoint(faults=["latency=0.05@ListClusters"]) as endpoint:
-        endpoint.client("sagemaker").list_clusters()
-        endpoint.client("sagemaker").list_clusters()
-        stats = endpoint.stats()
-    assert stats["calls"] == {"sagemaker.ListClusters": 2}
-    assert stats["injectedLatencySeconds"] == 0.1
-
-
 def test_faults_are_set_shown_and_taken_away_over_http() -> None:
     with running_endpoint() as endpoint:
         url = endpoint.url + "/_hpkit/faults"
@@ -109,18 +75,6 @@ def test_faults_are_set_shown_and_taken_away_over_http() -> None:
         assert _http(url, "POST", b"{")[0] == 400
         assert _http(url, "POST", [1])[0] == 400
         assert _http(url, "DELETE") == (200, {})
-
-
-def test_stats_count_calls_and_errors_by_operation(refused: Callable[..., str]) -> None:
-    with running_endpoint() as endpoint:
-        endpoint.client("sagemaker").list_clusters()
-        endpoint.client("ec2").describe_vpcs()
-        refused("ResourceNotFound", endpoint.client("sagemaker").describe_cluster, ClusterName="x")
-        status, stats = _http(endpoint.url + "/_hpkit/stats", "GET")
-        assert status == 200
-        assert stats["calls"] == {"ec2.DescribeVpcs": 1, "sagemaker.DescribeCluster": 1, "sagemaker.ListClusters": 1}
-        assert stats["errors"] == {"sagemaker.DescribeCluster:ResourceNotFound": 1}
-        assert _http(endpoint.url + "/_hpkit/nothing", "GET")[0] == 404
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from hpkit_local.aws.clock import ManualClock
-from hpkit_local.aws.command import main
 from hpkit_local.aws.lateness import LATENESS
 from hpkit_local.aws.state import StateFile
-from hpkit_local.aws.testing import client, running_endpoint
+from hpkit_local.aws.testing import client
 
 MANAGED = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
@@ -148,30 +147,6 @@ def test_nobody_else_reads_or_writes_a_state_file_which_can_carry_code(tmp_path:
     file.close()
 
 
-def test_transitions_fall_due_while_the_endpoint_is_down(tmp_path: Path, refused: Any) -> None:
-    state, clock = tmp_path / "state.db", ManualClock()
-    with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
-        arn = _hyperpod(endpoint, clock)
-        clock.advance(1200)
-        endpoint.client("sagemaker").describe_cluster(ClusterName="train")
-    clock.advance(100)
-    with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
-        sm = endpoint.client("sagemaker")
-        (group,) = sm.describe_cluster(ClusterName=arn)["InstanceGroups"]
-        assert (group["CurrentCount"], group["TargetCount"]) == (0, 2), "nodes take 240 seconds, 100 went by"
-    clock.advance(140)
-    with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
-        sm = endpoint.client("sagemaker")
-        (group,) = sm.describe_cluster(ClusterName=arn)["InstanceGroups"]
-        assert group["CurrentCount"] == 2
-        fresh = sm.batch_add_cluster_nodes(
-            ClusterName="train", NodesToAdd=[{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 2}]
-        )
-        assert len(fresh["Successful"]) == 2
-        nodes = sm.list_cluster_nodes(ClusterName="train")["ClusterNodeSummaries"]
-        assert len({node["InstanceId"] for node in nodes}) == 4, "a restart must not draw the same ids again"
-
-
 def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
     ec2, iam, eks, sm = (endpoint.client(name) for name in ("ec2", "iam", "eks", "sagemaker"))
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
@@ -215,23 +190,3 @@ def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
         NodeProvisioningMode="Continuous",
     )["ClusterArn"]
     return str(arn)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--fault", "trottle=1"], "no fault is called 'trottle'; known: capacity, conflict,"),
-        (["--fault", "throttle"], "--fault throttle: write NAME=VALUE, for example throttle=0.2"),
-        (["--fault", "throttle=2"], "fault throttle: 2 must be between 0 and 1"),
-        (["--latency-factor", "-1"], "latency factor -1 must be 0 or more"),
-        (["--state-file", __file__], "is not a state file of this program"),
-        (["--controllers", "local.nothing:make"], "--controllers local.nothing:make: No module named 'local.nothing'"),
-    ],
-)
-def test_the_command_line_explains_mistakes(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    assert main(arguments) == 2
-    found = capsys.readouterr()
-    assert found.out == ""
-    assert message in found.err

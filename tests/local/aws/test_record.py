@@ -7,8 +7,6 @@ import boto3
 import pytest
 
 from hpkit_local.aws.backend import Backend, EndpointSettings
-from hpkit_local.aws.command import main
-from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.record import CallRecorder, read_record
 from hpkit_local.aws.server import Endpoint
 
@@ -68,24 +66,3 @@ def test_neither_documents_nor_contents_nor_secrets_are_recorded(recorded):
     client("s3").create_bucket(Bucket="acme", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
     client("s3").put_object(Bucket="acme", Key="script", Body=CONTENT.encode())
     assert CONTENT not in file.read_text(encoding="utf-8")
-
-
-def test_the_same_call_is_recorded_once_over_restarts(tmp_path):
-    file = tmp_path / "calls.jsonl"
-    for _ in range(2):
-        endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=CallRecorder(file))
-        endpoint.start()
-        client = client_of(endpoint, "sts")
-        client.get_caller_identity()
-        client.get_caller_identity()
-        endpoint.stop()
-    assert [(each["service"], each["operation"]) for each in read_record(file)] == [("sts", "GetCallerIdentity")]
-
-
-def test_a_record_that_cannot_be_written_is_refused_by_name(tmp_path, capsys):
-    (tmp_path / "file").touch()
-    path = tmp_path / "file" / "calls.jsonl"
-    with pytest.raises(EndpointError, match=f"--record {path}: "):
-        CallRecorder(path)
-    assert main(["--record", str(path)]) == 2
-    assert str(path) in capsys.readouterr().err

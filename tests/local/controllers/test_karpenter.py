@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from hpkit_local.controllers.karpenter.disruption import Claimed, surplus
 from hpkit_local.controllers.karpenter.scheduling import (
     Offering,
-    Room,
     amounts_of,
     launches,
-    waits_for_node,
 )
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -61,11 +59,6 @@ def test_the_smallest_type_that_holds_a_pod_is_taken_of_the_heaviest_pool():
     assert [launch.offering for launch in plan([pod(gpus=1)], [small, heavy])] == [heavy]
 
 
-def test_a_node_that_is_on_its_way_is_not_asked_for_twice():
-    room = Room(LABELS, (), amounts_of({"cpu": "48", "nvidia.com/gpu": "4", "pods": "110"}))
-    assert plan([pod(gpus=4)], [offering()], rooms=[room]) == []
-
-
 @pytest.mark.parametrize(
     ("spec", "fits"),
     [
@@ -103,16 +96,6 @@ def test_no_plan_goes_beyond_a_limit_or_gives_a_node_more_than_it_holds(pods, ty
     for launch in made:
         inside = sum(pods[int(name.removeprefix("n/"))] for name in launch.pods)
         assert 0 < inside <= launch.offering.allocatable["nvidia.com/gpu"]
-
-
-def test_what_is_held_back_or_bound_or_a_daemons_does_not_ask_for_a_node():
-    unschedulable = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
-    gated = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
-    daemon = {"metadata": {"name": "d", "namespace": "n", "ownerReferences": [{"kind": "DaemonSet"}]}}
-    assert waits_for_node({**pod(), "status": unschedulable})
-    assert not waits_for_node({**pod(), "status": gated})
-    assert not waits_for_node({**pod(nodeName="there"), "status": unschedulable})
-    assert not waits_for_node({**pod(), **daemon, "status": unschedulable})
 
 
 def pool(**disruption):

@@ -258,33 +258,6 @@ def written(kind, plan, path, **more):
     return manifest(plan, team, **asked, priority=None, topology=None, checkpoints=Checkpoints.at(path, plan, team))
 
 
-@pytest.mark.nightly
-def test_a_job_that_resumes_from_its_teams_folder_has_the_same_file_system_after_a_preemption(claim, platform, api):
-    document = written("job", claim, "/fsx/train")
-    document["spec"]["template"]["metadata"]["annotations"] = {"hpkit.local/run": DAY}
-    # Team b uses its own five, so the job runs on one of a's.
-    job(api, "b", "own", 5)
-    eventually(runs(api, "b", "own", 5), "b uses what is its own")
-    api.create("/apis/batch/v1/namespaces/hyperpod-ns-b/jobs", document)
-
-    def handle():
-        eventually(runs(api, "b", "train", 1), lambda: reasons(api, "b", "train"))
-        (pod,) = pods_of(api, "b", "train")
-        (volume,) = (each for each in pod["spec"]["volumes"] if "persistentVolumeClaim" in each)
-        namespace = "/api/v1/namespaces/hyperpod-ns-b/persistentvolumeclaims"
-        bound = api.read(f"{namespace}/{volume['persistentVolumeClaim']['claimName']}")["spec"]["volumeName"]
-        return pod["metadata"]["uid"], api.read(f"/api/v1/persistentvolumes/{bound}")["spec"]["csi"]["volumeHandle"]
-
-    first = handle()
-    job(api, "a", "all", 6)
-    eventually(lambda: "Preempted" in reasons(api, "b", "train").get("Evicted", ""), "a wants back what is its own")
-    eventually(runs(api, "b", "train", 0), "its pod goes")
-    eventually(runs(api, "a", "all", 6), "a runs on all of its instances")
-    remove(api, "a", "all")
-    second = handle()
-    assert (second[0] != first[0], second[1]) == (True, first[1])
-
-
 def deployment(name, *, replicas=1, annotations=None, resources=None, tolerations=()):
     labels = {"app": name}
     container = {"name": "main", "image": "serve", "resources": resources or {}}

@@ -49,12 +49,6 @@ def test_the_launchers_lie_where_the_engine_looks_for_the_versions_of_the_sdks(t
     assert all(os.access(path, os.X_OK) for path in launchers(tmp_path).values())
 
 
-def test_the_environment_of_an_instance_brings_the_plugins_and_downloads_none(instance):
-    told = control.environment(instance, tools=())
-    assert told["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] == "true"
-    assert len(launchers(Path(told["PULUMI_HOME"]))) == len(PACKAGES)
-
-
 def test_a_launcher_starts_the_plugin_from_any_folder_whatever_lies_there(tmp_path):
     install(tmp_path)
     (tmp_path / "local").mkdir()
@@ -75,18 +69,6 @@ def test_pulumis_own_kubernetes_plugin_is_used_if_it_is_installed(official, tmp_
     assert installed(home) == "fake"
     assert "The local cloud's fake" in (home / KUBERNETES).read_text()
     assert install(home) == BOTH_FAKE, "an instance keeps what it has"
-
-
-@pytest.mark.parametrize("missing", ["plugin", "aws"])
-def test_what_the_official_plugin_lacks_is_an_error_only_where_it_was_requested(
-    official, tmp_path, missing, monkeypatch
-):
-    monkeypatch.setattr("hpkit_local.plugins.install.tool_path", lambda _: Path("/tools/pulumi"))
-    (official if missing == "plugin" else tmp_path / "bin/aws").unlink()
-    assert install(tmp_path / "instance", "auto") == BOTH_FAKE
-    words = {"plugin": "/tools/pulumi plugin install resource kubernetes ", "aws": "Install the AWS CLI"}
-    with pytest.raises(ToolError, match=words[missing]):
-        install(tmp_path / "instance", "official-kubernetes")
 
 
 def test_both_of_pulumis_plugins_are_used_only_where_they_were_requested(official, tmp_path):

@@ -60,23 +60,6 @@ def test_who_does_not_wait_is_told_command_process_and_time(instance, tmp_path):
         assert f"`hpkit local up --stack acme-dev` (process {other.pid}, since {since})" in str(refused.value)
 
 
-def test_who_waits_is_told_once_and_goes_on_when_the_other_ends(instance, tmp_path):
-    messages, looks = [], []
-    with holder(tmp_path) as other:
-
-        def look():
-            looks.append(1)
-            if len(looks) == 3:
-                other.stdin.write("\n")
-                other.stdin.flush()
-
-        with exclusive(instance, "hpkit local stop", say=messages.append, meanwhile=look):
-            assert holder_of(instance).command == "hpkit local stop"
-            other.wait()
-    (line,) = messages
-    assert line.startswith("waiting for `hpkit local up --stack acme-dev` (process ")
-
-
 def test_a_killed_holder_has_the_lock_no_more(instance, tmp_path):
     with holder(tmp_path) as other:
         other.kill()
@@ -84,12 +67,6 @@ def test_a_killed_holder_has_the_lock_no_more(instance, tmp_path):
         assert holder_of(instance).pid == other.pid, "its name is still there"
         with exclusive(instance, "hpkit local stop", wait=False):
             assert holder_of(instance).command == "hpkit local stop"
-
-
-def test_what_a_command_does_by_another_does_not_wait_for_itself(instance):
-    with exclusive(instance, "hpkit local up"), exclusive(instance, "hpkit local start", wait=False):
-        assert holder_of(instance).command == "hpkit local up", "others wait for what the user called"
-    assert list(instance.folder.parent.iterdir()) == [], "a lock that nobody has isn't a file"
 
 
 def test_however_many_wait_only_one_is_in_it(tmp_path):

@@ -14,7 +14,6 @@ from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import TimedOutError
 from hpkit_provider.resources.readiness import ReadinessHandler
 from hpkit_provider.server import HyperpodServicer
-from tests.provider.harness import FailedError
 
 LABELS = {"sagemaker.amazonaws.com/node-health-status": "Schedulable"}
 
@@ -184,35 +183,6 @@ def test_when_the_time_is_up_it_names_nodes_reasons_and_logs(world, kubernetes, 
     assert "raise cluster.nodesReadyMinutes" in text
 
 
-def test_what_hyperpod_says_of_the_cluster_is_said_too(world, kubernetes, cluster, monkeypatch):
-    arn, _ = cluster
-    kubernetes.answers["/api/v1/nodes"] = listed()
-    with waiting(world) as (handler, task, _):
-        ask = handler.api.find
-
-        def find(task, operation, **params):
-            found = ask(task, operation, **params)
-            return {**found, "FailureMessage": "no capacity in usw2-az1"} if operation == "describe_cluster" else found
-
-        monkeypatch.setattr(handler.api, "find", find)
-        with pytest.raises(
-            TimedOutError, match=r"HyperPod's message about the cluster: no capacity in usw2-az1\nWhat to do"
-        ):
-            handler.create(task, nodes_of(kubernetes, arn, "gpu", minutes=0))
-
-
-def test_the_reason_of_a_failed_node_is_hyperpods(world, kubernetes, engine):
-    world.endpoint.set_faults(node_failure=1)
-    cluster = world.cluster(world.group("system", 1), nodeRecovery="None")
-    arn = engine.up("Cluster", "c", cluster)["id"]
-    (only,) = instances(world)
-    kubernetes.answers["/api/v1/nodes"] = listed()
-    with waiting(world) as (handler, task, _), pytest.raises(TimedOutError) as caught:
-        handler.create(task, nodes_of(kubernetes, arn, "system", minutes=0))
-    assert "system 0/1 Ready (1 failed)" in str(caught.value)
-    assert f"hyperpod-{only} (system): HyperPod: Failure: fault injected: node-failure" in str(caught.value)
-
-
 def test_a_failed_node_holds_nobody_up_while_its_group_has_others(world, kubernetes, engine):
     arn = engine.up("Cluster", "c", world.cluster(world.group("gpu", 1), nodeRecovery="None"))["id"]
     (first,) = instances(world)
@@ -288,14 +258,6 @@ def test_access_is_waited_for_with_a_new_token_each_time(world, kubernetes):
     ]
 
 
-def test_access_that_never_comes_says_who_gives_it(world, kubernetes):
-    kubernetes.answers["/api/v1/nodes"] = (401, {"message": "Unauthorized"})
-    with waiting(world) as (handler, task, _), pytest.raises(TimedOutError) as caught:
-        handler.create(task, of_cluster(kubernetes, minutes=0))
-    assert "401 Unauthorized" in str(caught.value)
-    assert "list the deployer in eks.administrators" in str(caught.value)
-
-
 def test_one_good_answer_is_not_enough_where_servers_may_differ(world, kubernetes, monkeypatch):
     monkeypatch.setenv("HYPERPOD_SETTLE_SECONDS", "0.3")
     kubernetes.answers["/api/v1/nodes"] = [listed(), (401, {"message": "Unauthorized"}), listed()]
@@ -338,20 +300,3 @@ def test_a_key_and_an_association_are_asked_for(world):
         with pytest.raises(TimedOutError, match="association of keda/keda-operator doesn't exist in EKS cluster kube"):
             handler.create(task, wanted)
     assert messages[0] == "ready"
-
-
-def test_a_preview_waits_for_nothing_and_a_deletion_neither(world, engine, kubernetes):
-    kubernetes.answers["/api/v1/nodes"] = listed()
-    engine.up("Readiness", "access", of_cluster(kubernetes))
-    asked = len(kubernetes.asked)
-    assert engine.preview_warnings("Readiness", "access", of_cluster(kubernetes, eksClusterName="other")) == ""
-    assert engine.refresh("Readiness", "access")["inputs"] == of_cluster(kubernetes)
-    engine.delete("Readiness", "access")
-    assert len(kubernetes.asked) == asked
-
-
-def test_it_is_imported_by_its_inputs_and_waits_for_nothing(engine):
-    wanted = {"keyArn": "arn:aws:kms:us-west-2:123456789012:key/k", "minutes": 5}
-    assert engine.read("Readiness", "key", json.dumps(wanted)) == ("key", wanted, wanted)
-    with pytest.raises(FailedError, match="The ID 'nodes' of a Readiness isn't valid JSON"):
-        engine.read("Readiness", "nodes", "nodes")

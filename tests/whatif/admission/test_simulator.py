@@ -1,6 +1,5 @@
 """Properties independent of Kueue: the worked examples, the clock, and invalid models."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -177,12 +176,6 @@ def test_a_model_that_kueue_would_not_take_says_what_is_wrong(model, said):
         Simulator(model)
 
 
-def test_all_that_is_wrong_in_a_model_is_said_at_once():
-    with pytest.raises(ValueError, match="fair_sharing") as refused:
-        Simulator(Model((queue("a", -4), queue("b", 1, weight=-1.0)), fair_sharing=("Foo",)))
-    assert len(str(refused.value).splitlines()) == 3
-
-
 RACKS = Topology(("rack", "host"), (Node("n", {"rack": "r", "host": "n"}, {"gpu": 4, "pods": 9}),), {"gpu-node": {}})
 
 
@@ -222,11 +215,6 @@ def test_a_workload_that_kueue_would_not_take_says_what_is_wrong(workload, said)
         Simulator(Model((queue("a", 4),), topologies=(RACKS,)), [workload])
 
 
-def test_a_clock_that_stops_at_no_number_is_refused():
-    with pytest.raises(ValueError, match="until is nan"):
-        Simulator(Model((queue("a", 4),))).run_clock([], until=float("nan"))
-
-
 def test_a_flavor_whose_topology_lacks_the_level_takes_no_pods_that_ask_for_it():
     other = Topology(("host",), (Node("m", {"host": "m"}, {"gpu": 4, "pods": 9}),), {"other": {}})
     flavors = tuple(FlavorQuotas(name, {"gpu": ResourceQuota(4)}) for name in ("other", "gpu-node"))
@@ -235,38 +223,6 @@ def test_a_flavor_whose_topology_lacks_the_level_takes_no_pods_that_ask_for_it()
     simulator = Simulator(model, [Workload("t", "a", (asked,))])
     simulator.run_until_quiet()
     assert simulator.running()["t"][0].flavors == {"gpu": "gpu-node"}
-
-
-def test_the_command_says_where_the_simulator_differs(tmp_path, capsys):
-    case = neutral.read(neutral.Path(__file__).with_name("kept") / "recorded.json")[0]
-    file = tmp_path / "cases.json"
-    file.write_text(json.dumps({"cases": [case]}))
-    assert neutral.main([str(file)]) == 0
-    case["expect"]["admitted"].append({"name": "nobody", "pod_sets": []})
-    file.write_text(json.dumps([case]))
-    assert neutral.main([str(file)]) == 1
-    assert "DIFFERS" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "not JSON"),
-        ("{}", "neither a list"),
-        ('[{"id": "x", "kind": "odd"}]', "'odd' is none of"),
-        ("[]", "it holds no case"),
-        ('[{"id": "x", "kind": "cycle", "expect": {}}]', "case 0 (x): it expects nothing"),
-        ('[{"id": "x", "kind": "scenario"}]', "case 0 (x): it expects nothing"),
-        ('[{"kind": "scenario", "steps": [{"expect": {"admited": []}}]}]', "it expects `admited`; known are admitted,"),
-        (None, "No such"),
-    ],
-)
-def test_a_file_that_proves_nothing_is_said(tmp_path, capsys, text, message):
-    file = tmp_path / "cases.json"
-    if text is not None:
-        file.write_text(text)
-    assert neutral.main([str(file)]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_places_are_those_of_the_fewest_domains():
@@ -334,64 +290,3 @@ def test_a_task_whose_pods_are_ready_in_time_runs_from_then_on():
     events = clocked([task("a", "q", 4, start=300.0, run=60.0)], GANG)
     assert events[-1] == (360, "Finished", "a")
     assert clocked([task("a", "q", 4, start=300.0, run=60.0)], None) == events
-
-
-@pytest.mark.parametrize(("timestamp", "first"), [("Eviction", "other"), ("Creation", "late")])
-def test_the_place_of_a_retried_task_is_by_the_time_that_the_file_names(timestamp, first):
-    gang = replace(GANG, timestamp=timestamp)
-    tasks = [
-        task("late", "q", 4, start=301.0),
-        task("between", "q", 4, created=10.0, run=100.0),
-        task("other", "q", 4, created=20.0, run=100.0),
-    ]
-    events = clocked(tasks, gang, until=401)
-    assert [name for time, kind, name in events if kind == "Admitted" and time == 400] == [first]
-
-
-def test_one_by_one_a_task_is_admitted_when_all_pods_of_the_others_are_ready():
-    tasks = [task(name, "q", 1, start=100.0, run=50.0) for name in ("a", "b", "c")]
-    events = clocked(tasks, replace(GANG, block_admission=True))
-    assert [(time, name) for time, kind, name in events if kind == "Admitted"] == [(0, "a"), (100, "b"), (200, "c")]
-    together = clocked(tasks, GANG)
-    assert [(time, name) for time, kind, name in together if kind == "Admitted"] == [(0, "a"), (0, "b"), (0, "c")]
-
-
-def test_one_by_one_a_task_that_times_out_lets_the_next_in():
-    tasks = [task("late", "q", 1, start=301.0), task("next", "q", 1, created=1.0, run=50.0)]
-    events = clocked(tasks, replace(GANG, block_admission=True, backoff_limit_count=0))
-    assert events[3:] == [(300, "Deactivated", "late"), (300, "Admitted", "next"), (350, "Finished", "next")]
-
-
-def test_one_by_one_what_comes_free_meanwhile_is_looked_at_again():
-    two = Model(
-        (queue("a", 2, borrow=0), queue("b", 2, borrow=0)), wait_for_pods_ready=replace(GANG, block_admission=True)
-    )
-    tasks = [
-        task("early", "b", 2, run=100.0),
-        task("slow", "a", 1, created=1.0, start=200.0, run=500.0),
-        task("next", "a", 1, created=2.0, run=500.0),
-        task("full", "b", 2, created=2.0, run=10.0),
-    ]
-    events = []
-    Simulator(two).run_clock(tasks, on_event=lambda each: events.append((each.time, each.kind, each.workload)))
-    assert [(time, name) for time, kind, name in events if kind == "Admitted"][2:] == [(201, "next"), (201, "full")]
-
-
-def test_a_task_that_is_retried_without_end_needs_an_end_of_the_run():
-    with pytest.raises(ValueError, match="nothing limits its retries"):
-        clocked([task("late", "q", 4, start=301.0)], GANG)
-
-
-def test_a_task_that_backs_off_waits_and_can_be_taken_away():
-    simulator = Simulator(Model((queue("q", 4),), wait_for_pods_ready=GANG), [task("late", "q", 4, start=301.0)])
-    simulator.run_until_quiet()
-    assert simulator.time_out("late")
-    assert (simulator.count_pending(), simulator.backoffs()) == (1, {"late": 60.0})
-    assert [(each.name, each.reason, each.parked) for each in simulator.pending()] == [
-        ("late", "PodsReadyTimeout", True)
-    ]
-    simulator.finish("late")
-    assert (simulator.count_pending(), simulator.backoffs()) == (0, {})
-    simulator.now = 60.0
-    simulator.requeue()
-    assert simulator.count_pending() == 0

@@ -6,13 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.catalog.prices import find_price
 from hpkit.errors import InputError
 from hpkit.project import load_stack
-from hpkit.text.formatting import span
 from hpkit_whatif.scenario import open_scenario
 from hpkit_whatif.simulate import simulate
-from hpkit_whatif.simulate.meters import Timeline, Waits
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[3]
@@ -67,15 +64,6 @@ def test_handson_gives_john_his_own_back():
     assert (tasks["smith-job"].lost, tasks["smith-job"].wait) == (20 * 60, 30 * 60)
     assert tasks["john-next"].wait == 0
     assert (report.team("john").evicts, report.team("smith").evicted) == (1, 1)
-
-
-def test_what_waiting_cost_is_about_that_of_a_region_near_by_where_the_own_has_no_price():
-    report, _ = outcome("handson")
-    hourly = find_price("ml.g5.12xlarge", "us-east-1").hourly
-    assert (report.cluster.wait_cost, report.cluster.priced_in) == (pytest.approx(float(hourly)), ("us-east-1",))
-    assert report.as_dict()["cluster"]["waitCostPricedIn"] == ["us-east-1"]
-    report, _ = outcome("bestpractice")
-    assert report.cluster.priced_in == ()
 
 
 def test_enterprise_takes_borrowed_work_of_the_lowest_priority_first():
@@ -186,18 +174,6 @@ def test_a_scenario_in_which_nothing_comes_is_refused(tmp_path, text, said):
         simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.yaml"))
 
 
-def test_a_csv_without_rows_is_refused(tmp_path):
-    (tmp_path / "s.csv").write_text("name,team,submit,run,count\n")
-    with pytest.raises(InputError, match="nothing can be simulated: no task comes"):
-        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
-
-
-def test_a_name_that_comes_again_is_refused_whenever_that_is(tmp_path):
-    (tmp_path / "s.csv").write_text("name,team,submit,run,count\na,john,0s,1m,1\na,john,9h,1m,1\n")
-    with pytest.raises(InputError, match=r"s\.csv:3: task `a` already exists"):
-        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
-
-
 def test_tasks_that_come_too_late_are_counted(tmp_path):
     rows = "{name: a, team: john, count: 1}, {name: b, team: john, count: 1, submit: 1h}"
     (tmp_path / "s.yaml").write_text(f"until: 1h\ntasks: [{rows}]\n")
@@ -259,78 +235,8 @@ def test_whoever_waits_when_nothing_more_happens_never_runs(tmp_path):
     assert report.team("smith").never_tasks == ("b",)
 
 
-def test_two_tasks_of_one_name_are_refused(tmp_path):
-    file = tmp_path / "s.yaml"
-    file.write_text("tasks:\n  - {name: a, team: smith, count: 1}\n  - {name: a, team: john, count: 1}\n")
-    with pytest.raises(InputError, match=r"s\.yaml:3:5: task `a` already exists; names must be unique"):
-        simulate(plan_of("handson-dev"), open_scenario(file))
-
-
 def test_of_very_many_tasks_the_first_are_listed_and_all_are_counted(month):
     kept = simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"), keep=300)
     assert kept.tasks == month.tasks[:300]
     assert kept.omitted == len(month.tasks) - 300
     assert kept.teams == month.teams
-
-
-def test_a_task_that_never_runs_waits_from_when_it_comes_however_late_that_is(tmp_path):
-    file = tmp_path / "s.yaml"
-    file.write_text(
-        "tasks:\n  - {name: a, team: john, count: 1, run: 1h}\n"
-        "  - {name: soon, team: smith, count: 9, submit: 30m, run: 1h}\n"
-        "  - {name: late, team: smith, count: 9, submit: 5h, run: 1h}\n"
-    )
-    report = simulate(plan_of("handson-dev"), open_scenario(file), lenient=True)
-    assert {task.name: task.wait / 3600 for task in report.tasks} == {"a": 0, "soon": 4.5, "late": 0}
-    smith = report.team("smith")
-    assert (smith.submitted, smith.never_tasks, smith.waiting_most) == (2, ("soon", "late"), 9.0)
-    assert report.cluster.waited == pytest.approx(4.5 * 9)
-
-
-def test_the_most_in_use_is_that_of_a_moment_and_no_average(tmp_path):
-    file = tmp_path / "s.yaml"
-    file.write_text(
-        "until: 30d\ntasks:\n  - {name: a, team: john, count: 3, run: 10m}\n"
-        "  - {name: b, team: john, count: 2, run: 10m}\n  - {name: c, team: smith, count: 1, run: 30m}\n"
-        "  - {name: later, team: john, accelerators: 1, submit: 29d, run: 10m}\n"
-    )
-    report = simulate(plan_of("handson-dev"), open_scenario(file))
-    john = report.team("john")
-    assert (john.used_most, john.waiting_most) == (3.0, 2.0)
-    assert max(report.series["john"].used) < 1
-    # A task that is admitted on arrival never waited.
-    assert report.team("smith").waiting_most == 0
-
-
-def test_waits_beyond_a_million_are_thinned_out_evenly(monkeypatch):
-    monkeypatch.setattr("hpkit_whatif.simulate.meters._MOST_WAITS", 1000)
-    waits = Waits()
-    for value in range(100_000):
-        waits.add(float(value))
-    median, p95 = waits.quantiles(0.5, 0.95)
-    assert median == pytest.approx(50_000, rel=0.01)
-    assert p95 == pytest.approx(95_000, rel=0.01)
-    assert waits.most == 99_999
-
-
-def test_quantiles_are_of_the_nearest_rank():
-    waits = Waits()
-    for value in (5.0, 1.0, 3.0, 2.0, 4.0):
-        waits.add(value)
-    assert waits.quantiles(0.5, 0.95, 1.0) == [3.0, 5.0, 5.0]
-    assert Waits().quantiles(0.5) == [0.0]
-
-
-def test_steps_of_a_timeline_grow_with_it():
-    timeline = Timeline(("a",))
-    timeline.add("a", "used", 0.0, 1000.0, 2.0)
-    timeline.add("a", "used", 1000.0, 100_000.0, 1.0)
-    assert sum(timeline.series(100_000.0)["a"].used) * timeline.step == pytest.approx(101_000, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (59.6, "1m"), (90, "1m30s"), (3600, "1h"), (5400, "1h30m"), (90_000, "1d1h"), (None, "–")],
-)
-def test_times_are_written_short(seconds, text):
-    assert span(seconds) == text

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.errors import SelectionError, ToolError
+from hpkit.errors import SelectionError
 from hpkit.project import load_stack
 from hpkit_whatif.scenario import open_scenario
-from hpkit_whatif.simulate import workers
 from hpkit_whatif.simulate.vary import grid, sweep, variation
 from hpkit_whatif.simulate.workers import Cluster, cluster
 from tests.cli.invoke import hpkit
@@ -32,11 +31,6 @@ def test_a_cluster_has_an_address(text, found):
 def test_what_is_no_address_says_how_one_is_written(text):
     with pytest.raises(SelectionError, match="use dask://HOST:PORT"):
         cluster(text)
-
-
-def test_a_single_run_needs_no_cluster():
-    result = hpkit("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--on", "dask://x:1", cwd=ROOT)
-    assert (result.returncode, "--on requires --vary" in result.stderr) == (2, True)
 
 
 def test_without_the_package_it_says_how_to_install_it(monkeypatch):
@@ -107,39 +101,3 @@ def scheduler():
         finally:
             running.kill()
             working.kill()
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("default")
-def test_a_cluster_of_one_core_simulates_and_when_it_is_gone_that_is_said(scheduler, monkeypatch):
-    running, there = scheduler
-    monkeypatch.setattr(workers, "simulate_tasks", None)  # This refers to this process; the worker has its own.
-    policies = grid([variation("teams[john].fairShareWeight=1,2,3")])
-    results = sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, on=there)
-    assert next(results).report
-    running.kill()
-    running.wait()
-    with pytest.raises(ToolError, match="the connection to the Dask cluster was lost"):
-        list(results)
-
-
-def test_a_scenario_of_more_tasks_than_are_held_is_read_for_each_policy(monkeypatch):
-    policies = grid([variation("teams[smith].sharing.borrowLimit=50,100")])
-    results = []
-    for most in (workers._MOST_HELD, 3, 2, 1):
-        monkeypatch.setattr(workers, "_MOST_HELD", most)
-        results.append(list(sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, workers=1, seed=1)))
-        assert not workers._drawn, "nothing is held when it is done"
-    assert results[0] == results[1] == results[2] == results[3]
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("default")
-def test_a_cluster_without_workers_is_said():
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty:
-        there = cluster(f"dask://{empty.scheduler_address.removeprefix('tcp://')}")
-        run = sweep(load_stack("handson-dev"), open_scenario(HANDSON), [()], on=there)
-        with pytest.raises(ToolError, match="has no workers"):
-            next(run)

@@ -3,7 +3,6 @@
 import pytest
 
 from hpkit_provider.engine.values import UNKNOWN
-from hpkit_provider.resources.cluster.cluster_state import groups_with_added_subnets, without_added_subnets
 from tests.provider.harness import FailedError, PartlyFailedError
 
 REMARK = "Instance group gpu keeps its subnets: the API can't add subnets. Only new groups use new zones."
@@ -69,15 +68,6 @@ def test_added_subnets_are_not_sent_with_another_change_and_new_groups_have_all(
     same(made, wider)
 
 
-def test_what_was_added_can_be_taken_back(world, made):
-    same(made, world.cluster(placed(world, world.subnets)))
-    narrow = world.cluster(placed(world, world.subnets[:1]))
-    with made.warnings() as said:
-        same(made, narrow)
-    assert said == []
-    assert made.refresh("Cluster", "c")["inputs"] == narrow
-
-
 def test_an_update_that_failed_half_way_remembers_the_subnets_that_live(world, made):
     labels = {"labels": {"pool": "gpu"}}
     world.endpoint.set_faults({"failed-update": "1@cluster"})
@@ -106,10 +96,3 @@ def test_at_preview_a_subnet_that_is_yet_to_be_made_counts_as_added(world, made)
     with made.warnings() as said:
         assert list(made.diff("Cluster", "c", wider).detailedDiff) == []
     assert said == [REMARK]
-
-
-def test_groups_without_a_network_of_their_own_or_not_known_yet_are_left_as_they_are(world):
-    live = world.cluster(world.group("plain"))
-    for inputs in (live, {**live, "instanceGroups": UNKNOWN}, {**live, "instanceGroups": [UNKNOWN]}):
-        assert without_added_subnets(inputs, live) == inputs
-        assert groups_with_added_subnets(live, inputs, live) == []

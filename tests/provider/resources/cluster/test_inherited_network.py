@@ -2,8 +2,6 @@
 
 import pytest
 
-from hpkit_provider.engine.values import UNKNOWN
-from hpkit_provider.resources.cluster.cluster_state import without_inherited_network
 from tests.provider.harness import FailedError
 
 
@@ -43,31 +41,9 @@ def test_leaving_it_out_is_no_change_of_a_group_that_has_it(world, engine):
     assert there(world) == {"gpu": True}
 
 
-def test_a_new_group_is_made_with_what_it_names(world, engine):
-    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1)))
-    more = world.group("more", 1, overrideVpcConfig=own(world))
-    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1), more))
-    assert there(world) == {"gpu": False, "more": True}
-
-
 def test_another_network_is_refused_as_ever(world, engine):
     engine.up("Cluster", "c", world.cluster(world.group("gpu", 1)))
     for changed in ({"subnets": own(world)["subnets"][:1]}, {"securityGroupIds": ["sg-other"]}):
         group = world.group("gpu", 1, overrideVpcConfig={**own(world), **changed})
         with pytest.raises(FailedError, match=r"instanceGroups\[gpu\]\.overrideVpcConfig"):
             engine.diff("Cluster", "c", world.cluster(group))
-
-
-def test_what_is_not_known_yet_is_left_as_it_is(world):
-    inputs = world.cluster(world.group("gpu", 1, overrideVpcConfig=own(world)))
-    unknown = {"subnets": [UNKNOWN], "securityGroupIds": [world.sg]}
-    for changed in (
-        {**inputs, "vpcConfig": UNKNOWN},
-        {**inputs, "vpcConfig": unknown},
-        {**inputs, "instanceGroups": UNKNOWN},
-        {**inputs, "instanceGroups": [UNKNOWN]},
-        world.cluster(world.group("gpu", 1, overrideVpcConfig=unknown)),
-        world.cluster(world.group("gpu", 1, overrideVpcConfig=UNKNOWN)),
-    ):
-        assert without_inherited_network(changed) == changed
-    assert "overrideVpcConfig" not in without_inherited_network(inputs)["instanceGroups"][0]

@@ -32,21 +32,6 @@ def test_what_the_service_reports_counts_where_the_program_stated_nothing(world,
     assert list(engine.diff("Cluster", "c", world.cluster(world.group("gpu", 1, threadsPerCore=1))).detailedDiff) == []
 
 
-def test_it_is_not_sent_with_another_change_and_a_refresh_stays_clean(world, engine):
-    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1)))
-    more = world.cluster(world.group("gpu", 2, threadsPerCore=2))
-    engine.up("Cluster", "c", more)
-    assert there(world) == {"gpu": None}, "the service refuses a first word as it refuses another"
-    engine.refresh("Cluster", "c")
-    assert list(engine.diff("Cluster", "c", more).detailedDiff) == []
-
-
-def test_a_new_group_is_made_with_it(world, engine):
-    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1)))
-    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1), world.group("more", 1, threadsPerCore=2)))
-    assert there(world) == {"gpu": None, "more": 2}
-
-
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
 def test_another_number_is_refused_at_preview(world, engine, before, after):
     engine.up("Cluster", "c", world.cluster(world.group("gpu", 1, threadsPerCore=before)))

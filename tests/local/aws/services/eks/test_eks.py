@@ -45,19 +45,6 @@ def test_a_cluster_goes_through_its_statuses(slow_cloud: Any, refused: Callable[
     assert text == "No cluster found for name: new."
 
 
-def test_a_cluster_remembers_what_it_was_given(cloud: Any) -> None:
-    cluster = cloud.eks.describe_cluster(name="kube")["cluster"]
-    assert cluster["accessConfig"] == {"authenticationMode": "API"}
-    assert cluster["resourcesVpcConfig"]["vpcId"] == cloud.vpc
-    group = cluster["resourcesVpcConfig"]["clusterSecurityGroupId"]
-    (real,) = cloud.ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
-    assert real["GroupName"].startswith("eks-cluster-sg-kube-")
-    cloud.eks.delete_cluster(name="kube")
-    cloud.eks.list_clusters()
-    groups = {entry["GroupId"] for entry in cloud.ec2.describe_security_groups()["SecurityGroups"]}
-    assert group not in groups, "EKS takes its security group along"
-
-
 CLUSTERS: dict[str, tuple[Callable[[Any], dict[str, Any]], str, str]] = {
     "name taken": (lambda _: {"name": "kube"}, "ResourceInUseException", "Cluster already exists with name: kube"),
     "one zone": (
@@ -86,18 +73,6 @@ CLUSTERS: dict[str, tuple[Callable[[Any], dict[str, Any]], str, str]] = {
         "at 'accessConfig.authenticationMode' failed to satisfy constraint: Member must satisfy enum value set",
     ),
 }
-
-
-@pytest.mark.parametrize("rule", CLUSTERS)
-def test_create_cluster_refuses(cloud: Any, refused: Callable[..., str], rule: str) -> None:
-    mutate, code, message = CLUSTERS[rule]
-    request = {
-        "name": "new",
-        "roleArn": cloud.eks_role,
-        "resourcesVpcConfig": {"subnetIds": cloud.subnets},
-        **mutate(cloud),
-    }
-    assert message in refused(code, cloud.eks.create_cluster, **request)
 
 
 def test_an_add_on_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
@@ -135,43 +110,6 @@ def test_coredns_is_degraded_until_a_node_is_there(cloud: Any) -> None:
 def test_task_governance_needs_a_node(cloud: Any) -> None:
     cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
     assert _addon(cloud, GOVERNANCE)["status"] == "CREATE_FAILED"
-
-
-@pytest.mark.parametrize(
-    ("request_", "code", "message"),
-    [
-        ({"addonName": "none"}, "InvalidParameterException", "Addon none specified is not supported"),
-        (
-            {"addonName": GOVERNANCE, "addonVersion": "v9.9.9-eksbuild.1"},
-            "InvalidParameterException",
-            f"Addon version specified is not supported: {GOVERNANCE} v9.9.9-eksbuild.1",
-        ),
-        (
-            {"addonName": GOVERNANCE, "configurationValues": '{"x": 1}'},
-            "InvalidParameterException",
-            "Json schema validation failed with error: [$: Additional properties are not allowed",
-        ),
-        (
-            {"addonName": "vpc-cni", "configurationValues": "{"},
-            "InvalidParameterException",
-            "ConfigurationValue provided in request is not JSON",
-        ),
-        (
-            {"addonName": "amazon-sagemaker-hyperpod-training-operator"},
-            "InvalidRequestException",
-            "needs the add-ons cert-manager, eks-pod-identity-agent",
-        ),
-        (
-            {"addonName": "amazon-sagemaker-spaces"},
-            "InvalidRequestException",
-            "needs the add-ons aws-ebs-csi-driver, cert-manager, eks-pod-identity-agent",
-        ),
-    ],
-)
-def test_create_addon_refuses(
-    cloud: Any, refused: Callable[..., str], request_: dict[str, Any], code: str, message: str
-) -> None:
-    assert message in refused(code, cloud.eks.create_addon, clusterName="kube", **request_)
 
 
 def test_inline_pod_identity_belongs_to_the_add_on(cloud: Any, refused: Callable[..., str]) -> None:
@@ -240,22 +178,6 @@ def _pods_role(cloud: Any, name: str, subject: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({}, "executionRoleArn must be set"),
-        ({"executionRoleArn": f"{ROLE}SageMakerHyperPodInference"}, "tlsCertificateS3Bucket must be set"),
-        ({"executionRoleArn": f"{ROLE}pods", "tlsCertificateS3Bucket": "tls"}, "with prefix"),
-    ],
-)
-def test_the_inference_operator_fails_without_role_bucket_and_name(
-    cloud: Any, values: dict[str, str], message: str
-) -> None:
-    found = _inference(cloud, **values)
-    assert found["status"] == "CREATE_FAILED"
-    assert message in found["health"]["issues"][0]["message"]
-
-
-@pytest.mark.parametrize(
     ("provider", "subject", "status"),
     [
         (True, "hyperpod-inference-system:hyperpod-inference-controller-manager", "ACTIVE"),
@@ -271,21 +193,6 @@ def test_the_inference_operator_is_degraded_without_a_role_that_its_pods_can_tak
         cloud.iam.create_open_id_connect_provider(Url=issuer, ClientIDList=["sts.amazonaws.com"])
     role = _pods_role(cloud, "SageMakerHyperPodInference-acme", subject)
     assert _inference(cloud, executionRoleArn=role, tlsCertificateS3Bucket="tls")["status"] == status
-
-
-def test_pod_identity_rules(cloud: Any, refused: Callable[..., str]) -> None:
-    eks, role = cloud.eks, cloud.role("pods", "pods.eks.amazonaws.com")
-    account = {"clusterName": "kube", "namespace": "n", "serviceAccount": "s"}
-    made = eks.create_pod_identity_association(**account, roleArn=role)["association"]
-    text = refused("ResourceInUseException", eks.create_pod_identity_association, **account, roleArn=role)
-    assert text == f"Association already exists: {made['associationId']}"
-    wrong = {**account, "serviceAccount": "t", "roleArn": cloud.node_role}
-    text = refused("InvalidParameterException", eks.create_pod_identity_association, **wrong)
-    assert text.startswith("Unable to assume the pod identity role")
-    text = refused(
-        "ResourceNotFoundException", eks.describe_pod_identity_association, clusterName="kube", associationId="a-none"
-    )
-    assert text == "Association not found: a-none"
 
 
 def test_access_entries_and_their_policies(cloud: Any, refused: Callable[..., str]) -> None:
@@ -304,23 +211,3 @@ def test_access_entries_and_their_policies(cloud: Any, refused: Callable[..., st
     eks.delete_access_entry(**person)
     text = refused("ResourceNotFoundException", eks.describe_access_entry, **person)
     assert text == f"The specified principalArn could not be found: {PERSON}"
-
-
-@pytest.mark.parametrize(
-    ("request_", "message"),
-    [
-        ({"principalArn": "arn:aws:s3:::bucket"}, "The specified principalArn is invalid"),
-        ({"type": "ROBOT"}, "The type ROBOT is not valid; valid types: STANDARD,"),
-        ({"type": "HYPERPOD_LINUX", "kubernetesGroups": ["x"]}, "can only be set for STANDARD, not for HYPERPOD_LINUX"),
-        (
-            {"principalArn": "arn:aws:iam::123456789012:role/aws-service-role/eks.amazonaws.com/Linked"},
-            "is a service-linked role",
-        ),
-        ({"kubernetesGroups": ["system:masters"]}, "The kubernetes group name system:masters is invalid"),
-    ],
-)
-def test_create_access_entry_refuses(
-    cloud: Any, refused: Callable[..., str], request_: dict[str, Any], message: str
-) -> None:
-    request = {"clusterName": "kube", "principalArn": PERSON, **request_}
-    assert message in refused("InvalidParameterException", cloud.eks.create_access_entry, **request)

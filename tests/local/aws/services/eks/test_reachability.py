@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hpkit_local.aws.services.eks.reachability import admitted_address, why_unreachable
-from hpkit_local.aws.services.eks.view import why_cut_off
-from hpkit_local.aws.testing import running_endpoint
-from hpkit_local.aws.view import BackendView
-from tests.local.aws.conftest import Cloud
 
 INTERNET, ELSEWHERE = "203.0.113.10", "198.51.100.7"
 INSIDE, CONNECTED = "10.0.1.20", "10.20.0.5"
@@ -38,21 +33,6 @@ def admitted(cloud: Any) -> str:
     backend = cloud.endpoint._endpoint.backend
     with backend.locked():
         return admitted_address(backend.context("us-west-2"), backend.table("us-west-2", "eks")["kube"])
-
-
-@pytest.mark.parametrize(("cidr", "address"), [("52.10.20.0/24", "52.10.20.10"), ("52.10.20.7/32", "52.10.20.7")])
-def test_callers_are_inside_the_ranges_unless_said_otherwise(cidr: str, address: str) -> None:
-    config = {"endpointPublicAccess": True, "endpointPrivateAccess": True, "publicAccessCidrs": [cidr]}
-    with running_endpoint() as inside, running_endpoint(caller_address=ELSEWHERE) as outside:
-        for endpoint in (inside, outside):
-            Cloud(endpoint).eks.update_cluster_config(name="kube", resourcesVpcConfig=config)
-            endpoint.client("eks").list_clusters()
-        told = [why_cut_off(BackendView(each._endpoint.backend)) for each in (inside, outside)]
-        assert told == ["", f"EKS cluster kube: {ELSEWHERE} is not in publicAccessCidrs ({cidr})"]
-        backend = inside._endpoint.backend
-        with backend.locked():
-            cluster = backend.table("us-west-2", "eks")["kube"]
-            assert admitted_address(backend.context("us-west-2"), cluster) == address
 
 
 def test_callers_of_a_private_endpoint_are_where_a_security_group_admits_them(cloud: Any) -> None:
@@ -90,11 +70,3 @@ def test_a_private_endpoint_needs_a_group_that_admits_the_port(cloud: Any, place
 
 def test_an_endpoint_that_is_not_private_is_not_reached_from_the_vpc_by_its_private_addresses(cloud: Any) -> None:
     assert "has no private endpoint" in why(cloud, INSIDE, endpointPublicAccess=True, endpointPrivateAccess=False)
-
-
-def test_an_api_server_that_nobody_reaches_is_refused(cloud: Any, refused: Callable[..., str]) -> None:
-    neither = {"endpointPublicAccess": False, "endpointPrivateAccess": False}
-    text = refused(
-        "InvalidParameterException", cloud.eks.update_cluster_config, name="kube", resourcesVpcConfig=neither
-    )
-    assert text == "Private and public endpoint access cannot be false"

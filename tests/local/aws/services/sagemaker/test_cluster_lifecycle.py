@@ -50,19 +50,6 @@ def test_deleting_takes_time_and_then_there_is_nothing(slow_cloud: Any, refused:
     assert message == "Cluster with name 'train' not found"
 
 
-def test_a_cluster_without_its_role_hangs_in_deleting(slow_cloud: Any, refused: Callable[..., str]) -> None:
-    slow_cloud.make_cluster()
-    slow_cloud.sm.delete_cluster(ClusterName="train")
-    slow_cloud.iam.delete_role(RoleName="node")
-    slow_cloud.advance(600)
-    cluster = slow_cloud.describe()
-    assert cluster["ClusterStatus"] == "Deleting"
-    assert "role arn:aws:iam::123456789012:role/node does not exist" in cluster["FailureMessage"]
-    slow_cloud.role("node", "sagemaker.amazonaws.com")
-    slow_cloud.advance(10)
-    refused("ResourceNotFound", slow_cloud.sm.describe_cluster, ClusterName="train")
-
-
 def test_scaling_leaves_a_continuous_cluster_in_service(slow_cloud: Any) -> None:
     slow_cloud.make_cluster()
     slow_cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[slow_cloud.group(count=5)])
@@ -105,18 +92,3 @@ def test_autoscaling_has_statuses_of_its_own(slow_cloud: Any, refused: Callable[
     slow_cloud.advance(60)
     assert "AutoScaling" not in slow_cloud.describe()
     slow_cloud.sm.update_cluster(ClusterName="train", ClusterRole=other)
-
-
-def test_hyperpod_makes_and_removes_the_access_entry_of_its_nodes(cloud: Any) -> None:
-    cloud.make_cluster()
-    entry = cloud.eks.describe_access_entry(clusterName="kube", principalArn=cloud.node_role)["accessEntry"]
-    assert entry["type"] == "HYPERPOD_LINUX"
-    cloud.sm.delete_cluster(ClusterName="train")
-    assert cloud.node_role not in cloud.eks.list_access_entries(clusterName="kube")["accessEntries"]
-
-
-def test_tags_come_with_the_cluster_and_change_by_their_own_calls(cloud: Any) -> None:
-    arn = cloud.make_cluster(Tags=[{"Key": "SageMaker", "Value": "true"}])
-    cloud.sm.add_tags(ResourceArn=arn, Tags=[{"Key": "team", "Value": "ml"}])
-    cloud.sm.delete_tags(ResourceArn=arn, TagKeys=["SageMaker"])
-    assert cloud.sm.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "ml"}]
