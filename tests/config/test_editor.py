@@ -10,12 +10,18 @@ from pydantic import TypeAdapter
 
 from generate.examples import example_files
 from hpkit.catalog import instance_types
-from hpkit.config.schema.editor import HINTS, VALUES
+from hpkit.config.schema.editor import VALUES, hint_of
 from hpkit.config.schema.reference import _models, _takes, json_schema
 from tests.builders import findings, group, organization
 
 SCHEMA = json_schema()
 MODELS = {model.__name__: model for model in _models()}
+HINTS = {
+    (name, field.alias or key): hint
+    for name, model in MODELS.items()
+    for key, field in model.model_fields.items()
+    if (hint := hint_of(field)) is not None
+}
 
 
 def definition(model):
@@ -58,15 +64,13 @@ def test_every_key_that_takes_text_or_a_number_has_an_example():
         for key, field in model.model_fields.items()
         if asks_for_text_or_number(field.annotation)
     }
-    hinted = {(name, key) for name, hints in HINTS.items() for key in hints}
-    assert asked - hinted == set()
-    assert hinted <= {(name, key) for name, key, _ in properties()}
+    assert asked - HINTS.keys() == set()
 
 
-@pytest.mark.parametrize("model", HINTS)
+@pytest.mark.parametrize("model", MODELS)
 def test_an_example_holds_for_the_schema_and_for_the_contract(model):
-    for key in HINTS[model]:
-        schema, hint = definition(model)["properties"][key], HINTS[model][key]
+    for key, hint in ((key, hint) for (name, key), hint in HINTS.items() if name == model):
+        schema = definition(model)["properties"][key]
         is_entry = "array" in schema.get("type", "") and not isinstance(hint.example, list)
         example = [hint.example] if is_entry else hint.example
         assert schema.get("examples") == [example] or str(hint.example) in schema["description"]
@@ -80,12 +84,12 @@ def test_an_example_holds_for_the_schema_and_for_the_contract(model):
 
 def test_every_number_says_its_unit():
     numbers = {(name, key) for name, key, schema in properties() if {"integer", "number"} & set(named_types(schema))}
-    assert {(name, key) for name, key in numbers if not HINTS[name][key].unit} == set()
+    assert {(name, key) for name, key in numbers if not HINTS[name, key].unit} == set()
 
 
 def test_every_list_of_names_is_used_and_none_is_empty():
     text = json.dumps(SCHEMA)
-    keys = {hint.keys for hints in HINTS.values() for hint in hints.values()}
+    keys = {hint.keys for hint in HINTS.values()}
     for name, values in VALUES.items():
         assert list(values())
         assert f'"#/$defs/{name}"' in text or name in keys

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from hpkit.catalog import limit
@@ -17,7 +16,7 @@ from hpkit.config.reading.document import Document, Path
 from hpkit.config.reading.load import resolve
 from hpkit.config.schema.contract import (
     description,
-    field_description,
+    field_of,
     fields_at,
     inner_types,
     literals_at,
@@ -192,15 +191,15 @@ def keys_of_map(path: Path, value: Any) -> str:
 
 def example(path: Path) -> str:
     """Return an example value at a path, as an addition to the contract's description; nothing if that has one."""
-    from hpkit.config.schema.editor import HINTS
+    from hpkit.config.schema.editor import Hint, hint_of
 
-    key, current, model = key_of(path), Organization, ""
+    current: Any = Organization
+    hint: Hint | None = None
     for step in path:
         for part in inner_types(current):
-            if isinstance(part, type) and issubclass(part, BaseModel) and field_description(part, step) is not None:
-                model = part.__name__
+            if (field := field_of(part, step)) is not None:
+                hint = hint_of(field)
         current = step_into(current, step)
-    hint = HINTS.get(model, {}).get(key)
     if hint is None or not isinstance(hint.example, str) or "such as" in description(path):
         return ""
     return f" Such as `{json.dumps(hint.example) if hint.example.isdigit() else hint.example}`."

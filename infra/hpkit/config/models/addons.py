@@ -28,21 +28,27 @@ class Addon(Model):
     shorthand: ClassVar[str] = "version"
 
     version: str | None = Field(
-        default=None, min_length=1, description="Version. Default: hpkit's pin, or EKS's default if there is no pin."
+        default=None,
+        min_length=1,
+        description="Version. Default: hpkit's pin, or EKS's default if there is no pin.",
+        examples=["v1.13.1-eksbuild.1"],
     )
     configuration_values: Annotated[dict[str, Any], BeforeValidator(_json)] = Field(
         default={},
         description="Configuration values, as `aws eks describe-addon-configuration` lists them. They override "
         "hpkit's values.",
+        examples=[{"replicaCount": 2}],
     )
     role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
         description="Existing IAM role of its pods; hpkit creates only the Pod Identity association.",
+        examples=["arn:aws:iam::123456789012:role/addon"],
     )
     service_account_role_arn: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
         description="Existing IAM role of its pods by the cluster's OIDC provider (IRSA); hpkit creates no role "
         "or association.",
+        examples=["arn:aws:iam::123456789012:role/addon"],
     )
     pod_identity: bool = Field(
         default=True,

@@ -36,8 +36,10 @@ DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity", "MultiNodeTr
 class Taint(Model):
     """A Kubernetes taint."""
 
-    key: Annotated[str, Api("ClusterKubernetesTaintKey")] = Field(description="Taint key.")
-    value: Annotated[str, Api("ClusterKubernetesTaintValue")] | None = Field(default=None, description="Taint value.")
+    key: Annotated[str, Api("ClusterKubernetesTaintKey")] = Field(description="Taint key.", examples=["dedicated"])
+    value: Annotated[str, Api("ClusterKubernetesTaintValue")] | None = Field(
+        default=None, description="Taint value.", examples=["training"]
+    )
     effect: Annotated[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"], Api("ClusterKubernetesTaintEffect")] = (
         Field(description="Effect on pods that don't tolerate the taint.")
     )
@@ -49,7 +51,11 @@ class BatchSize(Model):
     type: Annotated[Literal["INSTANCE_COUNT", "CAPACITY_PERCENTAGE"], Api("NodeUnavailabilityType")] = Field(
         description="Unit of value: instances, or percent of the group."
     )
-    value: Annotated[int, Api("NodeUnavailabilityValue")] = Field(description="At least 1.")
+    value: Annotated[int, Api("NodeUnavailabilityValue")] = Field(
+        description="At least 1.",
+        examples=[1],
+        json_schema_extra={"unit": "instances, or percent of the group, depending on `type`"},
+    )
 
 
 class DeploymentConfig(Model):
@@ -60,12 +66,16 @@ class DeploymentConfig(Model):
         default=None, description="Nodes that may be rolled back at once."
     )
     wait_interval_in_seconds: Annotated[int, Api("WaitTimeIntervalInSeconds")] | None = Field(
-        default=None, description="Seconds between batches, 0–3600."
+        default=None,
+        description="Seconds between batches, 0–3600.",
+        examples=[30],
+        json_schema_extra={"unit": "seconds"},
     )
     auto_rollback_alarms: tuple[Annotated[str, Api("AlarmName")], ...] = Field(
         default=(),
         description="CloudWatch alarms that stop and roll back the update, at most 10.",
         max_length=10,
+        examples=["gpu-errors"],
     )
 
 
@@ -73,7 +83,9 @@ class ScheduledUpdate(Model):
     """When AMI updates run."""
 
     schedule_expression: Annotated[str, Api("CronScheduleExpression")] = Field(
-        description="Cron expression, such as `cron(0 2 ? * SUN *)`."
+        description="Cron expression, such as `cron(0 2 ? * SUN *)`.",
+        examples=["cron(0 2 ? * SUN *)"],
+        json_schema_extra={"unit": "UTC"},
     )
     deployment_config: DeploymentConfig | None = Field(default=None, description="Batches of the update.")
 
@@ -82,7 +94,10 @@ class DrainPolicy(Model):
     """How a node is drained before patching."""
 
     drain_timeout_in_seconds: Annotated[int, Api("DrainTimeoutInSecondsValue")] | None = Field(
-        default=None, description="Seconds, 0–5400. The service's default is 3600."
+        default=None,
+        description="Seconds, 0–5400. The service's default is 3600.",
+        examples=[3600],
+        json_schema_extra={"unit": "seconds"},
     )
     on_drain_timeout: Annotated[Literal["Force", "Skip"], Api("ClusterOnDrainTimeout")] | None = Field(
         default=None, description="Force, or Skip (the service's default)."
@@ -96,7 +111,10 @@ class AutoPatch(Model):
         Field(description="When nodes are patched.")
     )
     idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = Field(
-        default=None, description="Seconds, 3600–2160000. The service's default is 86400."
+        default=None,
+        description="Seconds, 3600–2160000. The service's default is 86400.",
+        examples=[86400],
+        json_schema_extra={"unit": "seconds"},
     )
     drain_policy: DrainPolicy | None = Field(default=None, description="Only with DrainFirst.")
     deployment_config: DeploymentConfig | None = Field(
@@ -108,10 +126,13 @@ class OverrideVpcConfig(Model):
     """Subnets and security groups of a group that was created outside hpkit."""
 
     subnets: tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...] = Field(
-        description="1–16 subnets of the nodes, in the VPC of network.existing.", min_length=1, max_length=16
+        description="1–16 subnets of the nodes, in the VPC of network.existing.",
+        min_length=1,
+        max_length=16,
+        examples=["subnet-0a1b2c3d4e5f60718"],
     )
     security_group_ids: tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...] = Field(
-        description="1–5 security groups of the nodes.", min_length=1, max_length=5
+        description="1–5 security groups of the nodes.", min_length=1, max_length=5, examples=["sg-0a1b2c3d4e5f60718"]
     )
 
 
@@ -126,31 +147,42 @@ class ClusterEbsVolumeConfig(Model):
         description="true: configures the root volume, whose size AWS sets. false: adds a volume at /opt/sagemaker.",
     )
     volume_size_in_gb: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
-        default=None, alias="volumeSizeInGB", description="Size of the additional volume in GiB."
+        default=None,
+        alias="volumeSizeInGB",
+        description="Size of the additional volume in GiB.",
+        examples=[500],
+        json_schema_extra={"unit": "GiB"},
     )
     volume_kms_key_id: str | None = Field(
         default=None,
         pattern=_KEY,
         description="ARN or ID of your KMS key, not an alias. Default: AWS's key. Can't change on an existing group.",
+        examples=["arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"],
     )
 
 
 class ClusterFsxLustreConfig(Model):
     """An existing FSx for Lustre file system that the nodes mount."""
 
-    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(description="DNS name of the file system.")
-    mount_name: Annotated[str, Api("ClusterMountName")] = Field(description="Mount name of the file system.")
+    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(
+        description="DNS name of the file system.", examples=["fs-0a1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com"]
+    )
+    mount_name: Annotated[str, Api("ClusterMountName")] = Field(
+        description="Mount name of the file system.", examples=["fsx"]
+    )
     mount_path: Annotated[str, Api("ClusterFsxMountPath")] | None = Field(
-        default=None, description="Folder on the nodes. Default: AWS's."
+        default=None, description="Folder on the nodes. Default: AWS's.", examples=["/fsx"]
     )
 
 
 class ClusterFsxOpenZfsConfig(Model):
     """An existing FSx for OpenZFS file system that the nodes mount."""
 
-    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(description="DNS name of the file system.")
+    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(
+        description="DNS name of the file system.", examples=["fs-0a1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com"]
+    )
     mount_path: Annotated[str, Api("ClusterFsxMountPath")] | None = Field(
-        default=None, description="Folder on the nodes. Default: AWS's."
+        default=None, description="Folder on the nodes. Default: AWS's.", examples=["/home"]
     )
 
 
@@ -180,15 +212,18 @@ class InstanceGroupBase(Model):
     """Settings that ordinary and restricted instance groups share."""
 
     name: Annotated[str, Api("ClusterInstanceGroupName")] = Field(
-        description="Name. Changing it creates another group."
+        description="Name. Changing it creates another group.", examples=["gpu"]
     )
     instance_count: Annotated[int, Api("ClusterInstanceCount")] = Field(
-        description="Number of nodes; 0 for a group that Karpenter fills."
+        description="Number of nodes; 0 for a group that Karpenter fills.",
+        examples=[4],
+        json_schema_extra={"unit": "instances"},
     )
     availability_zone: str | None = Field(
         default=None,
         description="Zone of the group. Default: all zones. With overrideVpcConfig: the zone of its subnets, if "
         "the network doesn't list them.",
+        examples=["us-west-2a"],
     )
     instance_storage_configs: tuple[ClusterInstanceStorageConfig, ...] = Field(
         default=(), max_length=4, description="Storage of each node: EBS volumes and FSx file systems, at most 4."
@@ -197,13 +232,17 @@ class InstanceGroupBase(Model):
         default=None,
         description="Threads per CPU core, 1 or 2. With 1, pods and quotas have half the vCPUs. Default: AWS's, which "
         "isn't documented; hpkit counts 2. Can't change on an existing group.",
+        examples=[2],
+        json_schema_extra={"unit": "threads"},
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
         default=(),
         description="Stress tests that run before a node accepts work. They take an hour or more.",
     )
     training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
-        default=None, description="Training plan whose reserved capacity the group uses."
+        default=None,
+        description="Training plan whose reserved capacity the group uses.",
+        examples=["arn:aws:sagemaker:us-west-2:123456789012:training-plan/p5-december"],
     )
     override_vpc_config: OverrideVpcConfig | None = Field(
         default=None,
@@ -226,17 +265,33 @@ class InstanceGroupBase(Model):
 class InstanceGroup(InstanceGroupBase):
     """A group of identical nodes, in one zone or in all zones."""
 
-    instance_type: str | None = Field(default=None, description="An `ml.*` instance type.")
+    instance_type: str | None = Field(
+        default=None,
+        description="An `ml.*` instance type.",
+        examples=["ml.g5.12xlarge"],
+        json_schema_extra={"values": "instanceTypeNames", "only": True},
+    )
     instance_types: tuple[str, ...] = Field(
-        default=(), description="Types of a flexible group in order of preference, at most 20."
+        default=(),
+        description="Types of a flexible group in order of preference, at most 20.",
+        examples=["ml.g5.12xlarge"],
+        json_schema_extra={"values": "instanceTypeNames", "only": True},
     )
     min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
-        default=None, description="Number of nodes that creation waits for, up to three hours."
+        default=None,
+        description="Number of nodes that creation waits for, up to three hours.",
+        examples=[2],
+        json_schema_extra={"unit": "instances"},
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Can't change after creation.")
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
-    ] = Field(default={}, description="Kubernetes labels of the nodes, at most 50.", max_length=50)
+    ] = Field(
+        default={},
+        description="Kubernetes labels of the nodes, at most 50.",
+        max_length=50,
+        examples=[{"team": "vision"}],
+    )
     taints: tuple[Taint, ...] = Field(
         default=(), description="Kubernetes taints of the nodes, at most 50.", max_length=50
     )
@@ -244,10 +299,12 @@ class InstanceGroup(InstanceGroupBase):
         default=None,
         description="S3 URI of another OnCreate script, such as `s3://bucket/on_create.sh`. `None`: no lifecycle "
         "configuration. Default: hpkit's script.",
+        examples=["s3://sagemaker-acme/on_create.sh"],
     )
     lifecycle_script_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         default=None,
         description="SHA-256 of that script, as `sha256sum` prints it. A node whose script differs fails.",
+        examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
     )
     lifecycle_event: Literal["OnCreate", "OnInitComplete"] = Field(
         default="OnCreate",
@@ -256,16 +313,21 @@ class InstanceGroup(InstanceGroupBase):
     execution_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
         description="Existing IAM role of the nodes. Default: hpkit creates one.",
+        examples=["arn:aws:iam::123456789012:role/nodes"],
     )
     network_interface: ClusterNetworkInterface | None = Field(
         default=None,
         description="Network interface of EFA devices. Default: AWS's. Can't be removed from an existing group.",
     )
     image_release_version: Annotated[str, Api("ImageReleaseVersion")] | None = Field(
-        default=None, description="Version of HyperPod's AMI for new groups, such as `1.2.3`. Default: the latest."
+        default=None,
+        description="Version of HyperPod's AMI for new groups, such as `1.2.3`. Default: the latest.",
+        examples=["1.2.3"],
     )
     image_id: Annotated[str, Api("ImageId")] | None = Field(
-        default=None, description="Custom AMI, such as `ami-0a1b2c3d4e5f60718`, or `default`."
+        default=None,
+        description="Custom AMI, such as `ami-0a1b2c3d4e5f60718`, or `default`.",
+        examples=["ami-0a1b2c3d4e5f60718"],
     )
     auto_patch: AutoPatch | None = Field(default=None, description="Security patches when nodes are idle.")
 
@@ -308,10 +370,15 @@ class FSxLustreConfig(Model):
     """FSx for Lustre file system that the service creates for restricted groups. Your account pays for it."""
 
     size_in_gib: Annotated[int, Api("FSxLustreSizeInGiB")] = Field(
-        alias="sizeInGiB", description="Size in GiB: 1200, or a multiple of 2400, up to 100800."
+        alias="sizeInGiB",
+        description="Size in GiB: 1200, or a multiple of 2400, up to 100800.",
+        examples=[1200],
+        json_schema_extra={"unit": "GiB"},
     )
     per_unit_storage_throughput: Annotated[int, Api("FSxLustrePerUnitStorageThroughput")] = Field(
-        description="Throughput in MB/s per TiB: 125, 250, 500 or 1000."
+        description="Throughput in MB/s per TiB: 125, 250, 500 or 1000.",
+        examples=[250],
+        json_schema_extra={"unit": "MB/s for each TiB"},
     )
 
 
@@ -330,10 +397,15 @@ class RestrictedInstanceGroup(InstanceGroupBase):
     reference. ClusterRestrictedInstanceGroupSpecification has no lifecycle script, labels, taints or image.
     """
 
-    instance_type: str = Field(description="An `ml.*` instance type.")
+    instance_type: str = Field(
+        description="An `ml.*` instance type.",
+        examples=["ml.g5.12xlarge"],
+        json_schema_extra={"values": "instanceTypeNames", "only": True},
+    )
     execution_role: Annotated[str, Api("RoleArn")] = Field(
         description="Existing IAM role of the nodes. It determines which buckets jobs can use. Can't change on an "
-        "existing group."
+        "existing group.",
+        examples=["arn:aws:iam::123456789012:role/nova"],
     )
     environment_config: EnvironmentConfig | None = Field(
         default=None, description="Settings of this group. Default: restrictedInstanceGroupsConfig."
@@ -369,7 +441,10 @@ class TieredStorage(Model):
     mode: Annotated[Literal["Enable", "Disable"], Api("ClusterConfigMode")] = Field(description="Turns it on or off.")
     # The API model accepts 0; the service doesn't (SageMaker developer guide, managed tiered checkpointing).
     instance_memory_allocation_percentage: Annotated[int, Field(ge=20, le=100)] | None = Field(
-        default=None, description="Percent of node memory, 20–100."
+        default=None,
+        description="Percent of node memory, 20–100.",
+        examples=[20],
+        json_schema_extra={"unit": "percent of the node's memory"},
     )
 
 
@@ -387,24 +462,30 @@ class Dependencies(Model):
         default=None,
         min_length=1,
         description="Your own chart: a folder or .tgz relative to Pulumi.yaml, or an `oci://` reference.",
+        examples=["charts/hyperpod"],
     )
     version: str | None = Field(
         default=None,
         pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.-]+)?$",
         description="Version of your chart. A branch isn't allowed.",
+        examples=["0.1.0"],
     )
     sha256: str | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
         description="Hash of your chart, as `hpkit catalog hash-chart` prints it.",
+        examples=["0000000000000000000000000000000000000000000000000000000000000000"],
     )
     image_registry: str | None = Field(
         default=None,
         pattern=r"^[a-z0-9][a-z0-9.-]*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*$",
         description="Registry, with an optional prefix, to which `hpkit aws images --mirror` copied the images. "
         "Required for closed networks. With your own chart, use `values` instead.",
+        examples=["123456789012.dkr.ecr.us-west-2.amazonaws.com/hyperpod"],
     )
-    values: dict[str, Any] = Field(default={}, description="Chart values, merged over hpkit's.")
+    values: dict[str, Any] = Field(
+        default={}, description="Chart values, merged over hpkit's.", examples=[{"mlflow": {"enabled": False}}]
+    )
 
     @property
     def is_kits(self) -> bool:
@@ -420,7 +501,9 @@ class Dependencies(Model):
 class Cluster(Model):
     """The HyperPod cluster; provisioning is always continuous."""
 
-    name: Annotated[str, Api("ClusterName")] = Field(description="Name. Changing it creates another cluster.")
+    name: Annotated[str, Api("ClusterName")] = Field(
+        description="Name. Changing it creates another cluster.", examples=["train"]
+    )
     existing: bool = Field(
         default=False,
         description="true: another stack or tool manages the cluster, and this stack only its governance. A preview "
@@ -448,6 +531,8 @@ class Cluster(Model):
         le=1440,
         description="Minutes that `up` waits until the nodes that run the add-ons are Ready in Kubernetes. Deep health "
         "checks take up to 120.",
+        examples=[120],
+        json_schema_extra={"unit": "minutes"},
     )
     tiered_storage: TieredStorage | None = Field(
         default=None, description="Managed tiered checkpointing. Default: off."

@@ -49,10 +49,12 @@ class PriorityClass(Model):
     """A priority for tasks; becomes the WorkloadPriorityClass `<name>-priority`."""
 
     name: Annotated[str, Api("ClusterSchedulerPriorityClassName")] = Field(
-        description="Name. Job labels use `<name>-priority`."
+        description="Name. Job labels use `<name>-priority`.", examples=["training"]
     )
     weight: Annotated[int, Api("PriorityWeight")] = Field(
-        description="0–100. Tasks with a higher weight go first; tasks without a class have weight 0."
+        description="0–100. Tasks with a higher weight go first; tasks without a class have weight 0.",
+        examples=[80],
+        json_schema_extra={"unit": "none, a rank"},
     )
 
 
@@ -70,7 +72,9 @@ class ClusterPolicy(Model):
         "tasks.",
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
-        default=None, description="Description of the policy in the API, at most 1024 characters."
+        default=None,
+        description="Description of the policy in the API, at most 1024 characters.",
+        examples=["Training before experiments"],
     )
     idle_resource_sharing: Annotated[Literal["Enabled", "Disabled"], Api("IdleResourceSharing")] = Field(
         default="Disabled", description="Enabled: the service lends unreserved capacity."
@@ -80,15 +84,27 @@ class ClusterPolicy(Model):
 class AcceleratorPartition(Model):
     """MIG partitions of one profile."""
 
-    type: str = Field(description="MIG profile, such as `mig-1g.5gb`.")
-    count: Annotated[int, Api("AcceleratorPartitionConfigCountInteger")] = Field(description="Number of partitions.")
+    type: str = Field(
+        description="MIG profile, such as `mig-1g.5gb`.",
+        examples=["mig-1g.5gb"],
+        json_schema_extra={"values": "migProfiles"},
+    )
+    count: Annotated[int, Api("AcceleratorPartitionConfigCountInteger")] = Field(
+        description="Number of partitions.", examples=[7], json_schema_extra={"unit": "partitions"}
+    )
 
 
 class AbsoluteBorrowLimit(Model):
     """Borrow limit of a team for one instance type."""
 
-    instance_type: str = Field(description="An `ml.*` instance type.")
-    count: Annotated[int, Api("InstanceCount")] = Field(description="Whole instances.")
+    instance_type: str = Field(
+        description="An `ml.*` instance type.",
+        examples=["ml.g5.12xlarge"],
+        json_schema_extra={"values": "instanceTypeNames"},
+    )
+    count: Annotated[int, Api("InstanceCount")] = Field(
+        description="Whole instances.", examples=[2], json_schema_extra={"unit": "instances"}
+    )
 
 
 class Sharing(Model):
@@ -103,6 +119,8 @@ class Sharing(Model):
         description="Percent of its quota that the team may borrow in addition: documented up to 500, accepted up to "
         "10,000. The "
         "service's default is 50. For limits in instances, use absoluteBorrowLimits.",
+        examples=[50],
+        json_schema_extra={"unit": "percent of the team's own quota"},
     )
     absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
         default=(),
@@ -113,16 +131,25 @@ class Sharing(Model):
 class UserIds(Model):
     """User and group IDs of a team on the shared file system."""
 
-    first: Annotated[int, Field(ge=1000, le=MOST_ID)] = Field(description="Lowest ID, at least 1000.")
-    count: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=1000, description="Number of IDs.")
+    first: Annotated[int, Field(ge=1000, le=MOST_ID)] = Field(
+        description="Lowest ID, at least 1000.", examples=[20000], json_schema_extra={"unit": "user and group ids"}
+    )
+    count: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=1000, description="Number of IDs.", examples=[1000], json_schema_extra={"unit": "ids"}
+    )
 
 
 class Team(Model):
     """A team. Its quota is set in each environment."""
 
-    name: str = Field(description="DNS label of at most 40 characters; the namespace is `hyperpod-ns-<name>`.")
+    name: str = Field(
+        description="DNS label of at most 40 characters; the namespace is `hyperpod-ns-<name>`.", examples=["john"]
+    )
     fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(
-        default=0, description="0–100. A higher weight gets idle compute earlier; 0 is last."
+        default=0,
+        description="0–100. A higher weight gets idle compute earlier; 0 is last.",
+        examples=[50],
+        json_schema_extra={"unit": "none, a ratio to other teams' weights"},
     )
     sharing: Sharing = Field(default=Sharing(), description="Lending and borrowing.")
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] = Field(
@@ -134,6 +161,7 @@ class Team(Model):
         description="IAM roles of the team's data scientists, such as `arn:aws:iam::123456789012:role/vision`. "
         "With `account`, an environment admits only roles of that account. `overrides` replaces them "
         "in one environment.",
+        examples=["arn:aws:iam::123456789012:role/john-scientists"],
     )
     member_role: MemberRole | None = Field(
         default=None,
@@ -144,6 +172,7 @@ class Team(Model):
         default=(),
         description="Service accounts that the team's pods may use in addition to `default`. Members get their "
         "permissions in the cluster and, by Pod Identity, at AWS.",
+        examples=["trainer"],
     )
     workloads: tuple[Workload, ...] = Field(
         default=("training",),
@@ -156,11 +185,13 @@ class Team(Model):
     priority_classes: tuple[str, ...] = Field(
         default=(),
         description="Priority classes that members may use. Default: all of the cluster policy.",
+        examples=["training"],
     )
     space_priority_class: str | None = Field(
         default=None,
         description="Priority class that the team's spaces must have; `priorityClasses` need not name it. Default: as "
         "for other work.",
+        examples=["interactive"],
     )
     user_ids: UserIds | None = Field(
         default=None,
@@ -169,13 +200,16 @@ class Team(Model):
         "an administrator must change the owner of existing files.",
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
-        default=None, description="Description of the team's quota in the API, at most 1024 characters."
+        default=None,
+        description="Description of the team's quota in the API, at most 1024 characters.",
+        examples=["Vision models"],
     )
     registry: tuple[RepositoryName, ...] = Field(
         default=(),
         description="ECR repositories for the team's images, where it has quota: `<stack>/<team>/<name>`. They "
         "are encrypted and scanned on push, with immutable tags. Members can push only to these "
         "(`hpkit aws team-policy`).",
+        examples=["train"],
     )
 
 
@@ -183,14 +217,19 @@ class TeamOverride(Model):
     """Settings of a team in one environment. Missing keys are as in `teams`."""
 
     fair_share_weight: Annotated[int, Api("FairShareWeight")] | None = Field(
-        default=None, description="Replaces the team's fairShareWeight."
+        default=None,
+        description="Replaces the team's fairShareWeight.",
+        examples=[50],
+        json_schema_extra={"unit": "none, a ratio to other teams' weights"},
     )
     sharing: Sharing | None = Field(default=None, description="Replaces the team's sharing as a whole.")
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] | None = Field(
         default=None, description="Replaces the team's preemptTeamTasks."
     )
     members: tuple[Annotated[str, Api("RoleArn")], ...] | None = Field(
-        default=None, description="Replaces all members of the team. An empty list admits no one."
+        default=None,
+        description="Replaces all members of the team. An empty list admits no one.",
+        examples=[["arn:aws:iam::123456789012:role/john-scientists"]],
     )
     member_role: MemberRole | None = Field(
         default=None, description="Replaces the team's memberRole, which `members` alone removes."
@@ -200,15 +239,29 @@ class TeamOverride(Model):
 class ComputeQuotaResource(Model):
     """Quota of a team for one instance type: whole instances, a share, or parts of an instance."""
 
-    instance_type: str = Field(description="An `ml.*` instance type of this environment.")
-    count: Annotated[int, Api("InstanceCount")] | None = Field(default=None, description="Whole instances.")
+    instance_type: str = Field(
+        description="An `ml.*` instance type of this environment.",
+        examples=["ml.g5.12xlarge"],
+        json_schema_extra={"values": "instanceTypeNames"},
+    )
+    count: Annotated[int, Api("InstanceCount")] | None = Field(
+        default=None, description="Whole instances.", examples=[3], json_schema_extra={"unit": "instances"}
+    )
     accelerators: Annotated[int, Api("AcceleratorsAmount")] | None = Field(
         default=None,
         description="GPUs or Trainium chips. Unless you set vCPUs and memory, they are added in proportion.",
+        examples=[4],
+        json_schema_extra={"unit": "GPUs or Trainium chips"},
     )
-    v_cpu: Annotated[float, Api("VCpuAmount")] | None = Field(default=None, description="vCPUs.")
+    v_cpu: Annotated[float, Api("VCpuAmount")] | None = Field(
+        default=None, description="vCPUs.", examples=[24.0], json_schema_extra={"unit": "vCPUs"}
+    )
     memory_in_gib: Annotated[float, Api("MemoryInGiBAmount")] | None = Field(
-        default=None, alias="memoryInGiB", description="Memory in GiB."
+        default=None,
+        alias="memoryInGiB",
+        description="Memory in GiB.",
+        examples=[96.0],
+        json_schema_extra={"unit": "GiB"},
     )
     accelerator_partition: AcceleratorPartition | None = Field(default=None, description="MIG partitions.")
     share: str | None = Field(
@@ -216,6 +269,7 @@ class ComputeQuotaResource(Model):
         pattern=r"^(?:100|[1-9]?[0-9])(?:\.[0-9]{1,3})?%$",
         description="Percent of the type's guaranteed instances (with `elastic`, of the maximum), such as `40%`. "
         "Whole instances: the sum of a type's shares is rounded down, so a single `60%` of 3 is 1.",
+        examples=["40%"],
     )
     # Developer guide, task governance, "Policies": reserved quota "should not surpass" the capacity. Whether the API
     # refuses more than the running instances isn't documented.
@@ -237,11 +291,21 @@ class RequeuingStrategy(Model):
     backoff_limit_count: _Count | None = Field(
         default=None,
         description="Retries before Kueue deactivates the workload. Default: no limit.",
+        examples=[5],
+        json_schema_extra={"unit": "retries"},
     )
     backoff_base_seconds: _Count = Field(
-        default=60, description="Seconds until the first retry. The wait doubles with each retry."
+        default=60,
+        description="Seconds until the first retry. The wait doubles with each retry.",
+        examples=[30],
+        json_schema_extra={"unit": "seconds"},
     )
-    backoff_max_seconds: _Count = Field(default=3600, description="Longest wait before a retry, in seconds.")
+    backoff_max_seconds: _Count = Field(
+        default=3600,
+        description="Longest wait before a retry, in seconds.",
+        examples=[3600],
+        json_schema_extra={"unit": "seconds"},
+    )
 
 
 class GangScheduling(Model):
@@ -249,12 +313,15 @@ class GangScheduling(Model):
 
     enable: bool = Field(description="true: evict and requeue workloads whose pods don't all become ready in time.")
     timeout: _Duration = Field(
-        default="5m", description="How long the pods of an admitted workload may take to become ready."
+        default="5m",
+        description="How long the pods of an admitted workload may take to become ready.",
+        examples=["30m"],
     )
     recovery_timeout: _Duration | None = Field(
         default=None,
         description="Time for a running workload to replace failed pods. `0s` disables it. Default: timeout. "
         "Not simulated.",
+        examples=["5m"],
     )
     block_admission: bool = Field(
         default=False,
@@ -279,8 +346,13 @@ class GangScheduling(Model):
 class SharedPool(Model):
     """A team that gets what nobody reserved, in whole instances or parts of them, and lends it all."""
 
-    name: str = Field(default="shared", description="Team name of the pool.")
-    fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(default=0, description="0–100.")
+    name: str = Field(default="shared", description="Team name of the pool.", examples=["shared"])
+    fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(
+        default=0,
+        description="0–100.",
+        examples=[0],
+        json_schema_extra={"unit": "none, a ratio to other teams' weights"},
+    )
 
 
 class Governance(Model):
@@ -313,10 +385,12 @@ class Governance(Model):
         default=None,
         description="Name of the cluster policy in the API, which can't change. With `cluster.existing`, names of "
         "repositories and of roles for `memberRole` also begin with it. Default: the stack's name.",
+        examples=["acme-dev"],
     )
     quota_names: dict[str, Annotated[str, Api("EntityName")]] = Field(
         default={},
         description="Name of a team's quota in the API, which can't change. Default: the team's name.",
+        examples=[{"john": "john-quota"}],
     )
     team_limits: TeamLimits = Field(default=TeamLimits(), description="Limits on what members run.")
     installed: bool = Field(

@@ -19,11 +19,13 @@ class Inference(Model):
     tls_certificate_bucket: BucketName | None = Field(
         default=None,
         description="Existing bucket for the certificates of endpoints. Default: hpkit creates one.",
+        examples=["acme-certificates"],
     )
     model_buckets: tuple[BucketName, ...] = Field(
         default=(),
         description="Buckets that the S3 CSI driver's role can read models from. Default: none, and the driver "
         "has no role.",
+        examples=["acme-models"],
     )
     installed: tuple[
         Literal["aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "cert-manager", "metrics-server"], ...
@@ -35,4 +37,5 @@ class Inference(Model):
         default=None,
         pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/\S+$",
         description="IAM OIDC provider of the existing EKS cluster. Default: hpkit creates one.",
+        examples=["arn:aws:iam::123456789012:oidc-provider/oidc.eks.us-west-2.amazonaws.com/id/0A1B2C3D4E5F"],
     )

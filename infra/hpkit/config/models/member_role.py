@@ -24,12 +24,19 @@ class OidcTrust(Model):
     provider: str = Field(
         pattern=r"^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_./-]+)?$",
         description="Its address without `https://`, such as `token.actions.githubusercontent.com`.",
+        examples=["token.actions.githubusercontent.com"],
     )
-    audience: str = Field(default="sts.amazonaws.com", pattern=r"^[^*?\s]+$", description="Required `aud`.")
+    audience: str = Field(
+        default="sts.amazonaws.com",
+        pattern=r"^[^*?\s]+$",
+        description="Required `aud`.",
+        examples=["sts.amazonaws.com"],
+    )
     subjects: tuple[_Subject, ...] = Field(
         min_length=1,
         description="Allowed `sub`, such as `repo:acme/training:ref:refs/heads/main`. `*` matches any text, but can't "
         "come first.",
+        examples=["repo:acme/training:ref:refs/heads/main"],
     )
 
 
@@ -40,11 +47,12 @@ class MemberRole(Model):
         default=(),
         description="Permission sets of IAM Identity Center in the account. Each must allow `sts:AssumeRole` on the "
         "role.",
+        examples=["DataScientist"],
     )
-    principals: tuple[_Principal, ...] = Field(default=(), description="Roles and users of any account.")
+    principals: tuple[_Principal, ...] = Field(
+        default=(), description="Roles and users of any account.", examples=["arn:aws:iam::123456789012:role/ci"]
+    )
     saml_provider: str | None = Field(
-        default=None,
-        pattern=rf"^{_NAME}{{1,128}}$",
-        description="Name of a SAML provider in IAM.",
+        default=None, pattern=rf"^{_NAME}{{1,128}}$", description="Name of a SAML provider in IAM.", examples=["Okta"]
     )
     oidc: OidcTrust | None = Field(default=None, description="Tokens that can assume the role.")

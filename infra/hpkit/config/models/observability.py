@@ -35,21 +35,39 @@ class Metrics(Model):
     """Metrics that are always collected."""
 
     level: Literal["BASIC", "ADVANCED"] = Field(description="Level of detail.")
-    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between readings.")
+    scrape_interval: int | None = Field(
+        default=None,
+        ge=1,
+        description="Seconds between readings.",
+        examples=[30],
+        json_schema_extra={"unit": "seconds"},
+    )
 
 
 class BasicMetrics(Model):
     """Metrics without an advanced level."""
 
     level: Literal["BASIC"] = Field(default="BASIC", description="Level of detail.")
-    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between readings.")
+    scrape_interval: int | None = Field(
+        default=None,
+        ge=1,
+        description="Seconds between readings.",
+        examples=[30],
+        json_schema_extra={"unit": "seconds"},
+    )
 
 
 class AdvancedMetrics(Model):
     """Metrics that are off by default."""
 
     level: Literal["ADVANCED", "DISABLED"] = Field(description="ADVANCED collects it; DISABLED doesn't.")
-    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between readings.")
+    scrape_interval: int | None = Field(
+        default=None,
+        ge=1,
+        description="Seconds between readings.",
+        examples=[30],
+        json_schema_extra={"unit": "seconds"},
+    )
 
 
 class MetricsProvider(Model):
@@ -81,12 +99,15 @@ class ClusterEvents(Model):
     """Events of the HyperPod cluster that Amazon EventBridge sends as JSON to the topic of `alerts`."""
 
     statuses: tuple[Annotated[_Status, Api("ClusterStatus")], ...] = Field(
-        default=("Failed", "RollingBack"), description="Statuses of the cluster to report. `[]` reports none."
+        default=("Failed", "RollingBack"),
+        description="Statuses of the cluster to report. `[]` reports none.",
+        examples=["Failed"],
     )
     node_health: bool = Field(default=True, description="Report nodes that become unhealthy, and those that recover.")
     levels: tuple[Annotated[Literal["Info", "Warn", "Error"], Api("ClusterEventLevel")], ...] = Field(
         default=("Error",),
         description="Levels of provisioning, scaling and patching events to report. `[]` reports none.",
+        examples=["Error"],
     )
 
 
@@ -94,13 +115,16 @@ class Alerts(Model):
     """Recipients of alerts: emails, or an existing SNS topic. Managed Prometheus and EventBridge send them."""
 
     emails: tuple[Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)], ...] = Field(
-        default=(), description="Recipients. Each must confirm the link that AWS sends."
+        default=(),
+        description="Recipients. Each must confirm the link that AWS sends.",
+        examples=["ml-platform@example.com"],
     )
     sns_topic_arn: str | None = Field(
         default=None,
         pattern=_TOPIC,
         description="Existing standard topic. Its policy must allow aps.amazonaws.com to publish, and, for `events`, "
         "events.amazonaws.com.",
+        examples=["arn:aws:sns:us-west-2:123456789012:ml-platform"],
     )
     events: ClusterEvents | None = Field(
         default=None, description="Events of the cluster and its nodes to send. Default: none."
@@ -111,10 +135,14 @@ class GrafanaUsers(Model):
     """Users and groups of IAM Identity Center with a role in Grafana."""
 
     user_ids: tuple[Annotated[str, Field(pattern=IDENTITY_PATTERN)], ...] = Field(
-        default=(), description="User IDs (`aws identitystore list-users`)."
+        default=(),
+        description="User IDs (`aws identitystore list-users`).",
+        examples=["94482488-3041-7026-18ce-1a1e3c0a2f43"],
     )
     group_ids: tuple[Annotated[str, Field(pattern=IDENTITY_PATTERN)], ...] = Field(
-        default=(), description="Group IDs (`aws identitystore list-groups`)."
+        default=(),
+        description="Group IDs (`aws identitystore list-groups`).",
+        examples=["94482488-3041-7026-18ce-1a1e3c0a2f43"],
     )
 
 
@@ -122,7 +150,7 @@ class GrafanaDashboards(Model):
     """Team dashboards that `hpkit cluster grafana export` writes in addition to the cluster's."""
 
     teams: tuple[str, ...] | None = Field(
-        default=None, description="Teams with their own dashboard. Default: all teams with quota."
+        default=None, description="Teams with their own dashboard. Default: all teams with quota.", examples=[["john"]]
     )
 
 
@@ -136,23 +164,54 @@ class GrafanaAlerts(Model):
         default=None,
         pattern=_TOPIC,
         description="Existing topic that the workspace's role may publish to. Default: that of `alerts`.",
+        examples=["arn:aws:sns:us-west-2:123456789012:ml-platform"],
     )
     waiting_minutes: int = Field(
         default=30,
         ge=1,
         le=1440,
         description="Minutes that a task may wait while its team uses less than its guarantee.",
+        examples=[30],
+        json_schema_extra={"unit": "minutes"},
     )
     preemptions_per_hour: int = Field(
-        default=10, ge=1, description="Preemptions per team and hour that raise an alert."
+        default=10,
+        ge=1,
+        description="Preemptions per team and hour that raise an alert.",
+        examples=[10],
+        json_schema_extra={"unit": "preemptions an hour"},
     )
-    gpu_temperature: int = Field(default=85, ge=30, le=120, description="Degrees Celsius above which a GPU is too hot.")
+    gpu_temperature: int = Field(
+        default=85,
+        ge=30,
+        le=120,
+        description="Degrees Celsius above which a GPU is too hot.",
+        examples=[85],
+        json_schema_extra={"unit": "degrees Celsius"},
+    )
     idle_gpu_percent: int = Field(
-        default=5, ge=1, le=100, description="Average use below which a team's GPUs count as idle."
+        default=5,
+        ge=1,
+        le=100,
+        description="Average use below which a team's GPUs count as idle.",
+        examples=[5],
+        json_schema_extra={"unit": "percent of a GPU's time"},
     )
-    idle_gpu_hours: int = Field(default=2, ge=1, le=24, description="Hours that GPUs may be idle.")
+    idle_gpu_hours: int = Field(
+        default=2,
+        ge=1,
+        le=24,
+        description="Hours that GPUs may be idle.",
+        examples=[2],
+        json_schema_extra={"unit": "hours"},
+    )
     unhealthy_node_minutes: int = Field(
-        default=15, ge=1, le=1440, description="Minutes that a node may be in a state other than Schedulable."
+        default=15,
+        ge=1,
+        le=1440,
+        description="Minutes that a node may be in a state other than Schedulable.",
+        examples=[15],
+        json_schema_extra={"unit": "minutes"},
     )
 
 

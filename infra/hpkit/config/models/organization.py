@@ -36,11 +36,19 @@ REGION_PATTERN = r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$"
 class Waiver(Model):
     """An accepted violation of a rule, with a reason and an end date."""
 
-    rule: str = Field(pattern=r"^[A-Z]{3}[0-9]{3}$", description="Rule ID, such as CAP005.")
-    path: str = Field(min_length=1, description="The finding's path, or one that contains it.")
-    reason: str = Field(min_length=1, description="Reason for the waiver.")
+    rule: str = Field(pattern=r"^[A-Z]{3}[0-9]{3}$", description="Rule ID, such as CAP005.", examples=["CAP005"])
+    path: str = Field(
+        min_length=1,
+        description="The finding's path, or one that contains it.",
+        examples=["environments.dev.governance"],
+    )
+    reason: str = Field(
+        min_length=1,
+        description="Reason for the waiver.",
+        examples=["The second half of the nodes is for a team that joins in January"],
+    )
     until: Annotated[datetime.date, Field(strict=False)] = Field(
-        description="Last day of the waiver, such as `2027-01-31`."
+        description="Last day of the waiver, such as `2027-01-31`.", examples=["2027-01-31"]
     )
 
 
@@ -48,49 +56,66 @@ class AllowDelete(Model):
     """Resources that a change may delete, by name. Otherwise the preview fails."""
 
     instance_groups: tuple[str, ...] = Field(
-        default=(), description="Instance groups that may be deleted with their instances."
+        default=(), description="Instance groups that may be deleted with their instances.", examples=["gpu"]
     )
     teams: tuple[str, ...] = Field(
-        default=(), description="Teams whose quota and pending jobs may be deleted in this environment."
+        default=(),
+        description="Teams whose quota and pending jobs may be deleted in this environment.",
+        examples=["john"],
     )
     node_pools: tuple[str, ...] = Field(
-        default=(), description="NodePools that may be deleted. Karpenter evicts their pods and terminates their nodes."
+        default=(),
+        description="NodePools that may be deleted. Karpenter evicts their pods and terminates their nodes.",
+        examples=["inference"],
     )
     addons: tuple[str, ...] = Field(
         default=(),
         description="Add-ons, `keda`, or the chart `hyperpod-dependencies`, that may be deleted with all objects "
         "of their kinds.",
+        examples=["keda"],
+        json_schema_extra={"values": "addonsAndKeda"},
     )
     nat_gateways: tuple[str, ...] = Field(
-        default=(), description="NAT gateways that may be deleted with their public addresses: `nat`, `nat-us-west-2a`."
+        default=(),
+        description="NAT gateways that may be deleted with their public addresses: `nat`, `nat-us-west-2a`.",
+        examples=["nat"],
     )
     repositories: tuple[str, ...] = Field(
         default=(),
         description="Repositories of teams that may be deleted, such as `john/train`. Delete their images first.",
+        examples=["john/train"],
     )
 
 
 class Environment(Model):
     """One environment, which is one stack."""
 
-    region: str = Field(pattern=REGION_PATTERN, description="AWS region, such as `us-west-2`.")
+    region: str = Field(
+        pattern=REGION_PATTERN,
+        description="AWS region, such as `us-west-2`.",
+        examples=["us-west-2"],
+        json_schema_extra={"values": "regionNames"},
+    )
     account: str | None = Field(
         default=None,
         pattern=r"^[0-9]{12}$",
         description="AWS account, 12 digits in quotes. Credentials of other accounts are refused. Default: any "
         "account.",
+        examples=["123456789012"],
     )
     deployers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
         description="IAM roles that run `pulumi up` and `destroy`. Only they and `eks.administrators` may write "
         "to the lifecycle bucket or change its policy. Default: the role of the last `up`; others can "
         "change the policy.",
+        examples=["arn:aws:iam::123456789012:role/deployer"],
     )
     permissions_boundary: str | None = Field(
         default=None,
         pattern=r"^arn:aws[a-z-]*:iam::(?:[0-9]{12}|aws):policy/[A-Za-z0-9_+=,.@/-]+$",
         description="IAM policy that limits every role of the stack. Deployers with the policies of `hpkit aws "
         "deployer-policy` can't create a role without it or remove it.",
+        examples=["arn:aws:iam::123456789012:policy/boundary"],
     )
     network: Network = Field(
         default=Network(), description="VPC, zones, and access to the internet. Not with `cluster: {existing: true}`."
@@ -111,6 +136,8 @@ class Environment(Model):
     addons: dict[str, Addon] = Field(
         default={},
         description="EKS add-ons. The value is a version, which replaces hpkit's pin, or a map with the configuration.",
+        examples=[{"coredns": "v1.13.1-eksbuild.1"}],
+        json_schema_extra={"keys": "addonNames"},
     )
     manage_tags: bool = Field(
         default=True,
@@ -139,23 +166,28 @@ class Organization(Model):
     which wins over the shared file's. `tags` and `clusterPolicy` in this file win too. `null` turns a default off.
     """
 
-    organization: Name = Field(description="Name. Stacks are named `<organization>-<environment>`.")
+    organization: Name = Field(description="Name. Stacks are named `<organization>-<environment>`.", examples=["acme"])
     include: tuple[str, ...] = Field(
         default=(),
         max_length=MOST_PATTERNS,
         description="Files with more `teams`, such as `teams/*.yaml`. They can have no other key.",
+        examples=["teams/*.yaml"],
     )
     defaults: str | None = Field(
         default=None,
         description="A file that organizations share, with `tags`, `clusterPolicy` and `environmentDefaults`.",
+        examples=["shared.yaml"],
     )
     environment_defaults: dict[str, Any] = Field(
-        default={}, description="Keys that apply to each environment that doesn't state them."
+        default={},
+        description="Keys that apply to each environment that doesn't state them.",
+        examples=[{"region": "us-west-2"}],
     )
     tags: dict[Annotated[str, Api("TagKey")], Annotated[str, Api("TagValue")]] = Field(
         default={},
         description="Tags of every resource, if manageTags is true: letters, digits, spaces and _ . : / = + - @.",
         max_length=50,
+        examples=[{"cost-center": "ml"}],
     )
     cluster_policy: ClusterPolicy = Field(
         default=ClusterPolicy(), description="Policy of environments without their own."

@@ -24,11 +24,20 @@ class Registry(Model):
         description="Other repositories of the account that nodes may pull from, such as `shared/*`. With it, or once "
         "a team has a repository, nodes pull only from the teams' repositories, these, `imageRegistry` and "
         "warm pools. Other accounts aren't affected.",
+        examples=["shared/*"],
     )
     keep_images: int | None = Field(
         default=None,
         ge=1,
         description="Number of newest images to keep per repository. A restarted task pulls its image again. "
         "Default: all with a tag.",
+        examples=[200],
+        json_schema_extra={"unit": "images"},
     )
-    untagged_days: int = Field(default=14, ge=1, description="Days until an image without a tag is deleted.")
+    untagged_days: int = Field(
+        default=14,
+        ge=1,
+        description="Days until an image without a tag is deleted.",
+        examples=[14],
+        json_schema_extra={"unit": "days"},
+    )

@@ -19,14 +19,17 @@ class WebUi(Model):
     domain: str = Field(
         pattern=r"^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$",
         description="Domain of the spaces, such as `spaces.acme.com`. Each space has a subdomain.",
+        examples=["spaces.acme.com"],
     )
     certificate_arn: str = Field(
         pattern=r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/\S+$",
         description="ACM certificate for the domain and `*.<domain>`.",
+        examples=["arn:aws:acm:us-west-2:123456789012:certificate/12345678-1234-1234-1234-123456789012"],
     )
     kms_key_arn: str = Field(
         pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/\S+$",
         description="Existing KMS key that protects the tokens of sessions.",
+        examples=["arn:aws:kms:us-west-2:123456789012:key/12345678-1234-1234-1234-123456789012"],
     )
     scheme: Literal["internal", "internet-facing"] = Field(
         default="internal",

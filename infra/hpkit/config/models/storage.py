@@ -20,21 +20,28 @@ class RootSquash(Model):
         max_length=64,
         description="Network identifiers of clients that keep root, such as `10.0.1.6@tcp` or "
         "`10.0.[2-10].[1-255]@tcp`.",
+        examples=["10.0.[2-10].[1-255]@tcp"],
     )
 
 
 class Lustre(Model):
     """A persistent FSx for Lustre file system, with its CSI add-on."""
 
-    availability_zone: str = Field(description="Zone of the file system. Use the zone of the groups that mount it.")
+    availability_zone: str = Field(
+        description="Zone of the file system. Use the zone of the groups that mount it.", examples=["us-west-2a"]
+    )
     storage_capacity_gib: int = Field(
         alias="storageCapacityGiB",
         ge=1200,
         description="Size in GiB: 1200, or a multiple of 2400.",
-        json_schema_extra={"multipleOf": 1200},
+        json_schema_extra={"multipleOf": 1200, "unit": "GiB"},
+        examples=[1200],
     )
     per_unit_storage_throughput: Annotated[int, Field(ge=125, le=1000)] = Field(
-        default=250, description="Throughput in MB/s per TiB: 125, 250, 500 or 1000."
+        default=250,
+        description="Throughput in MB/s per TiB: 125, 250, 500 or 1000.",
+        examples=[250],
+        json_schema_extra={"unit": "MB/s for each TiB"},
     )
     teams: bool = Field(
         default=False,
@@ -46,12 +53,14 @@ class Lustre(Model):
         min_length=1,
         description="Image for the Jobs that create the folders, with a shell, `mkdir`, `stat` and `chown`. "
         "Default: BusyBox, from `cluster.dependencies.imageRegistry` if set.",
+        examples=["123456789012.dkr.ecr.us-west-2.amazonaws.com/busybox:1.37.0"],
     )
     existing: str | None = Field(
         default=None,
         pattern=r"^fs-[0-9a-f]{8,17}$",
         description="ID of the file system, if another stack or tool manages it and the cluster. Default: hpkit "
         "creates one.",
+        examples=["fs-0123456789abcdef0"],
     )
     root_squash: RootSquash | None = Field(
         default=None,
@@ -64,12 +73,16 @@ class LocalDisk(Model):
     """A folder for each team on the local disk of its nodes, with the claim `local-claim` in the team's namespace."""
 
     instance_types: tuple[str, ...] = Field(
-        min_length=1, description="Instance types with a local disk. Pods with the claim run on these types only."
+        min_length=1,
+        description="Instance types with a local disk. Pods with the claim run on these types only.",
+        examples=["ml.g5.12xlarge"],
+        json_schema_extra={"values": "instanceTypeNames", "only": True},
     )
     path: str = Field(
         default="/opt/dlami/nvme",
         pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
         description="Path of the disk on nodes. A pod sees `teams/<team>` below it.",
+        examples=["/opt/dlami/nvme"],
     )
 
 
@@ -78,6 +91,7 @@ class ExistingStorage(Model):
 
     bucket: BucketName = Field(
         description="Name. hpkit uploads its lifecycle script only if a group uses it.",
+        examples=["sagemaker-acme-lifecycle"],
     )
 
 
@@ -88,6 +102,7 @@ class Storage(Model):
         default=None,
         pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$",
         description="KMS key of the bucket and the file system. Default: the services' keys.",
+        examples=["arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"],
     )
     existing: ExistingStorage | None = Field(
         default=None,

@@ -24,8 +24,18 @@ def _grace(seconds: int) -> int:
 class DefaultRequests(Model):
     """Requests of containers without requests and limits."""
 
-    cpu: Quantity = Field(default="100m", description="CPUs; Kueue counts them against the team's quota.")
-    memory: Quantity = Field(default="256Mi", description="Memory; Kueue counts it against the team's quota.")
+    cpu: Quantity = Field(
+        default="100m",
+        description="CPUs; Kueue counts them against the team's quota.",
+        examples=["500m"],
+        json_schema_extra={"unit": "CPUs"},
+    )
+    memory: Quantity = Field(
+        default="256Mi",
+        description="Memory; Kueue counts it against the team's quota.",
+        examples=["1Gi"],
+        json_schema_extra={"unit": "bytes"},
+    )
 
 
 class TeamLimits(Model):
@@ -34,20 +44,23 @@ class TeamLimits(Model):
     termination_grace_period_seconds: Annotated[int, AfterValidator(_grace)] = Field(
         default=120,
         ge=0,
-        json_schema_extra={"maximum": LONGEST_GRACE},
+        json_schema_extra={"maximum": LONGEST_GRACE, "unit": "seconds"},
         description="Longest time, in seconds, that a pod may take to stop, 0–600. Kueue frees the quota of a job at "
         "once, so jobs of other teams wait for its instances that long.",
+        examples=[120],
     )
     tolerations: tuple[str, ...] = Field(
         default=(),
         description="Taint keys that pods may tolerate, in addition to accelerators, EFA, and the taints of instance "
         "groups and NodePools in this file.",
+        examples=["team/reserved"],
     )
     # Every other type shows a pod something of the node, or mounts with the node's identity.
     volumes: tuple[Literal["csi", "nfs"], ...] = Field(
         default=(),
         description="Volume types that pods may use, in addition to claims, ConfigMaps, Secrets, and emptyDir: `csi` "
         "(inline volumes) or `nfs`.",
+        examples=["nfs"],
     )
     publish: tuple[Publication, ...] = Field(
         default=(),

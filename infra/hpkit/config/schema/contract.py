@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from hpkit.config.models.organization import Organization
 from hpkit.config.reading.document import Path
@@ -15,6 +16,7 @@ __all__ = [
     "ANY",
     "description",
     "field_description",
+    "field_of",
     "fields_at",
     "homes_of",
     "inner_types",
@@ -60,11 +62,17 @@ def required_at(path: Path) -> list[str]:
     ]
 
 
-def field_description(part: Any, step: str | int) -> str | None:
-    """Return a model's definition of one of its keys; None if it isn't a model or has no such key."""
+def field_of(part: Any, step: str | int) -> FieldInfo | None:
+    """Return a model's field of one of its keys; None if it isn't a model or has no such key."""
     if not (isinstance(part, type) and issubclass(part, BaseModel)):
         return None
-    return next((f.description for name, f in part.model_fields.items() if step in (f.alias, name)), None)
+    return next((field for name, field in part.model_fields.items() if step in (field.alias, name)), None)
+
+
+def field_description(part: Any, step: str | int) -> str | None:
+    """Return a model's definition of one of its keys; None if it isn't a model or has no such key."""
+    field = field_of(part, step)
+    return None if field is None else field.description
 
 
 def step_into(annotation: Any, step: str | int) -> Any:

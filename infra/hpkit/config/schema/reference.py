@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hpkit.config.models.organization import FOR_ENVIRONMENTS, Environment, Organization
 from hpkit.config.schema.contract import inner_types
-from hpkit.config.schema.editor import HINTS, decorated, definitions, nullable, optional, title_of, with_markdown
+from hpkit.config.schema.editor import decorated, definitions, hint_of, nullable, optional, title_of, with_markdown
 from hpkit.text.compact_json import compact_json
 
 __all__ = ["json_schema", "reference", "schema_text"]
@@ -32,7 +32,7 @@ def json_schema() -> dict[str, Any]:
             key = field.alias or name
             # pydantic omits a field's description next to a $ref. Its titles look like `Fairshareweight`.
             own = optional({**properties[key], "title": key, "description": field.description})
-            hint = HINTS.get(model.__name__, {}).get(key)
+            hint = hint_of(field)
             properties[key] = with_markdown(own if hint is None else decorated(own, hint))
         (schema if model is Organization else schema["$defs"][model.__name__])["description"] = _about(model)
         if model is not Organization:
