@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hpkit.changes.allowances import with_advice
-from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision
+from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision, with_advice
 from hpkit.changes.deletions import deletion_decisions
 from hpkit.changes.guarded_resources import relocation_decision, resource_decisions, version_decisions
 from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions

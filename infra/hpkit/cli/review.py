@@ -11,7 +11,7 @@ from hpkit.changes.plan_diff import Change
 from hpkit.changes.review import StackInput, review
 from hpkit.changes.review.build import plan_of
 from hpkit.changes.review.model import Preview, ScenarioChange
-from hpkit.changes.review.policy_risks import PolicySettings
+from hpkit.changes.review.setting_risks import PolicySettings
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import Output, output_options, width

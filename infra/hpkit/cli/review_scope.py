@@ -11,7 +11,7 @@ from hpkit.catalog.prices import PRICE_FILE
 from hpkit.changes.plan_diff import Change
 from hpkit.changes.review import FileInput, FileVersion, StackInput, StackVersion
 from hpkit.changes.review.build import plan_of
-from hpkit.changes.review.stack_file_risks import StackSettings
+from hpkit.changes.review.setting_risks import StackSettings
 from hpkit.checks import Finding
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text

@@ -25,9 +25,8 @@ from hpkit.changes.review.model import (
     gravest_first,
     worst,
 )
-from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.changes.review.risks import risks_of, with_rename_risks
-from hpkit.changes.review.stack_file_risks import StackSettings
+from hpkit.changes.review.setting_risks import PolicySettings, StackSettings
 from hpkit.checks import Finding
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import span

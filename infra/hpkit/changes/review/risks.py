@@ -1,28 +1,29 @@
-"""Risks of a change: deletions, rejections, versions, removed types, and limits below elastic quota.
+"""Risks of a change: deletions, rejections, removed types, and limits below elastic quota; others by subject.
 
-hpkit.changes decides what is replaced or rejected. Source: SageMaker developer guide, upgrading task governance.
+hpkit.changes decides what is replaced or rejected.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hpkit.catalog import TASK_GOVERNANCE, cluster_hour
-from hpkit.catalog.prices import HOURS_PER_MONTH
 from hpkit.changes import GUARDED_TYPES, StackChange, Step
 from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.access_risks import access_risks
+from hpkit.changes.review.capacity_risks import group_risks, node_pool_risks
 from hpkit.changes.review.cost import guaranteed_cost
 from hpkit.changes.review.effects import gravest_risks_first, with_effects
-from hpkit.changes.review.formatting import as_fraction, cost, maximum, money
-from hpkit.changes.review.group_risks import group_risks
+from hpkit.changes.review.formatting import as_fraction, cost, maximum
 from hpkit.changes.review.losses import TEAM_RESOURCES
 from hpkit.changes.review.model import Loss, Risk, StackReview, worst
-from hpkit.changes.review.node_pool_risks import node_pool_risks
-from hpkit.changes.review.policy_risks import PolicySettings, policy_risks
-from hpkit.changes.review.setting_risks import setting_risks
+from hpkit.changes.review.setting_risks import (
+    PolicySettings,
+    StackSettings,
+    policy_risks,
+    setting_risks,
+    stack_file_risks,
+)
 from hpkit.changes.review.sharing_risks import sharing_risks
 from hpkit.changes.review.software_risks import software_risks
-from hpkit.changes.review.stack_file_risks import StackSettings, stack_file_risks
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
 from hpkit.text.formatting import amount, listing
@@ -46,9 +47,6 @@ _TEAM_LEAVES = ("team-leaves", "team-renamed")
 
 _NO_POLICIES: Change[PolicySettings] = Change(None, None)
 _NO_SETTINGS: Change[StackSettings] = Change(None, None)
-# Versions of the task governance add-on by how they store cohorts (developer guide, troubleshooting its upgrade).
-_STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
-_READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
 
 
 def risks_of(
@@ -78,9 +76,6 @@ def risks_of(
             []
             if "eks" in lost
             else [
-                *_versions(before, after),
-                *_support(before, after),
-                *_addons(before, after),
                 *software_risks(before, after),
             ]
         )
@@ -153,46 +148,6 @@ def _unnamed_losses(change: StackChange, diff: PlanDiff) -> list[Step]:
     ]
 
 
-def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
-    old, new = ({addon.name: addon.version for addon in plan.addons}.get(TASK_GOVERNANCE) for plan in (before, after))
-    if old and new and old.startswith(_STORES_OLD_COHORTS) and not new.startswith(_READS_OLD_COHORTS):
-        yield Risk(
-            "addon-migration",
-            "attention",
-            TASK_GOVERNANCE,
-            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them "
-            "before you deploy this (developer guide, upgrading task governance)",
-        )
-
-
-def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield an upgrade that EKS accepts; rejected ones are among the guards' decisions."""
-    old, new = before.spec.eks.version, after.spec.eks.version
-    if before.spec.eks.existing or after.spec.eks.existing:
-        return
-    minors = [_minor(old), _minor(new)]
-    if minors[0] is not None and minors[1] == minors[0] + 1:
-        change = f"Kubernetes {old} → {new}"
-        nodes = "nodes keep their software until `aws sagemaker update-cluster-software`"
-        yield Risk("version", "attention", "eks", f"{change}: can't be undone; {nodes}")
-
-
-def _support(before: Plan, after: Plan) -> Iterator[Risk]:
-    old, new = before.spec.eks, after.spec.eks
-    if old.existing or new.existing or old.support_type == new.support_type:
-        return
-    hour = cluster_hour(after.spec.region)
-    if new.support_type == "EXTENDED":
-        extra_cost = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
-        means = (
-            "when standard support of its version ends, EKS no longer upgrades the cluster by itself. It then costs "
-            f"${hour.extended} an hour instead of ${hour.standard}, {extra_cost} a month more"
-        )
-    else:
-        means = "when standard support of its version ends, EKS upgrades the cluster by itself"
-    yield Risk("version", "attention", "eks", f"supportType {old.support_type} → {new.support_type}: {means}")
-
-
 def _recovery(before: Plan, after: Plan) -> Iterator[Risk]:
     old, new = before.spec.cluster.node_recovery, after.spec.cluster.node_recovery
     yield from _tiered_storage(before, after)
@@ -247,11 +202,6 @@ def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
             longer = "" if until is None else f" instead of {until}"
             message = f"{waiver.rule} at {waiver.path} is now waived until {waiver.until}{longer}: {waiver.reason}"
             yield Risk("waiver", "attention", waiver.rule, message)
-
-
-def _minor(version: str) -> int | None:
-    major, _, minor = version.partition(".")
-    return int(minor) if major == "1" and minor.isdecimal() else None
 
 
 def _capacity(diff: PlanDiff) -> Iterator[Risk]:

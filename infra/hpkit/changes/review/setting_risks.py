@@ -1,18 +1,21 @@
-"""Settings that are reduced or changed and have no specific risk: each is named by its resource, so none is missed."""
+"""Settings that are reduced or changed: in resources, so that none is missed, the policy file, and a stack's file.
+
+Values of a stack's file aren't shown, because Pulumi writes secrets there.
+"""
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from hpkit.changes import Edit, Reduction, edits_of_plans, is_plain, place_text, value_text
-from hpkit.changes.plan_diff import PlanDiff
+from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.model import Loss, Risk
 from hpkit.plan.names import short_type
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 
-__all__ = ["setting_risks"]
+__all__ = ["PolicySettings", "StackSettings", "policy_risks", "setting_risks", "stack_file_risks"]
 
 # Settings that a specific risk or loss covers: type and place → codes of risks, or kinds of losses. Where the pattern
 # has a `subject`, the risk must be about that subject; otherwise any risk with the code covers the setting.
@@ -184,3 +187,57 @@ def _is_said(text: str, reported: set[tuple[str, str]]) -> bool:
 
 def _short(text: str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# Policy → level, or its level and parameters.
+PolicySettings = Mapping[str, Any]
+_LEVEL: Final = "enforcementLevel"
+
+
+def policy_risks(settings: Change[PolicySettings]) -> Iterator[Risk]:
+    """Yield each policy whose settings differ; None is a side without a policy file."""
+    before, after = settings.before or {}, settings.after or {}
+    for policy in sorted(before.keys() | after.keys()):
+        texts = list(_differences("", *(_spelled_out(side.get(policy)) for side in (before, after))))
+        if texts:
+            effect = "`hpkit validate --policies` uses it"
+            yield Risk("policy-settings", "attention", policy, f"the policy {policy}: {listing(texts, 20)}; {effect}")
+
+
+def _spelled_out(given: Any) -> Any:
+    """Return settings as parameters; a level alone is one of them."""
+    return {_LEVEL: given} if isinstance(given, str) else given
+
+
+def _differences(place: str, was: Any, now: Any) -> Iterator[str]:
+    """Yield every value that differs, at its place; a side that is not there has no values."""
+    sides = [{} if side is None else side for side in (was, now)]
+    if all(isinstance(side, Mapping) for side in sides) and any(sides):
+        for key in {**sides[0], **sides[1]}:
+            yield from _differences(f"{place}.{key}" if place else key, *(side.get(key) for side in sides))
+    elif was != now:
+        yield f"{place} {value_text(was)} → {value_text(now)}".strip()
+
+
+# Key of the stack file → value, including the keys of its `config`.
+StackSettings = Mapping[str, Any]
+_SECRETS: Final = ("secretsprovider", "encryptedkey", "encryptionsalt")
+_KEEP: Final = (
+    "secrets in the state can only be read with the old value: "
+    "use `pulumi stack change-secrets-provider` to change both"
+)
+_OTHERS: Final = "Pulumi's plugins run with different settings, such as different credentials"
+
+
+def stack_file_risks(stack: str, settings: Change[StackSettings]) -> Iterator[Risk]:
+    """Yield reductions and changes in a stack's file; None is a side without a file."""
+    before, after = settings.before or {}, settings.after or {}
+    changed = [key for key, value in before.items() if after.get(key) != value]
+    if not changed:
+        return
+    texts = [f"{key} {'changes' if key in after else 'is removed'}" for key in changed]
+    secret = any(key in _SECRETS for key in changed)
+    means = [_KEEP] if secret else []
+    means += [_OTHERS] if any(key not in _SECRETS for key in changed) else []
+    said = f"stacks/Pulumi.{stack}.yaml: {listing(texts, 20)}: {'; '.join(means)}"
+    yield Risk("stack-file", "attention", stack, said)

@@ -1,15 +1,18 @@
-"""Risks in the platform's software: parts of the dependencies chart, its values and those of add-ons.
+"""Risks in the platform's software: Kubernetes, add-ons, parts of the dependencies chart, and their values.
 
 hpkit.changes reports removed add-ons. Sources: values.yaml of the chart and of its parts, whose defaults apply to
-omitted values; Kubernetes documentation, device plugins.
+omitted values; Kubernetes documentation, device plugins; SageMaker developer guide, upgrading task
+governance.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hpkit.catalog import dependencies_chart
+from hpkit.catalog import TASK_GOVERNANCE, cluster_hour, dependencies_chart
+from hpkit.catalog.prices import HOURS_PER_MONTH
 from hpkit.changes import is_plain, value_text
+from hpkit.changes.review.formatting import money
 from hpkit.changes.review.model import Risk
 from hpkit.plan.model import Plan
 
@@ -24,11 +27,17 @@ _WITHOUT: Final = {
     "mpi-operator": "MPIJobs are accepted, but nothing runs them",
     "training-operators": "PyTorchJobs and the other Kubeflow jobs are accepted, but nothing runs them",
 }
+# Versions of the task governance add-on by how they store cohorts (developer guide, troubleshooting its upgrade).
+_STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
+_READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
 _DEFAULT: Final = "its own default"
 
 
 def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what to watch in charts and add-ons that exist before and after."""
+    """Yield what to watch in Kubernetes, and in charts and add-ons that exist before and after."""
+    yield from _versions(before, after)
+    yield from _support(before, after)
+    yield from _addons(before, after)
     if before.dependencies is not None and after.dependencies is not None:
         registries = [plan.spec.cluster.dependencies.image_registry for plan in (before, after)]
         was, now = (dict(_leaves(each.values)) for each in (before.dependencies, after.dependencies))
@@ -103,3 +112,48 @@ def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
             yield from _leaves(value, path)
         else:
             yield path, value
+
+
+def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = ({addon.name: addon.version for addon in plan.addons}.get(TASK_GOVERNANCE) for plan in (before, after))
+    if old and new and old.startswith(_STORES_OLD_COHORTS) and not new.startswith(_READS_OLD_COHORTS):
+        yield Risk(
+            "addon-migration",
+            "attention",
+            TASK_GOVERNANCE,
+            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them "
+            "before you deploy this (developer guide, upgrading task governance)",
+        )
+
+
+def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield an upgrade that EKS accepts; rejected ones are among the guards' decisions."""
+    old, new = before.spec.eks.version, after.spec.eks.version
+    if before.spec.eks.existing or after.spec.eks.existing:
+        return
+    minors = [_minor(old), _minor(new)]
+    if minors[0] is not None and minors[1] == minors[0] + 1:
+        change = f"Kubernetes {old} → {new}"
+        nodes = "nodes keep their software until `aws sagemaker update-cluster-software`"
+        yield Risk("version", "attention", "eks", f"{change}: can't be undone; {nodes}")
+
+
+def _support(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = before.spec.eks, after.spec.eks
+    if old.existing or new.existing or old.support_type == new.support_type:
+        return
+    hour = cluster_hour(after.spec.region)
+    if new.support_type == "EXTENDED":
+        extra_cost = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
+        means = (
+            "when standard support of its version ends, EKS no longer upgrades the cluster by itself. It then costs "
+            f"${hour.extended} an hour instead of ${hour.standard}, {extra_cost} a month more"
+        )
+    else:
+        means = "when standard support of its version ends, EKS upgrades the cluster by itself"
+    yield Risk("version", "attention", "eks", f"supportType {old.support_type} → {new.support_type}: {means}")
+
+
+def _minor(version: str) -> int | None:
+    major, _, minor = version.partition(".")
+    return int(minor) if major == "1" and minor.isdecimal() else None
