@@ -10,6 +10,10 @@ __all__ = ["takes_resource"]
 _TABLE: Final = Path(__file__).with_name("actions.json")
 
 
+# Its resource is optional, so a policy with a resource might not allow it.
+_OPTIONAL: Final = frozenset({"ec2:deletenetworkinterfacepermission"})
+
+
 @cache
 def _without_resource() -> frozenset[str]:
     data = json.loads(_TABLE.read_text(encoding="utf-8"))
@@ -21,4 +25,4 @@ def takes_resource(action: str) -> bool:
 
     The table covers the services that a HyperPod platform uses. IAM ignores the case of actions.
     """
-    return action.lower() not in _without_resource()
+    return action.lower() not in _without_resource() | _OPTIONAL

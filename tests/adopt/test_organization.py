@@ -124,15 +124,6 @@ def test_a_group_is_said_to_be_where_it_is(override, message):
     assert prepared(platform).errors == []
 
 
-def test_a_group_without_a_script_stays_without():
-    platform = live(cluster=cluster(InstanceGroups=[group(LifeCycleConfig={})]))
-    assert groups_of(platform)["gpu"]["lifecycleScript"] == "None"
-    assert "storage" not in spec_of(platform)
-    found = prepared(platform)
-    assert found.errors == []
-    assert found.imports.created == (), "no bucket is made for it"
-
-
 def test_names_that_the_service_cannot_change_are_kept():
     platform = live(quotas=[quota("nlp", Name="nlp-compute-allocation")], policies=[policy("Cluster-Policy")])
     governance = spec_of(platform)["governance"]

@@ -16,11 +16,10 @@ def messages(data):
     return [(found.rule, found.path.rpartition(".")[2]) for found in findings(data) if found.rule == "CFG002"]
 
 
-@pytest.mark.parametrize("script", ["None", "s3://live/run.sh", "s3://live/v1//run.sh"])
-def test_a_script_is_a_uri_or_none_as_a_word(script):
+@pytest.mark.parametrize("script", ["s3://live/run.sh", "s3://live/v1//run.sh"])
+def test_a_script_is_a_uri(script):
     (group,) = typed(first_group(lifecycleScript=script)).environments["dev"].cluster.instance_groups
     assert group.lifecycle_script == script
-    assert group.has_lifecycle is (script != "None")
     assert not group.runs_kits_script
 
 
@@ -28,7 +27,7 @@ def test_a_script_is_a_uri_or_none_as_a_word(script):
     ("key", "value"),
     [
         ("lifecycleScript", ""),
-        ("lifecycleScript", "none"),
+        ("lifecycleScript", "None"),
         ("executionRole", "nodes"),
         ("executionRole", "arn:aws:iam::12:role/nodes"),
     ],

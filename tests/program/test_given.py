@@ -68,6 +68,9 @@ def test_subnets_of_a_group_go_as_they_are():
     named = {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4, "overrideVpcConfig": override}
     program = recorded_from(organization(groups=[named], environment={"network": NETWORK}))
     assert groups_of(program)["gpu"]["overrideVpcConfig"] == override
+    # AWS authorizes a node's network interface against its subnet and each of its security groups.
+    policy = program.one("iam/rolePolicy:RolePolicy", "nodes").inputs["policy"]
+    assert all(each in policy for each in (*override["subnets"], *override["securityGroupIds"]))
     assert program.plan.groups[0].zones == ("us-west-2b",)
 
 
@@ -97,18 +100,6 @@ def test_the_kits_script_is_put_into_it_for_a_group_that_runs_it():
     folder = script.inputs["key"].rpartition("/")[0]
     assert groups_of(program)["c"]["lifeCycleConfig"]["sourceS3Uri"] == f"s3://live-scripts/{folder}"
     assert program.waits(program.one("hyperpod:index:Cluster"), script)
-
-
-def test_a_group_without_a_script_has_no_lifecycle_configuration_and_alone_needs_no_bucket():
-    bare = group("gpu", "ml.g5.12xlarge", 4, lifecycleScript="None")
-    program = recorded_from(organization(groups=[bare]))
-    assert "lifeCycleConfig" not in groups_of(program)["gpu"]
-    assert made(program, "aws:s3/") == []
-    assert "s3:" not in program.one("iam/rolePolicy:RolePolicy", "nodes").inputs["policy"]
-    beside = recorded_from(organization(groups=[bare, group("system", "ml.m5.4xlarge", 1)]))
-    assert set(made(beside, "aws:s3/")) == {"lifecycle", "on-create"}
-    assert "lifeCycleConfig" not in groups_of(beside)["gpu"]
-    assert "lifeCycleConfig" in groups_of(beside)["system"]
 
 
 def test_karpenter_takes_a_role_that_is_there():

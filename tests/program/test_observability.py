@@ -128,14 +128,19 @@ def test_one_add_on_alone_measures_accelerators(prometheus):
 
 
 def test_users_of_grafana_have_the_roles_that_the_file_says():
+    group, first, second = (f"9447d8c8-{number}001-7012-9c33-2f0a6d0a1b2c" for number in (1, 2, 3))
     program = observed(
-        grafana=True, grafanaRoles={"ADMIN": {"groupIds": ["g1"]}, "VIEWER": {"userIds": ["u2", "u1"], "groupIds": []}}
+        grafana=True,
+        grafanaRoles={"ADMIN": {"groupIds": [group]}, "VIEWER": {"userIds": [second, first], "groupIds": []}},
     )
-    roles = {each.inputs["role"]: each.inputs for each in program.all("grafana/roleAssociation:RoleAssociation")}
-    assert roles["ADMIN"]["groupIds"] == ["g1"]
-    assert roles["VIEWER"]["userIds"] == ["u1", "u2"]
+    associations = program.all("grafana/roleAssociation:RoleAssociation")
+    roles = {each.inputs["role"]: each.inputs for each in associations}
+    assert roles["ADMIN"]["groupIds"] == [group]
+    assert roles["VIEWER"]["userIds"] == [first, second]
     assert "userIds" not in roles["ADMIN"]
     assert "groupIds" not in roles["VIEWER"]
+    # An update would only add users and groups.
+    assert {each.replace_on_changes for each in associations} == {("userIds", "groupIds")}
 
 
 def test_grafana_may_tell_the_topic_of_its_alert_rules_and_no_other():

@@ -64,6 +64,7 @@ def test_a_team_in_the_middle_adds_what_is_its_own():
     assert changed - POLICIES == {
         "ComputeQuota beta",
         "LimitRange beta",
+        "ResourceQuota beta",
         "NamespacePatch beta",
         "AccessEntry 123456789012:role/beta",
         "Role beta",
@@ -101,7 +102,10 @@ def test_shifting_quota_touches_the_two_quotas_alone():
         dev["governance"]["allocations"]["alpha"][0]["count"] = 1
         dev["governance"]["allocations"]["gamma"][0]["count"] = 2
 
-    assert differences(shift) == {"ComputeQuota alpha", "ComputeQuota gamma"}
+    assert differences(shift) == {
+        *("ComputeQuota alpha", "ResourceQuota alpha"),
+        *("ComputeQuota gamma", "ResourceQuota gamma"),
+    }
 
 
 def test_removing_governance_removes_addon_policy_quotas_and_rights():

@@ -118,12 +118,13 @@ def test_add_ons_overwrite_what_is_there_as_the_article_has_it(program):
         assert ways == ("OVERWRITE", "OVERWRITE"), addon.name
 
 
-def test_quotas_and_policy_wait_for_the_addon_and_quotas_for_nothing_of_each_other(program):
+def test_quotas_wait_for_the_policy_so_that_they_are_deleted_first_and_not_for_each_other(program):
     addon = program.named("eks/addon:Addon")["amazon-sagemaker-hyperpod-taskgovernance"]
     policy = program.one("hyperpod:index:ClusterSchedulerConfig")
     quotas = program.all("hyperpod:index:ComputeQuota")
     assert quotas
     assert all(program.waits(each, addon) for each in [policy, *quotas])
+    assert all(program.waits(each, policy) for each in quotas)
     others = [(a.name, b.name) for a in quotas for b in quotas if a is not b and program.waits(a, b)]
     assert others == []
 

@@ -143,7 +143,7 @@ def _override(group: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _bucket(groups: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the bucket of the first group's script, for groups that are added later."""
-    scripts = [group["lifecycleScript"] for group in groups if group["lifecycleScript"] != "None"]
+    scripts = [group["lifecycleScript"] for group in groups if "lifecycleScript" in group]
     return scripts[0].removeprefix("s3://").partition("/")[0] if scripts else None
 
 
@@ -230,7 +230,6 @@ def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> di
     if group.get("AutoPatchConfig"):
         spec["autoPatch"] = _update(AutoPatch, group["AutoPatchConfig"])
     script = group.get("LifeCycleConfig", {})
-    spec["lifecycleScript"] = "None"
     for event in ("OnCreate", "OnInitComplete"):
         if script.get(event):
             spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script[event]}"

@@ -289,7 +289,7 @@ def _account(context: Context) -> Iterator[Issue]:
 
 def _scripts(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
-        if isinstance(group, InstanceGroup) and group.lifecycle_script is not None and group.has_lifecycle:
+        if isinstance(group, InstanceGroup) and group.lifecycle_script is not None:
             uri = group.lifecycle_script
             bucket, _, key = uri.partition("://")[2].partition("/")
             # What names no script runs nothing (ACC006).
@@ -311,7 +311,7 @@ def _need_a_script(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
         if isinstance(group, InstanceGroup):
             uri = group.lifecycle_script or "not set"
-            if group.lifecycle_event != "OnCreate" and (group.runs_kits_script or not group.has_lifecycle):
+            if group.lifecycle_event != "OnCreate" and group.runs_kits_script:
                 yield Issue(
                     (*path, "lifecycleEvent"),
                     f"lifecycleEvent of {group.name} has no effect, because lifecycleScript is {uri}",

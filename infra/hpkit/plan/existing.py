@@ -147,7 +147,7 @@ def makes_inference_keda(plan: Plan) -> bool:
 def makes_bucket(plan: Plan) -> bool:
     """Return whether lifecycle scripts require a bucket that doesn't exist."""
     there = plan.spec.storage.existing if plan.spec.storage else None
-    return there is None and any(group.spec.has_lifecycle for group in created_groups(plan))
+    return there is None and bool(created_groups(plan))
 
 
 def makes_certificate_bucket(plan: Plan) -> bool:
@@ -213,6 +213,17 @@ def is_associated(plan: Plan, addon: AddonPlan) -> bool:
 def execution_roles(plan: Plan) -> tuple[str, ...]:
     """Return the existing roles of instance groups."""
     return tuple(sorted({role for group in plan.own_groups if (role := group.spec.execution_role)}))
+
+
+def overridden_places(plan: Plan) -> tuple[list[str], list[str]]:
+    """Return the subnets and security groups of `overrideVpcConfig` of groups whose role hpkit creates."""
+    overrides = [
+        group.spec.override_vpc_config
+        for group in plan.groups
+        if group.spec.override_vpc_config is not None and group.spec.execution_role is None
+    ]
+    subnets = {subnet for each in overrides for subnet in each.subnets}
+    return sorted(subnets), sorted({group for each in overrides for group in each.security_group_ids})
 
 
 def cluster_role(plan: Plan) -> str | None:

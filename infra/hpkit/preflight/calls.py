@@ -293,7 +293,7 @@ def simulations(plan: Plan, arn: str) -> tuple[ApiCall, ...]:
 
     `*` is only correct for actions without a resource; the others are granted on ARNs that aren't known here.
     """
-    groups = [group.spec for group in plan.groups if group.spec.execution_role == arn and group.spec.has_lifecycle]
+    groups = [group.spec for group in plan.groups if group.spec.execution_role == arn]
     scripts = {group.lifecycle_script for group in groups} - {None}
     bucket = existing_bucket(plan)
     if bucket is not None and any(group.runs_kits_script or group.verified_script for group in groups):

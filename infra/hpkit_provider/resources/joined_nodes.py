@@ -165,6 +165,6 @@ def _reason(node: Mapping[str, Any]) -> str:
     ready = conditions.get("Ready", {"status": "Unknown"})
     if ready["status"] != "True":
         return " ".join(filter(None, ("not Ready,", ready.get("reason"), ready.get("message")))).rstrip(",")
-    if node["metadata"].get("labels", {}).get(_HEALTH) == "Unschedulable":
-        return "unschedulable, as during deep health checks"
-    return ""
+    # Unschedulable during deep health checks; UnschedulablePendingReplacement and …PendingReboot after a fault.
+    health = node["metadata"].get("labels", {}).get(_HEALTH, "Schedulable")
+    return "" if health == "Schedulable" else f"{_HEALTH}: {health}"

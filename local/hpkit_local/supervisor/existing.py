@@ -45,7 +45,7 @@ _WAIT: Final = {"Delay": 1, "MaxAttempts": _SECONDS}
 def names_existing(plan: Plan) -> bool:
     """Return whether the stack uses something that it doesn't create."""
     storage, groups = plan.spec.storage, created_groups(plan)
-    scripts = any(each.spec.has_lifecycle and not each.spec.runs_kits_script for each in groups)
+    scripts = any(not each.spec.runs_kits_script for each in groups)
     bucket = storage is not None and storage.existing is not None
     cluster = plan.spec.cluster.existing
     return cluster or plan.spec.network.existing is not None or bucket or scripts or bool(given_roles(plan))
@@ -160,7 +160,7 @@ class _Existing:
 
     def _buckets(self) -> Iterator[str]:
         s3, storage = self._client("s3"), self._plan.spec.storage
-        scripts = [each.spec.lifecycle_script for each in created_groups(self._plan) if each.spec.has_lifecycle]
+        scripts = [each.spec.lifecycle_script for each in created_groups(self._plan)]
         uris = [urlparse(each) for each in scripts if each is not None]
         names = [storage.existing.bucket] if storage is not None and storage.existing is not None else []
         existing = {each["Name"] for each in s3.list_buckets()["Buckets"]}

@@ -138,7 +138,7 @@ def given():
     )
     yield some
     yield builders.organization(
-        groups=[builders.group("gpu", "ml.g5.12xlarge", 4, lifecycleScript="None")],
+        groups=[builders.group("gpu", "ml.g5.12xlarge", 4)],
         environment={"manageTags": False},
         top={"organization": "bare"},
     )

@@ -157,10 +157,11 @@ def test_it_waits_until_the_nodes_of_its_groups_are_ready_and_shows_how_many_are
     assert all(each.startswith("Bearer k8s-aws-v1.") for each in kubernetes.tokens)
 
 
-def test_a_node_under_deep_health_checks_is_ready_and_takes_no_pods(world, kubernetes, cluster):
+@pytest.mark.parametrize("health", ["Unschedulable", "UnschedulablePendingReplacement", "UnschedulablePendingReboot"])
+def test_a_node_that_takes_no_pods_is_not_ready(world, kubernetes, cluster, health):
     arn, ids = cluster
     (only,) = ids["system"]
-    checked = {"sagemaker.amazonaws.com/node-health-status": "Unschedulable"}
+    checked = {"sagemaker.amazonaws.com/node-health-status": health}
     kubernetes.answers["/api/v1/nodes"] = [listed(node(only, **checked)), listed(node(only))]
     with waiting(world) as (handler, task, said):
         handler.create(task, nodes_of(kubernetes, arn, "system"))

@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 # The name of a lifecycleScript that the file doesn't set.
-NO_SCRIPT = "None"
 
 
 DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity", "MultiNodeTrainingValidation"]
@@ -295,10 +294,10 @@ class InstanceGroup(InstanceGroupBase):
     taints: tuple[Taint, ...] = Field(
         default=(), description="Kubernetes taints of the nodes, at most 50.", max_length=50
     )
-    lifecycle_script: Annotated[str, Api("S3Uri", also="None")] | None = Field(
+    lifecycle_script: Annotated[str, Api("S3Uri")] | None = Field(
         default=None,
-        description="S3 URI of another OnCreate script, such as `s3://bucket/on_create.sh`. `None`: no lifecycle "
-        "configuration. Default: hpkit's script.",
+        description="S3 URI of another OnCreate script, such as `s3://bucket/on_create.sh`. Default: hpkit's script, "
+        "which does nothing, because EKS groups require one.",
         examples=["s3://sagemaker-acme/on_create.sh"],
     )
     lifecycle_script_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
@@ -349,13 +348,8 @@ class InstanceGroup(InstanceGroupBase):
         return tuple(alarm for config in configs if config is not None for alarm in config.auto_rollback_alarms)
 
     @property
-    def has_lifecycle(self) -> bool:
-        """Return whether nodes in the group run a script when they are created."""
-        return self.lifecycle_script != NO_SCRIPT
-
-    @property
     def runs_kits_script(self) -> bool:
-        """Return whether that script is hpkit's own, which does nothing."""
+        """Return whether nodes run hpkit's own script when they are created, which does nothing."""
         return self.lifecycle_script is None
 
     @property

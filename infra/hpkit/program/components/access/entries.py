@@ -148,7 +148,10 @@ class Access(Component):
             principal_arn=principal,
             policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{policy}",
             access_scope=scope,
-            opts=self.child(after=[entry]),
+            # AWS identifies an association by principal and policy: deleting the old one last would remove the new one.
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[entry]), pulumi.ResourceOptions(delete_before_replace=True)
+            ),
         )
         return [entry, association]
 

@@ -7,7 +7,14 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role, volume_keys, watches_alarms
+from hpkit.plan.existing import (
+    cluster_role,
+    makes_karpenter_role,
+    makes_node_role,
+    overridden_places,
+    volume_keys,
+    watches_alarms,
+)
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import pulled_repositories
 from hpkit.program.components.access.roles import Roles
@@ -78,6 +85,7 @@ class Identity(Component):
         role = self._roles.make("nodes", trust=trust, description="Execution role of the HyperPod instance groups")
         attached = self._roles.attach(role, "AmazonSageMakerClusterInstanceRolePolicy", name="nodes")
         eks_arn = self._account.arn("eks", f"cluster/{self._plan.eks_name}")
+        subnets, security_groups = overridden_places(self._plan)
 
         def build(**known: object) -> dict[str, object]:
             return instance_role_policy(self._account, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name
@@ -91,8 +99,8 @@ class Identity(Component):
                 key_arn=storage.key_arn,
                 vpc_id=network.vpc_id,
                 # The control plane's subnets are those of the cluster itself.
-                subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values()],
-                security_group_ids=list(network.security_group_ids),
+                subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values(), *subnets],
+                security_group_ids=[*network.security_group_ids, *security_groups],
                 volume_keys=volume_keys(self._plan),
                 watches_alarms=watches_alarms(self._plan),
                 pulled=pulled_repositories(self._plan, self._account.id),

@@ -64,7 +64,12 @@ class Observability(Component):
                     role=role,
                     user_ids=sorted(users.user_ids) or None,
                     group_ids=sorted(users.group_ids) or None,
-                    opts=self.child(),
+                    # An update of this type only adds users and groups; only its deletion revokes the role of others
+                    # (terraform-provider-aws 6.58.0, grafana/resourceRoleAssociationUpsert).
+                    opts=pulumi.ResourceOptions.merge(
+                        self.child(),
+                        pulumi.ResourceOptions(replace_on_changes=["userIds", "groupIds"], delete_before_replace=True),
+                    ),
                 )
         if self.workspace is not None:
             values[_HYPERPOD] = self._hyperpod_values(self.workspace, spec.metrics_provider)
@@ -154,7 +159,8 @@ class Observability(Component):
             account_access_type="CURRENT_ACCOUNT",
             authentication_providers=["AWS_SSO"],
             permission_type="CUSTOMER_MANAGED",
-            data_sources=["PROMETHEUS", "CLOUDWATCH"],
+            # In alphabetical order, because the list is compared in the order of AWS's response.
+            data_sources=["CLOUDWATCH", "PROMETHEUS"],
             notification_destinations=["SNS"] if alerts else None,
             # Up to version 10, a workspace has classic alerting unless the other kind is requested.
             configuration=json.dumps({"unifiedAlerting": {"enabled": True}}) if alerts else None,

@@ -171,9 +171,8 @@ class HyperPod(Component):
             "instanceCount": spec.instance_count,
             "executionRole": spec.execution_role or self._identity.node_role_arn or "",
             "overrideVpcConfig": self._place(group),
+            "lifeCycleConfig": self._lifecycle(spec),
         }
-        if spec.has_lifecycle:
-            config["lifeCycleConfig"] = self._lifecycle(spec)
         add_capacity(config, group)
         add_upkeep(config, spec)
         return config

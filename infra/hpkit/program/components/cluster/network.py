@@ -227,7 +227,10 @@ class Network(Component):
             subnet_id=subnet.id,
             allocation_id=address.id,
             tags=tags,
-            opts=self.child(after=[association, *after]),
+            # The address belongs to the old gateway until that is deleted.
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[association, *after]), pulumi.ResourceOptions(delete_before_replace=True)
+            ),
         )
 
     def _endpoints(

@@ -62,7 +62,8 @@ class Governance(Component):
                 elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),
                 future_instance_types=_types(each for each in team.quota_resources if each.future),
                 tags=tags_of(plan),
-                opts=self.child(after=after),
+                # Quotas must be deleted before the policy (SageMaker developer guide, "Delete policies").
+                opts=self.child(after=[*after, self.policy]),
             )
             for team in plan.teams
         }

@@ -145,7 +145,11 @@ class Storage(Component):
             kms_key_id=self.key_arn,
             root_squash_configuration=_squash(spec),
             tags={"Name": self._plan.stack},
-            opts=self.child(after=network.connectivity, protect=kept(self._plan, "fileSystem")),
+            # The plugin's default of 30 minutes can be too short for a file system with a large capacity.
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=network.connectivity, protect=kept(self._plan, "fileSystem")),
+                pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(create="1h", update="1h", delete="1h")),
+            ),
         )
 
 

@@ -212,6 +212,17 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple
     return page(matching, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
 
 
+# Source of the order: SageMaker developer guide, "Delete policies", which deletes quotas first. The message isn't
+# documented.
+def _require_no_quotas(ctx: Context, cluster: str) -> None:
+    quotas = [each["id"] for each in ctx.table("quotas").values() if each["cluster"] == cluster]
+    if quotas:
+        raise ServiceError(
+            "ConflictException",
+            f"Compute quotas must be deleted before the cluster policy: {', '.join(sorted(quotas))}",
+        )
+
+
 def register(resource: VersionedResource) -> None:
     """Register the common part: Describe, List, Delete, and the ends of changes."""
     title, prefix = resource.title, resource.kind
@@ -233,7 +244,10 @@ def register(resource: VersionedResource) -> None:
     @operation("sagemaker", f"Delete{title}")
     def delete(ctx: Context, params: Record) -> Record:
         """Begin to delete."""
-        _begin_delete(ctx, resource, find(ctx, resource, params[f"{title}Id"]))
+        entry = find(ctx, resource, params[f"{title}Id"])
+        if resource.kind == "policy":
+            _require_no_quotas(ctx, entry["cluster"])
+        _begin_delete(ctx, resource, entry)
         return {}
 
     @action(f"{prefix}.arrived")

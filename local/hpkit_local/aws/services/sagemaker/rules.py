@@ -148,16 +148,16 @@ def _check_storage(group: Record) -> None:
             raise refuse(f"Instance group '{name}': VolumeSizeInGB is required for a volume that is not the root one")
 
 
-# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
+# Source: SageMaker developer guide, "Getting started with SageMaker HyperPod using the AWS CLI" (Slurm), "Common
+# validation errors", which quotes the first words of each message, and names EKS clusters for the first.
 def _check_lifecycle(group: Record) -> None:
-    config = group.get("LifeCycleConfig")
+    name, config = group["InstanceGroupName"], group.get("LifeCycleConfig")
     if config is None:
-        return
-    name = group["InstanceGroupName"]
+        raise refuse(f"LifeCycleConfig is required for instance group {name}")
     if "OnCreate" in config and "OnInitComplete" in config:
-        raise refuse(f"Instance group '{name}': LifeCycleConfig takes OnCreate or OnInitComplete, not both")
-    if ("OnCreate" in config or "OnInitComplete" in config) and "SourceS3Uri" not in config:
-        raise refuse(f"Instance group '{name}': LifeCycleConfig needs SourceS3Uri for its script")
+        raise refuse(f"OnCreate and OnInitComplete in LifeCycleConfig are mutually exclusive for instance group {name}")
+    if "SourceS3Uri" not in config or not ("OnCreate" in config or "OnInitComplete" in config):
+        raise refuse(f"LifeCycleConfig for instance group {name} is incomplete: it needs SourceS3Uri and a script")
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-custom-labels-and-taints.html

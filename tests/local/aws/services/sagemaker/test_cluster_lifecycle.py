@@ -25,6 +25,14 @@ def test_a_continuous_cluster_is_in_service_before_its_nodes_run(slow_cloud: Any
     assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Running"}
 
 
+def test_a_group_needs_a_lifecycle_script(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    bare = slow_cloud.group()
+    del bare["LifeCycleConfig"]
+    request = {**slow_cloud.request(), "InstanceGroups": [bare]}
+    text = refused("ValidationException", slow_cloud.sm.create_cluster, **request)
+    assert text == "LifeCycleConfig is required for instance group gpu"
+
+
 def test_changes_are_refused_while_one_runs(slow_cloud: Any, refused: Callable[..., str]) -> None:
     slow_cloud.sm.create_cluster(**slow_cloud.request())
     message = "Cluster 'train' cannot be changed while its status is Creating"

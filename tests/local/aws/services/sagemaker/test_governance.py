@@ -20,6 +20,17 @@ def _policy(cloud: Any, policy: str, **more: Any) -> dict[str, Any]:
     return dict(cloud.sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=policy, **more))
 
 
+def test_quotas_are_deleted_before_the_policy(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    arn = slow_cloud.govern()
+    quota, policy = slow_cloud.quota(arn), slow_cloud.policy(arn)
+    slow_cloud.advance(20)
+    delete = slow_cloud.sm.delete_cluster_scheduler_config
+    assert quota in refused("ConflictException", delete, ClusterSchedulerConfigId=policy)
+    slow_cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
+    slow_cloud.advance(20)
+    delete(ClusterSchedulerConfigId=policy)
+
+
 def test_a_quota_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
     quota = slow_cloud.quota(slow_cloud.govern())
     assert (_describe(slow_cloud, quota)["Status"], _describe(slow_cloud, quota)["ComputeQuotaVersion"]) == (
