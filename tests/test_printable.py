@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from hpkit.cli.output import own, printable_output
-from hpkit.text.printable import csv_cell, printable, printable_lines, quoted
+from hpkit.text.printable import printable, printable_lines, quoted
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable
 from tests.builders import yaml_of
@@ -239,11 +239,6 @@ def test_json_stays_json_of_the_same_value(value):
 @example("x\n \t::error::y ##[error]z ##[[x]")
 def test_no_line_of_a_text_is_a_workflow_command(text):
     assert_inert(printable_lines(text))
-
-
-@given(st.text(alphabet="=+-@\t\r\n '\x1b1a\uff1d", max_size=5))
-def test_a_cell_of_a_table_is_no_formula(text):
-    assert not csv_cell(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"))
 
 
 @pytest.mark.parametrize(

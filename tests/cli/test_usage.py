@@ -1,11 +1,8 @@
 """`hpkit cluster usage`: its formats agree, and what couldn't be read never counts as zero."""
 
-import csv
-import io
 import json
 from dataclasses import replace
 from datetime import timedelta
-from html.parser import HTMLParser
 
 import pytest
 
@@ -36,23 +33,14 @@ def run(monkeypatch):
     return run
 
 
-def test_all_formats_have_the_same_rows(run):
+def test_text_and_json_show_the_usage(run):
     document = json.loads(run("--format", "json").stdout)
     rows = {row["name"]: row for row in document["rows"]}
     assert (rows["smith"]["used"], rows["smith"]["borrowed"], rows["john"]["lent"]) == (1, 1, 1)
     assert sum(float(row["cost"]) for row in document["rows"]) == float(document["total"]["cost"]) > 0
-    table = run("--format", "csv")
-    assert table.stderr.startswith("note: nodes that were removed, Workloads that were deleted")
-    cells = list(csv.DictReader(io.StringIO(table.stdout)))
-    assert [row["name"] for row in cells] == [*(row["name"] for row in document["rows"]), "total"]
-    assert [row["cost"] for row in cells[:-1]] == [row["cost"] for row in document["rows"]]
     text = " ".join(run().stdout.split())
     assert text.startswith("handson-dev: usage by team, 2026-10-23 to 2026-11-22 team used borrowed")
     assert "note: nodes that were removed, Workloads that were deleted and earlier quotas aren't known" in text
-    page = run("--by", "job", "--format", "html").stdout
-    HTMLParser().feed(page)
-    assert "Job/&lt;train&gt;" in page
-    assert "<train>" not in page
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import os
 from datetime import UTC, datetime
@@ -20,7 +18,6 @@ from hpkit.cli.tables import columns
 from hpkit.cluster.usage.report import GROUPINGS
 from hpkit.errors import InputError, ToolError
 from hpkit.text.formatting import span
-from hpkit.text.printable import csv_cell
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.model import Observed
@@ -65,7 +62,7 @@ class ClusterUsage(TypedDict):
 
 @click.command("usage", epilog=rights("cluster usage"))
 @platform_options
-@output_options("text", "csv", "json", "html", documents=("hpkit.cli.usage:ClusterUsage",))
+@output_options("text", "json", documents=("hpkit.cli.usage:ClusterUsage",))
 @click.option(
     "--since", default="30d", callback=seconds_of, metavar="DURATION", show_default=True, help="How far to look back."
 )
@@ -84,7 +81,6 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     """
     from hpkit.catalog.prices import near_price, price_note
     from hpkit.cluster.usage.account import account
-    from hpkit.cluster.usage.as_html import usage_html
     from hpkit.cluster.usage.history import Admissions, merged, observed_history
     from hpkit.cluster.usage.report import usage_report
 
@@ -125,9 +121,7 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     title = f"{plan.stack}: usage by {by}, {_day(begin)} to {_day(end)}"
     return Output(
         text=lambda: _text(title, usage),
-        csv=lambda: _csv(usage),
         json=lambda: _json(plan, usage),
-        html=lambda: usage_html(title, f"instance-hours in {plan.spec.region}", usage),
     )
 
 
@@ -214,33 +208,17 @@ def _day(seconds: float) -> str:
 
 
 def _head(usage: Usage) -> tuple[str, ...]:
-    from hpkit.cluster.usage.as_html import HEAD
+    from hpkit.cluster.usage.table import HEAD
 
     return (usage.by, *(["team"] if usage.by in ("job", "project") else []), *HEAD)
 
 
 def _text(title: str, usage: Usage) -> str:
-    from hpkit.cluster.usage.as_html import HEAD, usage_rows
+    from hpkit.cluster.usage.table import HEAD, usage_rows
 
-    head = _head(usage)
+    head, notes = _head(usage), [folded(f"note: {note}", "  ", "") for note in usage.notes]
     figures = range(len(head) - len(HEAD), len(head))
-    return "\n".join([title, "", columns([head, *usage_rows(usage)], numbers=figures), "", *_folded(usage)])
-
-
-def _folded(usage: Usage) -> list[str]:
-    return [folded(f"note: {note}", "  ", "") for note in usage.notes]
-
-
-def _csv(usage: Usage) -> str:
-    """Return the rows; the notes are on standard error, because a line that is no row would break readers."""
-    for note in _folded(usage):
-        click.echo(note, err=True)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(_UsageRow.__annotations__), lineterminator="\n")
-    writer.writeheader()
-    for row in (*usage.rows, usage.total):
-        writer.writerow({name: csv_cell(str(value)) for name, value in _document(row).items() if value is not None})
-    return text.getvalue()
+    return "\n".join([title, "", columns([head, *usage_rows(usage)], numbers=figures), "", *notes])
 
 
 def _json(plan: Plan, usage: Usage) -> str:

@@ -7,7 +7,7 @@ escaped JSON is still JSON with the same value.
 import re
 from typing import Final
 
-__all__ = ["csv_cell", "printable", "printable_lines", "quoted"]
+__all__ = ["printable", "printable_lines", "quoted"]
 
 # Characters that are invisible, move the cursor, or change the order of the text: the general categories Cc, Cf, Cs, Zl
 # and Zp, all spaces except U+0020, and Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt).
@@ -25,8 +25,6 @@ _STYLE: Final = r"\x1b\[(?:(?:[0-3]|22|3[1-79]|9[1-7])(?:;(?=[0-9])|(?=m)))*m"
 _IN_STYLED_LINES: Final = re.compile(f"{_STYLE}|[{_HIDDEN_IN_LINES}]")
 # A workflow command begins a line, after blanks, or is anywhere in it (actions/runner, ActionCommand.cs).
 _COMMAND: Final = re.compile(r"^([ \t]*):(?=:)|##(?=\[)", re.MULTILINE)
-# Characters that make a spreadsheet cell a formula, including full-width forms (OWASP, CSV Injection).
-_FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MOST_QUOTED: Final = 60
 
 
@@ -47,12 +45,6 @@ def printable_lines(text: str, *, styled: bool = False) -> str:
 def quoted(text: str) -> str:
     """Return a text as messages quote it: on one line, and shortened if it's very long."""
     return f"`{printable(text if len(text) <= _MOST_QUOTED else f'{text[: _MOST_QUOTED - 3]}…')}`"
-
-
-def csv_cell(text: str) -> str:
-    """Return a text that spreadsheets show on one line and don't compute; numbers don't change."""
-    shown = printable(text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
 def _escaped(found: re.Match[str]) -> str:
