@@ -58,7 +58,7 @@ MUTATIONS = [
     ("karpenter-groups-fit", "cluster", "instanceGroups.1.instanceCount", 1, "has instanceCount 1", {}),
     ("karpenter-groups-fit", "cluster", "instanceGroups.1.minInstanceCount", 1, "has minInstanceCount 1", {}),
     ("karpenter-groups-fit", "cluster", "instanceGroups.1.onStartDeepHealthChecks", ["InstanceStress"],
-     "has deep health checks (InstanceStress)", {}),
+     "has deep health checks", {}),
     ("karpenter-groups-fit", "cluster", "instanceGroups.1.trainingPlanArn", "arn:…", "a training plan", {}),
     ("karpenter-groups-fit", "cluster", "instanceGroups.1.instanceType", "ml.c7g.large", "an Arm type", {}),
     ("nodepool-limits", "node_pool", "spec.limits", ABSENT, "inference has no limits", {}),

@@ -10,6 +10,7 @@ from hpkit.catalog import (
     find_nearest,
     is_offered,
 )
+from hpkit.catalog.group_constraints import group_problems
 from hpkit.checks.cron import aws_schedule_problem
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
@@ -359,13 +360,10 @@ def _one_style(context: Context) -> Iterator[Issue]:
 
 def _counts(context: Context) -> Iterator[Issue]:
     for group, path in _groups(context):
-        if group.min_instance_count is not None and group.min_instance_count > group.instance_count:
-            yield Issue(
-                (*path, "minInstanceCount"),
-                f"`minInstanceCount` of {group.name} is {group.min_instance_count}, but `instanceCount` is only "
-                f"{group.instance_count}",
-                "Lower minInstanceCount, or raise instanceCount.",
-            )
+        for problem in group_problems(
+            {"minInstanceCount": group.min_instance_count, "instanceCount": group.instance_count}
+        ):
+            yield Issue((*path, *problem.path), f"{group.name} {problem.message}", problem.fix)
 
 
 def _updates(context: Context) -> Iterator[Issue]:
@@ -508,7 +506,6 @@ def _schedules(context: Context) -> Iterator[Issue]:
 
 def _storage(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
-        volumes: list[bool] = []
         for index, storage in enumerate(group.instance_storage_configs):
             where = (*path, "instanceStorageConfigs", index)
             storage_types = list(storage.model_dump(by_alias=True, exclude_none=True))
@@ -519,18 +516,9 @@ def _storage(context: Context) -> Iterator[Issue]:
                     "exactly one",
                     "Set one of ebsVolumeConfig, fsxLustreConfig and fsxOpenZfsConfig in each entry.",
                 )
-            volume = storage.ebs_volume_config
-            if volume is None:
-                continue
-            volumes.append(volume.root_volume)
-            yield from _volume(group, volume, (*where, "ebsVolumeConfig"))
-        if len(volumes) != len(set(volumes)):
-            yield Issue(
-                (*path, "instanceStorageConfigs"),
-                f"{group.name} has {len(volumes)} EBS volumes; HyperPod accepts one root volume and one additional "
-                "volume",
-                "Keep one entry with `rootVolume: true`, and one without.",
-            )
+            yield from _own_key(group, storage.ebs_volume_config, (*where, "ebsVolumeConfig"))
+        for problem in group_problems(group.model_dump(by_alias=True, include={"instance_storage_configs"})):
+            yield Issue((*path, *problem.path), f"{group.name} {problem.message}", problem.fix)
         yield from _mounts(group, (*path, "instanceStorageConfigs"))
 
 
@@ -552,20 +540,8 @@ def _mounts(group: InstanceGroupBase, path: Path) -> Iterator[Issue]:
                 seen.add(folder)
 
 
-def _volume(group: InstanceGroupBase, volume: ClusterEbsVolumeConfig, path: Path) -> Iterator[Issue]:
-    if volume.root_volume and volume.volume_size_in_gb is not None:
-        yield Issue(
-            (*path, "volumeSizeInGB"), "AWS sets the size of the root volume", "Remove volumeSizeInGB from this entry."
-        )
-    if volume.root_volume and volume.volume_kms_key_id is None:
-        yield Issue(
-            path,
-            f"the root volume of {group.name} has no volumeKmsKeyId; without it, AWS's key is used anyway",
-            "Set volumeKmsKeyId to your key, or remove this entry.",
-        )
-    if not volume.root_volume and volume.volume_size_in_gb is None:
-        yield Issue(path, f"the additional volume of {group.name} has no size", "Set volumeSizeInGB, such as 500.")
-    if volume.volume_kms_key_id is not None and not isinstance(group, InstanceGroup):
+def _own_key(group: InstanceGroupBase, volume: ClusterEbsVolumeConfig | None, path: Path) -> Iterator[Issue]:
+    if volume is not None and volume.volume_kms_key_id is not None and not isinstance(group, InstanceGroup):
         yield Issue(
             (*path, "volumeKmsKeyId"),
             f"{group.name} is a restricted instance group, for which HyperPod doesn't support your own KMS keys",

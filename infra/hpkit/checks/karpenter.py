@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from hpkit.catalog.group_constraints import karpenter_problems
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.autoscaling import NodePool, Requirement, WarmPool
@@ -98,36 +99,16 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
 
 def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
     for group, node_class, path in _owned(context):
-        if group.instance_count > 0:
-            yield Issue(
-                (*path, "instanceCount"),
-                f"instanceCount of {group.name} is {group.instance_count}, but the NodeClass {node_class} manages "
-                "its count",
-                "Set `instanceCount: 0`; Karpenter adds the nodes.",
-                policy=_POLICY_OF_GROUPS,
-            )
-        if group.min_instance_count:
-            yield Issue(
-                (*path, "minInstanceCount"),
-                f"minInstanceCount of {group.name} is {group.min_instance_count}, but with Karpenter the group "
-                "starts at 0",
-                "Remove minInstanceCount.",
-                policy=_POLICY_OF_GROUPS,
-            )
-        if group.deep_health_checks:
-            yield Issue(
-                (*path, "deepHealthChecks"),
-                f"{group.name} has deep health checks (60–90 minutes per node), which Karpenter's groups don't support",
-                "Remove deepHealthChecks, or remove the group from the NodeClass.",
-                policy=_POLICY_OF_GROUPS,
-            )
-        if group.training_plan_arn:
-            yield Issue(
-                (*path, "trainingPlanArn"),
-                f"{group.name} uses a training plan, which Karpenter's groups don't support",
-                "Remove the group from the NodeClass.",
-                policy=_POLICY_OF_GROUPS,
-            )
+        settings = {
+            "instanceCount": group.instance_count,
+            "minInstanceCount": group.min_instance_count,
+            "onStartDeepHealthChecks": group.deep_health_checks,
+            "trainingPlanArn": group.training_plan_arn,
+        }
+        for problem in karpenter_problems(settings):
+            key = "deepHealthChecks" if problem.path == ("onStartDeepHealthChecks",) else problem.path[0]
+            message = f"{group.name}, which the NodeClass {node_class} uses, {problem.message}"
+            yield Issue((*path, key), message, problem.fix, policy=_POLICY_OF_GROUPS)
 
 
 def _one_zone(context: Context) -> Iterator[Issue]:

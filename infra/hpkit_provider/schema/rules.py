@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from hpkit.catalog.group_constraints import group_problems
 from hpkit_provider.engine.values import Props, is_unknown
 
 __all__ = ["RULES"]
@@ -67,9 +68,8 @@ def _group(group: Props, path: str, *, continuous: bool) -> Rule:
             yield f"{path}.capacityRequirements", "Spot requires nodeProvisioningMode Continuous"
     if len(_object(group, "capacityRequirements")) > 1:
         yield f"{path}.capacityRequirements", "must be either spot or onDemand"
-    least, count = group.get("minInstanceCount"), group.get("instanceCount")
-    if isinstance(least, int) and isinstance(count, int) and least > count:
-        yield f"{path}.minInstanceCount", f"{least} is more than the instanceCount of {count}"
+    for problem in group_problems(group):
+        yield f"{path}{_joined(problem.path)}", problem.message
     script = _object(group, "lifeCycleConfig")
     if "onCreate" in script and "onInitComplete" in script:
         yield f"{path}.lifeCycleConfig", "accepts either onCreate or onInitComplete"
@@ -79,27 +79,19 @@ def _group(group: Props, path: str, *, continuous: bool) -> Rule:
     yield from _patching(_object(group, "autoPatchConfig"), f"{path}.autoPatchConfig")
 
 
+def _joined(path: tuple[str | int, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
 def _object(group: Props, name: str) -> Props:
     found = group.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def _storage(group: Props, path: str) -> Rule:
-    volumes = []
     for index, entry in enumerate(_known_entries(group.get("instanceStorageConfigs", []))):
-        volume = _object(entry, "ebsVolumeConfig")
-        where = f"{path}.instanceStorageConfigs[{index}].ebsVolumeConfig"
         if len(entry) != 1:
             yield f"{path}.instanceStorageConfigs[{index}]", "must be exactly one of the kinds of storage"
-        if volume:
-            volumes.append(volume.get("rootVolume") is True)
-        if volume.get("rootVolume") is True:
-            if "volumeSizeInGB" in volume or "volumeKmsKeyId" not in volume:
-                yield where, "a root volume accepts only volumeKmsKeyId, not volumeSizeInGB"
-        elif volume and "volumeSizeInGB" not in volume:
-            yield f"{where}.volumeSizeInGB", "is required for a volume other than the root volume"
-    if len(volumes) != len(set(volumes)):
-        yield f"{path}.instanceStorageConfigs", "accepts one root volume and one additional volume"
 
 
 def _patching(config: Props, path: str) -> Rule:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpkit.catalog import find_instance_type
+from hpkit.catalog.group_constraints import karpenter_problems
 from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 from hpkit_policies.stack_inputs import (
@@ -55,16 +56,7 @@ def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Results:
 
 
 def _problems(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    count, least = group.get("instanceCount"), group.get("minInstanceCount")
-    if isinstance(count, int) and count > 0:
-        yield f"has instanceCount {count}", "Set `instanceCount: 0`; Karpenter adds the nodes."
-    if isinstance(least, int) and least > 0:
-        yield f"has minInstanceCount {least}", "Remove it: with Karpenter, a group starts at 0."
-    checks = group.get("onStartDeepHealthChecks")
-    if checks and checks is not UNKNOWN:
-        yield f"has deep health checks ({listing([str(check) for check in checks])})", "Remove onStartDeepHealthChecks."
-    if group.get("trainingPlanArn"):
-        yield "has a training plan", "Remove the group from the HyperpodNodeClass, or remove trainingPlanArn."
+    yield from ((problem.message, problem.fix) for problem in karpenter_problems(group))
     for name in instance_types(group) or ():
         known = find_instance_type(name)
         if known is not None and known.architecture == "arm64":

@@ -100,7 +100,7 @@ def test_a_value_that_is_not_known_yet_passes():
         ),
         (
             cluster(group(instanceStorageConfigs=[{"ebsVolumeConfig": {"rootVolume": False}}])),
-            "instanceGroups[0].instanceStorageConfigs[0].ebsVolumeConfig.volumeSizeInGB",
+            "instanceGroups[0].instanceStorageConfigs[0].ebsVolumeConfig",
         ),
         (
             cluster(group(autoPatchConfig={"patchingStrategy": "DrainFirst"})),

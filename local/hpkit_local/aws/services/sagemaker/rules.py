@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
+from hpkit.catalog.group_constraints import group_problems
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.ec2.references import Subnet, require_security_group, require_subnet
@@ -58,7 +60,7 @@ def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
     for group in listed:
         _check_type(group, continuous=continuous)
         _check_count(group, continuous=continuous)
-        _check_storage(group)
+        _check_settings(group)
         _check_lifecycle(group)
         _check_kubernetes(group)
         _check_patching(group)
@@ -112,40 +114,21 @@ def _check_type(group: Record, *, continuous: bool) -> None:
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
 def _check_count(group: Record, *, continuous: bool) -> None:
-    name, least = group["InstanceGroupName"], group.get("MinInstanceCount")
-    if least is None:
-        return
-    if not continuous:
+    if "MinInstanceCount" in group and not continuous:
+        name = group["InstanceGroupName"]
         raise refuse(f"Instance group '{name}': MinInstanceCount needs NodeProvisioningMode Continuous")
-    if least > group["InstanceCount"]:
-        raise refuse(
-            f"Instance group '{name}': MinInstanceCount {least} is greater than InstanceCount {group['InstanceCount']}"
-        )
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterEbsVolumeConfig.html
-def _check_storage(group: Record) -> None:
-    """Rules of volumes (developer guide, "Customer managed AWS KMS key encryption for SageMaker HyperPod")."""
-    roots = Counter(
-        bool(config["EbsVolumeConfig"].get("RootVolume"))
-        for config in group.get("InstanceStorageConfigs", [])
-        if "EbsVolumeConfig" in config
-    )
-    if any(times > 1 for times in roots.values()):
-        raise refuse(
-            f"Instance group '{group['InstanceGroupName']}': InstanceStorageConfigs takes one root volume and one "
-            "secondary volume"
-        )
-    for config in group.get("InstanceStorageConfigs", []):
-        volume = config.get("EbsVolumeConfig")
-        if volume is None:
-            continue
-        name = group["InstanceGroupName"]
-        if volume.get("RootVolume"):
-            if "VolumeSizeInGB" in volume or "VolumeKmsKeyId" not in volume:
-                raise refuse(f"Instance group '{name}': a root volume takes VolumeKmsKeyId and no VolumeSizeInGB")
-        elif "VolumeSizeInGB" not in volume:
-            raise refuse(f"Instance group '{name}': VolumeSizeInGB is required for a volume that is not the root one")
+def _check_settings(group: Record) -> None:
+    for problem in group_problems(_lower_camel(group)):
+        raise refuse(f"Instance group '{group['InstanceGroupName']}' {problem.message}")
+
+
+def _lower_camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name[0].lower() + name[1:]: _lower_camel(inner) for name, inner in value.items()}
+    return [_lower_camel(inner) for inner in value] if isinstance(value, list) else value
 
 
 # Source: SageMaker developer guide, "Getting started with SageMaker HyperPod using the AWS CLI" (Slurm), "Common

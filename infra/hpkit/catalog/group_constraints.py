@@ -1,0 +1,106 @@
+"""What HyperPod and managed Karpenter require of one instance group's settings together.
+
+The file's rules, the plugin, the policies and the local cloud import this table, so each constraint is worded once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["GroupProblem", "group_problems", "karpenter_problems"]
+
+_Group = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProblem:
+    """A violated constraint.
+
+    path: the setting in the group. message: begins with a verb, to follow the group's name.
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+    fix: str
+
+
+def group_problems(group: _Group) -> Iterator[GroupProblem]:
+    """Yield what HyperPod rejects in a group, which is in the API's format with names in lower camel case.
+
+    Values that aren't known yet violate nothing. Sources: API reference, ClusterInstanceGroupSpecification and
+    ClusterEbsVolumeConfig.
+    """
+    least, count = group.get("minInstanceCount"), group.get("instanceCount")
+    if isinstance(least, int) and isinstance(count, int) and least > count:
+        yield GroupProblem(
+            ("minInstanceCount",),
+            f"has minInstanceCount {least}, but instanceCount is only {count}",
+            "Lower minInstanceCount, or raise instanceCount.",
+        )
+    stored = group.get("instanceStorageConfigs")
+    volumes = {
+        index: entry["ebsVolumeConfig"]
+        for index, entry in enumerate(stored if isinstance(stored, list | tuple) else ())
+        if isinstance(entry, Mapping) and isinstance(entry.get("ebsVolumeConfig"), Mapping)
+    }
+    for index, volume in volumes.items():
+        yield from _volume_problems(volume, ("instanceStorageConfigs", index, "ebsVolumeConfig"))
+    roots = Counter(volume.get("rootVolume") is True for volume in volumes.values())
+    if any(times > 1 for times in roots.values()):
+        yield GroupProblem(
+            ("instanceStorageConfigs",),
+            f"has {len(volumes)} EBS volumes; HyperPod accepts one root volume and one additional volume",
+            "Keep one entry with `rootVolume: true`, and one without.",
+        )
+
+
+def _volume_problems(volume: _Group, path: tuple[str | int, ...]) -> Iterator[GroupProblem]:
+    has_size = volume.get("volumeSizeInGB") is not None
+    if volume.get("rootVolume") is not True:
+        if not has_size:
+            yield GroupProblem(path, "has an additional volume without a size", "Set volumeSizeInGB, such as 500.")
+        return
+    if has_size:
+        yield GroupProblem(
+            (*path, "volumeSizeInGB"),
+            "has a size for the root volume, which AWS sets",
+            "Remove volumeSizeInGB from this entry.",
+        )
+    if volume.get("volumeKmsKeyId") is None:
+        yield GroupProblem(
+            path,
+            "has a root volume without volumeKmsKeyId; without it, AWS's key is used anyway",
+            "Set volumeKmsKeyId to your key, or remove this entry.",
+        )
+
+
+def karpenter_problems(group: _Group) -> Iterator[GroupProblem]:
+    """Yield why a NodeClass can't use a group. Source: SageMaker developer guide, autoscaling with Karpenter."""
+    count, least = group.get("instanceCount"), group.get("minInstanceCount")
+    if isinstance(count, int) and count > 0:
+        yield GroupProblem(
+            ("instanceCount",),
+            f"has instanceCount {count}, but Karpenter manages its count",
+            "Set `instanceCount: 0`; Karpenter adds the nodes.",
+        )
+    if isinstance(least, int) and least > 0:
+        yield GroupProblem(
+            ("minInstanceCount",),
+            f"has minInstanceCount {least}, but with Karpenter it starts at 0",
+            "Remove minInstanceCount.",
+        )
+    if isinstance(group.get("onStartDeepHealthChecks"), list | tuple) and group["onStartDeepHealthChecks"]:
+        yield GroupProblem(
+            ("onStartDeepHealthChecks",),
+            "has deep health checks (60–90 minutes per node), which Karpenter's groups don't support",
+            "Remove the deep health checks, or remove the group from the NodeClass.",
+        )
+    if group.get("trainingPlanArn"):
+        yield GroupProblem(
+            ("trainingPlanArn",),
+            "has a training plan, which Karpenter's groups don't support",
+            "Remove trainingPlanArn, or remove the group from the NodeClass.",
+        )
