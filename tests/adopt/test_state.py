@@ -6,6 +6,8 @@ import json
 import shlex
 from types import SimpleNamespace
 
+import pytest
+
 from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
 from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
@@ -67,12 +69,23 @@ def test_what_aws_never_tells_is_as_the_program_states_it_and_the_rest_as_it_was
     assert found["inputs"]["addonVersion"] == "v0"
 
 
-def test_a_file_system_keeps_the_security_groups_that_aws_never_tells():
-    urn = "urn:pulumi:acme::hpkit::aws:fsx/lustreFileSystem:LustreFileSystem::lustre"
-    imported = {"urn": urn, "type": "aws:fsx/lustreFileSystem:LustreFileSystem", "inputs": {"storageCapacity": 1200}}
-    recording = SimpleNamespace(resources={urn: SimpleNamespace(inputs={"securityGroupIds": ["sg-1"]})})
-    (found,) = with_write_only_inputs({"deployment": {"resources": [imported]}}, recording)["deployment"]["resources"]
-    assert found["inputs"] == {"storageCapacity": 1200, "securityGroupIds": ["sg-1"]}
+@pytest.mark.parametrize(
+    ("resource_type", "name", "read"),
+    [
+        # The official plugin writes null for a property that AWS doesn't return, and its importer a default.
+        ("aws:fsx/lustreFileSystem:LustreFileSystem", "securityGroupIds", None),
+        ("aws:eks/addon:Addon", "resolveConflictsOnUpdate", None),
+        ("aws:eks/cluster:Cluster", "bootstrapSelfManagedAddons", True),
+    ],
+)
+def test_a_resource_keeps_what_aws_never_returns(resource_type, name, read):
+    urns = [f"urn:pulumi:acme::hpkit::{resource_type}::{number}" for number in (1, 2)]
+    entries = [{"urn": urn, "type": resource_type, "inputs": {"a": 1}, "outputs": {"a": 1, name: read}} for urn in urns]
+    recording = SimpleNamespace(resources={urn: SimpleNamespace(inputs={name: "stated"}) for urn in urns})
+    state = with_write_only_inputs({"deployment": {"resources": entries}}, recording, urns[:1])
+    found, other = state["deployment"]["resources"]
+    assert found["inputs"] == found["outputs"] == {"a": 1, name: "stated"}
+    assert other == entries[1], "elsewhere, it would hide a change"
 
 
 def test_every_import_is_a_resource_of_the_program_with_its_parent_and_provider(tmp_path):

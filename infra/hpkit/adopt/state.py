@@ -23,9 +23,12 @@ _CLAIM: Final = "kubernetes:core/v1:PersistentVolumeClaim"
 _GUARD: Final = "hyperpod:index:ChangeGuard"
 # Inputs that no response of AWS contains:
 # - How to resolve conflicts (EKS API, CreateAddon and UpdateAddon).
+# - Whether EKS installs its own add-ons, for which the importer assumes true, so the next `up` would replace the
+#   cluster (terraform-provider-aws 6.58.0, eks/resourceCluster).
 # - The security groups of a file system, for which the first preview would replace it (FSx API, DescribeFileSystems).
 # - Which groups belong to Karpenter. Only the NodeClasses in Kubernetes know that.
 _WRITE_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws:eks/cluster:Cluster": ("bootstrapSelfManagedAddons",),
     "aws:eks/addon:Addon": ("resolveConflictsOnCreate", "resolveConflictsOnUpdate"),
     "aws:fsx/lustreFileSystem:LustreFileSystem": ("securityGroupIds",),
     "hyperpod:index:Cluster": ("autoscaledInstanceGroups",),
@@ -45,15 +48,20 @@ def with_state_only(exported: Mapping[str, Any], recording: Recording) -> dict[s
     return {**exported, "deployment": {**deployment, "resources": _parents_first(resources)}}
 
 
-def with_write_only_inputs(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
-    """Return an exported state with the program's inputs where AWS returns none."""
+def with_write_only_inputs(
+    exported: Mapping[str, Any], recording: Recording, urns: Container[str] | None = None
+) -> dict[str, Any]:
+    """Return an exported state with the program's inputs where AWS returns none.
+
+    urns: those of the resources; None for all. The plugin reads such a property as null, or as its default.
+    """
 
     def completed(entry: Mapping[str, Any]) -> Mapping[str, Any]:
         names, stated = _WRITE_ONLY.get(entry["type"], ()), recording.resources.get(entry["urn"])
-        if stated is None:
+        if stated is None or (urns is not None and entry["urn"] not in urns):
             return entry
         write_only = {name: stated.inputs[name] for name in names if name in stated.inputs}
-        sides = {side: {**write_only, **entry[side]} for side in ("inputs", "outputs") if write_only and side in entry}
+        sides = {side: {**entry[side], **write_only} for side in ("inputs", "outputs") if write_only and side in entry}
         return {**entry, **sides}
 
     deployment = exported["deployment"]

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.adopt.pending import Unfinished
+    from hpkit.adopt.pulumi_stack import PulumiStack
     from hpkit.plan.model import Plan
+    from hpkit.program.recording import Recording
 
 __all__ = ["command"]
 
@@ -63,7 +65,7 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
         return
     session = aws_session(profile, plan.spec.region)
     try:
-        creations = _creations(session, plan, state)
+        creations, recording = _creations(session, plan, state)
         objects = _objects(session, plan, creations)
         named = {each.urn: object_name(each.inputs) for each in creations if each.urn in objects}
         ids = {**find_ids(session, creations, state), **named}
@@ -88,15 +90,26 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
         confirm("Add what exists to the state? No other run of this stack may be active.")
     pulumi.replace_state(state, with_found(state, creations, ids, objects))
     unread = [each.urn for each in creations if each.urn in ids or each.recorded_id]
-    if others:
-        pulumi.refresh()
-    elif unread:
-        pulumi.refresh(*unread)
+    _read(pulumi, recording, unread, everything=bool(others))
     _report(stack, creations, ids, pulumi.export())
 
 
-def _creations(session: "Session", plan: "Plan", state: "Mapping[str, Any]") -> "list[Unfinished]":
-    """Return what might have been created: what the state lists, and what a killed plugin left out of it."""
+def _read(pulumi: "PulumiStack", recording: "Recording", urns: "Sequence[str]", *, everything: bool) -> None:
+    """Read live resources into the state; everything: not only those with these URNs."""
+    from hpkit.adopt.state import with_write_only_inputs
+
+    if everything or urns:
+        pulumi.refresh(*(() if everything else urns))
+    if urns:
+        # AWS doesn't return these inputs, and without them the next `up` would replace what was created.
+        pulumi.write_state(with_write_only_inputs(pulumi.export(), recording, urns))
+
+
+def _creations(session: "Session", plan: "Plan", state: "Mapping[str, Any]") -> "tuple[list[Unfinished], Recording]":
+    """Return what might have been created, and the program's recording.
+
+    The state lists some of it; a killed plugin left out the rest.
+    """
     from hpkit.adopt.pending import unfinished
     from hpkit.adopt.unrecorded import unrecorded
     from hpkit.program.recording import Answers
@@ -104,7 +117,8 @@ def _creations(session: "Session", plan: "Plan", state: "Mapping[str, Any]") -> 
     identity = session.client("sts").get_caller_identity()
     arn = identity["Arn"]
     answers = Answers(account=identity["Account"], partition=arn.split(":")[1], caller=arn)
-    return [*unfinished(state), *unrecorded(state, recorded(plan, answers))]
+    recording = recorded(plan, answers)
+    return [*unfinished(state), *unrecorded(state, recording)], recording
 
 
 def _objects(session: "Session", plan: "Plan", creations: "Sequence[Unfinished]") -> "Mapping[str, Mapping[str, Any]]":

@@ -80,8 +80,9 @@ def _read_cluster(call: Calls, name: str, recorded: Props) -> Props | None:
         "kubernetesNetworkConfig": cluster.get("kubernetesNetworkConfig"),
         "accessConfig": cluster.get("accessConfig"),
         "encryptionConfig": encryption[0],
-        # AWS never returns it, and the real provider then uses Go's default for booleans.
-        "bootstrapSelfManagedAddons": recorded.get("bootstrapSelfManagedAddons", False),
+        # AWS never returns it. The importer, with which a resource without recorded values is read, sets true
+        # (terraform-provider-aws 6.58.0, eks/resourceCluster).
+        "bootstrapSelfManagedAddons": recorded.get("bootstrapSelfManagedAddons", True),
         "upgradePolicy": cluster.get("upgradePolicy"),
         "deletionProtection": cluster.get("deletionProtection", False),
         "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
