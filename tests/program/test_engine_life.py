@@ -69,11 +69,12 @@ ADDED = (
     *(f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", "Subnet", "RouteTableAssociation", RANGE)),
     f"{RANGE}:nodes-us-west-2b",
     *(f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria"),
-    *(f"{kind}:maria" for kind in ("LimitRange", "NamespacePatch", "Role", "RoleBinding")),
+    *(f"{kind}:maria" for kind in ("LimitRange", "NamespacePatch", "ResourceQuota", "Role", "RoleBinding")),
     *("Registry:registry", "Repository:john/train", "LifecyclePolicy:john/train"),
 )
 CHANGED = {
     **each("update", "Cluster:cluster", "ClusterSchedulerConfig:policy", "ComputeQuota:john", "ComputeQuota:smith"),
+    **each("update", "ResourceQuota:john", "ResourceQuota:smith"),
     **each("update", "Readiness:nodes", "RolePolicy:nodes", "VpcEndpoint:endpoint-s3", f"ClusterRoleBinding:{RIGHTS}"),
     # Each policy names the namespaces of teams with members.
     **each("update", *(f"ValidatingAdmissionPolicy:{policy.name}" for policy in policies_of(()))),
@@ -125,6 +126,7 @@ SEEN = {
 
 
 def test_an_edit_changes_only_its_resources_and_reverting_it_leaves_no_trace(up, edit, live):
+    up.up()
     edit(add_parts)
     assert up.preview() == {**each("create", *ADDED), **CHANGED}
     up.up()
@@ -265,7 +267,9 @@ BY_HAND = {
     lower_a_quota: {"ComputeQuota:john": "update"},
     # The service deletes the team's namespace too.
     delete_a_quota: each(
-        "create", *(f"{kind}:smith" for kind in ("ComputeQuota", "LimitRange", "NamespacePatch", "Role", "RoleBinding"))
+        "create",
+        *(f"{kind}:smith" for kind in ("ComputeQuota", "LimitRange", "NamespacePatch")),
+        *(f"{kind}:smith" for kind in ("ResourceQuota", "Role", "RoleBinding")),
     ),
     delete_a_role_binding: {"RoleBinding:john": "create"},
     lower_a_level: {"NamespacePatch:john": "update"},
@@ -291,6 +295,8 @@ def preflight(live):
 
 
 def test_refresh_finds_every_manual_change_and_up_reverts_it(up, live):
+    # After a reverted edit, the provider no longer gets what may be deleted.
+    up.up()
     before = live.settled()
     in_force = preflight(live)
     assert in_force == [("ok", "admission of the teams' namespaces")]
