@@ -190,7 +190,7 @@ class Access(Component):
     def _most(self, team: TeamPlan, quota: pulumi.Resource) -> list[pulumi.Resource]:
         """Return the ResourceQuota of a team's namespace, which counts ending pods that Kueue no longer counts.
 
-        Without the figures of an instance type there is none, because a lower limit would block admitted jobs.
+        Empty if the figures of an instance type aren't known, because a lower limit would block admitted jobs.
         """
         most = most_of_pods(team)
         if most is None:

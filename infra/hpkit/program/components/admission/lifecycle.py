@@ -66,7 +66,7 @@ def lifecycle_policies() -> list[AdmissionPolicy]:
 
 
 def _sizes() -> Refusal:
-    """Return the refusal of changing the pods of a running job, whoever asks: a member, or an autoscaler for one.
+    """Return the refusal of changing the pods of a running job, by a member or by an autoscaler.
 
     Kueue admits a job as a whole, so its pods aren't gated one by one. The controller of a job that grows starts pods
     at once; Kueue then stops the job and frees its quota, while its pods still end (0.19.2, ensureOneWorkload in
