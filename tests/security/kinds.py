@@ -251,6 +251,7 @@ def _affine(field, **term):
 THEIRS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/acme-dev/smith/train:1"
 BAD_PODS = {
     "years to stop": ({"terminationGracePeriodSeconds": 315_360_000}, "spec.terminationGracePeriodSeconds"),
+    "no time to stop": ({"terminationGracePeriodSeconds": 0}, "spec.terminationGracePeriodSeconds"),
     "a second too long": ({"terminationGracePeriodSeconds": 121}, "spec.terminationGracePeriodSeconds"),
     "a system's priority": ({"priorityClassName": "system-node-critical"}, "spec.priorityClassName"),
     "devices that are claimed": (

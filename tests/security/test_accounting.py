@@ -285,6 +285,27 @@ def test_a_member_cannot_get_more_pods_for_a_running_job(api, smith, watch):
     assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (1, 1)
 
 
+def test_a_member_cannot_change_a_waiting_job_which_kueue_might_admit_at_that_moment(smith, watch):
+    smith.create(SMITHS, slow("waits", 50))
+    for change in (
+        {"spec": {"parallelism": 1}},
+        {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": "1"}}},
+    ):
+        assert "Delete the job and create another" in refused(smith.merge, f"{SMITHS}/waits", change)
+    smith.merge(f"{SMITHS}/waits", {"metadata": {"labels": {"note": "mine"}}})
+
+
+def test_a_member_cannot_hide_a_pod_that_still_runs(api, smith, watch):
+    smith.create(SMITHS, slow("hides", 1))
+    runs(api, 1)
+    (name,) = (pod["metadata"]["name"] for pod in api.items(FOLDERS["pod"].format("smith"), labels=MARKED))
+    path = f"{FOLDERS['pod'].format('smith')}/{name}"
+    assert "--grace-period=0" in refused(delete, smith, path, {"gracePeriodSeconds": 0})
+    delete(smith, path, {})
+    for seconds in (0, 1):
+        assert "--grace-period=0" in refused(delete, smith, path, {"gracePeriodSeconds": seconds})
+
+
 def test_a_member_cannot_stop_and_restart_an_admitted_job(api, smith, watch):
     smith.create(SMITHS, slow("stops", 3))
     runs(api, 3)
@@ -292,7 +313,7 @@ def test_a_member_cannot_stop_and_restart_an_admitted_job(api, smith, watch):
     # Kueue stops a job whose minimum changes, and starts it again.
     for number in ("1", "2"):
         note = {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": number}}}
-        assert "can't change while the job runs" in refused(smith.merge, f"{SMITHS}/stops", note)
+        assert "can't change, except for" in refused(smith.merge, f"{SMITHS}/stops", note)
     assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (3, 3)
 
 

@@ -181,7 +181,7 @@ def test_a_member_cannot_move_a_running_job_to_another_instance_type(kinds, john
         replicas = john.read(path)["spec"]["pytorchReplicaSpecs"]
         replicas["Master"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}
         message = refused(john.merge, path, {"spec": {"pytorchReplicaSpecs": replicas}})
-        assert "pod templates of a running job can't change" in message
+        assert "pod templates of a job can't change" in message
         # An autoscaler that an operator creates isn't a member.
         scaled = {"spec": {"replicas": 16}}
         assert "number of pods" in refused(api.merge, f"{path}/scale", scaled)

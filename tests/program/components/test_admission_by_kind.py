@@ -177,7 +177,8 @@ def test_a_member_changes_no_template_to_what_no_team_may_have_and_kueue_may_tou
     next(templates_in(after))["spec"]["nodeSelector"] = {"a": "b"}
     assert answers(DEFAULT, request_of(before, operation="UPDATE", member=False), after, before) == []
     assert answers(DEFAULT, request_of(before, operation="UPDATE"), after, before) == [
-        "spec.terminationGracePeriodSeconds"
+        "spec.terminationGracePeriodSeconds",
+        "number and templates of pods",
     ]
 
 
@@ -267,6 +268,29 @@ def test_a_pod_that_is_deleted_stops_in_time(seconds, expected):
     options = {"kind": "DeleteOptions", **({} if seconds is None else {"gracePeriodSeconds": seconds})}
     document = KINDS["Pod"]("pod")
     assert answers(DEFAULT, request_of(document, operation="DELETE", options=options), document) == expected
+
+
+@pytest.mark.parametrize(
+    ("period", "ending", "seconds", "accepted"),
+    [
+        (30, None, None, True),
+        (30, None, 1, True),
+        (30, None, 0, False),
+        (30, 30, None, True),
+        (30, 120, None, False),
+        (30, 120, 0, False),
+        (30, 120, 1, False),
+        (30, 120, 120, True),
+    ],
+)
+def test_a_pod_on_a_node_keeps_its_time_to_stop(period, ending, seconds, accepted):
+    document = KINDS["Pod"]("pod", nodeName="node", terminationGracePeriodSeconds=period)
+    if ending is not None:
+        document["metadata"] |= {"deletionTimestamp": "2026-11-28T12:00:00Z", "deletionGracePeriodSeconds": ending}
+    options = {"kind": "DeleteOptions", **({} if seconds is None else {"gracePeriodSeconds": seconds})}
+    request = request_of(document, operation="DELETE", options=options)
+    assert answers(DEFAULT, request, document) == ([] if accepted else ["gracePeriodSeconds of a pod on a node"])
+    assert answers(DEFAULT, request, {**document, "status": {"phase": "Failed"}}) == []
 
 
 @pytest.mark.parametrize("kind", ["job", "pytorchjob", "jobset", "rayjob"])

@@ -98,11 +98,11 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
     """Yield the problems of a job's pods."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
     seconds = spec.get("terminationGracePeriodSeconds")
-    if isinstance(seconds, int) and seconds > limits.grace_seconds:
+    if isinstance(seconds, int) and not 1 <= seconds <= limits.grace_seconds:
         yield Breach(
             (*path, "terminationGracePeriodSeconds"),
-            f"its pods can take {seconds} seconds to stop; the limit is {limits.grace_seconds}",
-            f"Set at most {limits.grace_seconds}",
+            f"its pods can take {seconds} seconds to stop; the limit is 1–{limits.grace_seconds}",
+            f"Set 1–{limits.grace_seconds}",
         )
     if str(spec.get("priorityClassName") or "").startswith("system-"):
         yield Breach(

@@ -43,9 +43,9 @@ class TeamLimits(Model):
 
     termination_grace_period_seconds: Annotated[int, AfterValidator(_grace)] = Field(
         default=120,
-        ge=0,
+        ge=1,
         json_schema_extra={"maximum": LONGEST_GRACE, "unit": "seconds"},
-        description="Longest time, in seconds, that a pod may take to stop, 0–600. Kueue frees the quota of a job at "
+        description="Longest time, in seconds, that a pod may take to stop, 1–600. Kueue frees the quota of a job at "
         "once, so jobs of other teams wait for its instances that long.",
         examples=[120],
     )

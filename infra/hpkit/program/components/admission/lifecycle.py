@@ -66,20 +66,23 @@ def lifecycle_policies() -> list[AdmissionPolicy]:
 
 
 def _sizes() -> Refusal:
-    """Return the refusal of changing the pods of a running job, by a member or by an autoscaler.
+    """Return the refusal of changing the pods of a job, by a member or by an autoscaler.
 
     Kueue admits a job as a whole, so its pods aren't gated one by one. The controller of a job that grows starts pods
     at once; Kueue then stops the job and frees its quota, while its pods still end (0.19.2, ensureOneWorkload in
     pkg/controller/jobframework/reconciler.go). It changes a job itself only when it starts or stops it. In a running
     job, Kueue compares only the containers, so other changes could move pods to another team's instance type.
+
+    Members can't change a job that waits either: if Kueue admits it at that moment, it counts the old number and starts
+    the new one, and doesn't correct it (updateWorkloadToMatchJob, same file; seen with 0.19.2).
     """
     suspended = (f"{root}.?spec.{path}.orValue(false)" for root in ("object", "oldObject") for path in _SUSPENDS)
     return Refusal(
         "number and templates of pods",
-        f"{' || '.join(suspended)} || ("
+        f"(!({IS_MEMBER}) && ({' || '.join(suspended)})) || ("
         + " && ".join(f"object.?spec.?{field} == oldObject.?spec.?{field}" for field in _FIELDS_OF_PODS)
         + ")",
-        "the number of pods and the pod templates of a running job can't change. Delete the job and create another",
+        "the number of pods and the pod templates of a job can't change. Delete the job and create another",
         "Kueue doesn't count the new pods, which keep their instances for the grace period after it stops the job",
     )
 

@@ -35,6 +35,9 @@ _OWNERS = ".?metadata.?ownerReferences.orValue([])"
 _MEMBER = {"sent-by-a-member": IS_MEMBER}
 _PODS = ResourceRule(("",), ("pods",))
 _METADATA = ("labels", "annotations")
+_NOT_ON_A_NODE = (
+    "oldObject.spec.?nodeName.orValue('') == '' || oldObject.?status.?phase.orValue('') in ['Succeeded', 'Failed']"
+)
 
 
 def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[AdmissionPolicy]:
@@ -66,6 +69,15 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
                     f"a pod may take at most {limits.grace_seconds} seconds to stop. Delete it with a shorter "
                     "--grace-period, or without one",
                     "Kueue frees the quota of a pod while it stops, but the pod keeps its accelerators",
+                ),
+                Refusal(
+                    "gracePeriodSeconds of a pod on a node",
+                    f"{_NOT_ON_A_NODE} || request.?options.?gracePeriodSeconds.orValue("
+                    "oldObject.spec.?terminationGracePeriodSeconds.orValue(30)) >= "
+                    "oldObject.metadata.?deletionGracePeriodSeconds.orValue(1)",
+                    "a pod on a node can't be deleted with --force or --grace-period=0, or with a shorter period while "
+                    "it already ends. Delete it without them. If its node has failed, ask an administrator",
+                    "the pod would no longer exist or count, but the node might still run its containers",
                 ),
             ),
             conditions=_MEMBER,
@@ -182,12 +194,12 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
             "the job would run without quota, or run again while its old pods still end",
         ),
         Refusal(
-            "labels and annotations of a running job",
+            "labels and annotations of an existing job",
             f"variables.isPod || request.operation == 'CREATE' || request.resource.group == 'apps' || "
-            f"{' || '.join(f'oldObject{path}' for path in suspended)} || ({_kueues_keys_stay(except_for=_RANK)})",
-            f"labels and annotations of {_KUEUE} can't change while the job runs, except for its priority class. "
-            "Delete the job and create another",
-            "Kueue would stop the job and start it again while its old pods still end",
+            f"({_kueues_keys_stay(except_for=_RANK)})",
+            f"labels and annotations of {_KUEUE} can't change, except for the job's priority class. Delete the job and "
+            "create another",
+            "Kueue would stop a running job and start it again while its old pods still end",
         ),
     )
 

@@ -153,8 +153,9 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
         ),
         refusal(
             "spec.terminationGracePeriodSeconds",
+            f"spec.?terminationGracePeriodSeconds.orValue(30) >= 1 && "
             f"spec.?terminationGracePeriodSeconds.orValue(30) <= {limits.grace_seconds}",
-            f"spec.terminationGracePeriodSeconds must be at most {limits.grace_seconds} seconds "
+            f"spec.terminationGracePeriodSeconds must be 1–{limits.grace_seconds} seconds "
             "(teamLimits.terminationGracePeriodSeconds in the organization file)",
             "Kueue frees the quota of a job while its pods stop, but the pods keep their accelerators",
         ),
