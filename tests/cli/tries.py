@@ -8,6 +8,7 @@ RUNS = {
     "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "aws recover": ("--stack handson-dev", 1, "hpkit local doctor"),
     "aws destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
+    "aws steps": ("", 1, "the input isn't the output of `pulumi preview --json`"),
     "mcp": ("", 1, "pip install 'hpkit[mcp]'"),
     "local doctor": ("", 1, "To install them: hpkit local doctor"),
     "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Prometheus"),

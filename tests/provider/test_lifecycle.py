@@ -139,6 +139,7 @@ def test_only_groups_of_the_program_are_removed_and_others_are_reported(world, e
         "InstanceType": TYPE,
         "InstanceCount": 1,
         "ExecutionRole": world.roles["node"],
+        "LifeCycleConfig": {"SourceS3Uri": "s3://sagemaker-scripts", "OnCreate": "on_create.sh"},
     }
     world.sm.update_cluster(ClusterName="train", InstanceGroups=[stray])
     with engine.warnings() as warnings:

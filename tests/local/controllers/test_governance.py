@@ -223,8 +223,8 @@ def test_a_deleted_quota_and_policy_leave_nothing_even_with_work_in_the_queue(en
     submit(api, "a", "runs", 4)
     submit(api, "a", "waits", 4)
     eventually(lambda: admitted(api, "a", "runs"), "the first is admitted")
-    environment.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
     environment.delete_quota(quota)
+    environment.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
     eventually(lambda: not environment.policies(), "the policy is gone")
     assert api.items(f"{KUEUE}/workloads") == []
     assert api.items(f"{KUEUE}/workloadpriorityclasses") == []

@@ -48,11 +48,12 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     name = params["ClusterName"]
     if name in ctx.table("clusters"):
         raise ServiceError("ResourceInUse", f"Cluster with name '{name}' already exists")
-    groups = [*params.get("InstanceGroups", []), *params.get("RestrictedInstanceGroups", [])]
+    restricted = params.get("RestrictedInstanceGroups", [])
+    groups = [*params.get("InstanceGroups", []), *restricted]
     if not groups:
         raise refuse("A cluster needs at least one instance group")
     continuous = params.get("NodeProvisioningMode") == "Continuous"
-    check_groups(groups, continuous=continuous)
+    check_groups(groups, continuous=continuous, restricted={group["InstanceGroupName"] for group in restricted})
     eks = _eks_cluster(ctx, params)
     if ctx.faults.spend("role-race", "CreateCluster"):
         raise refuse(f"Unable to assume the execution role {groups[0]['ExecutionRole']}: try again in a few seconds")

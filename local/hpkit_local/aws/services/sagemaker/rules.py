@@ -7,7 +7,7 @@ orchestration", "Continuous provisioning", "Custom labels and taints", and "Auto
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from hpkit.catalog.group_constraints import group_problems
@@ -51,8 +51,8 @@ def refuse(message: str) -> ServiceError:
 
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateCluster.html
-def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
-    """Rules that concern the groups of one request only."""
+def check_groups(groups: Iterable[Record], *, continuous: bool, restricted: Container[str]) -> None:
+    """Rules that concern the groups of one request only; restricted: the names of restricted groups."""
     listed = list(groups)
     for name, times in Counter(group["InstanceGroupName"] for group in listed).items():
         if times > 1:
@@ -61,7 +61,8 @@ def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
         _check_type(group, continuous=continuous)
         _check_count(group, continuous=continuous)
         _check_settings(group)
-        _check_lifecycle(group)
+        if group["InstanceGroupName"] not in restricted:
+            _check_lifecycle(group)
         _check_kubernetes(group)
         _check_patching(group)
 

@@ -40,9 +40,10 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     _check_fixed(cluster, params)
     restricted = params.get("RestrictedInstanceGroups", [])
     merged = _merged_groups(cluster, [*params.get("InstanceGroups", []), *restricted])
-    _check_kinds(cluster, merged, {group["InstanceGroupName"] for group in restricted})
+    restricted_names = {group["InstanceGroupName"] for group in restricted}
+    _check_kinds(cluster, merged, restricted_names)
     continuous = is_continuous(cluster)
-    check_groups(merged.values(), continuous=continuous)
+    check_groups(merged.values(), continuous=continuous, restricted=restricted_names)
     doomed = _doomed(cluster, merged, params.get("InstanceGroupsToDelete", []))
     check_references(ctx, merged.values(), _vpc_id(ctx, cluster))
     existing = {name: group["spec"] for name, group in cluster["groups"].items()}
