@@ -149,9 +149,7 @@ class Access(Component):
             policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{policy}",
             access_scope=scope,
             # AWS identifies an association by principal and policy: deleting the old one last would remove the new one.
-            opts=pulumi.ResourceOptions.merge(
-                self.child(after=[entry]), pulumi.ResourceOptions(delete_before_replace=True)
-            ),
+            opts=self.child(after=[entry], delete_before_replace=True),
         )
         return [entry, association]
 
@@ -222,9 +220,11 @@ class Access(Component):
             spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
             # These are shared: applying one would add `Deny` next to an existing `Warn`, which the API server rejects.
             # So a change replaces the binding.
-            opts=pulumi.ResourceOptions.merge(
-                self.child(after=[in_force], provider=self._eks.kubernetes),
-                pulumi.ResourceOptions(replace_on_changes=["spec.validationActions"], delete_before_replace=True),
+            opts=self.child(
+                after=[in_force],
+                provider=self._eks.kubernetes,
+                replace_on_changes=["spec.validationActions"],
+                delete_before_replace=True,
             ),
         )
 

@@ -76,7 +76,7 @@ class Addons(Component):
         identity = self._in_force if addon.name in self._associated else []
         rights = self._rights.get(addon.name, ())
         # Without this, the API would remove the add-on's own associations, which the program doesn't name.
-        left_alone = pulumi.ResourceOptions(ignore_changes=None if addon.pod_identity else ["podIdentityAssociations"])
+        left_alone = None if addon.pod_identity else ["podIdentityAssociations"]
         return aws.eks.Addon(
             addon.name,
             addon_name=addon.name,
@@ -86,7 +86,7 @@ class Addons(Component):
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="OVERWRITE",
             service_account_role_arn=addon.service_account_role_arn,
-            opts=pulumi.ResourceOptions.merge(self.child(after=[*after, *identity, *rights]), left_alone),
+            opts=self.child(after=[*after, *identity, *rights], ignore_changes=left_alone),
         )
 
     def _configuration(self, addon: AddonPlan) -> pulumi.Output[str] | None:

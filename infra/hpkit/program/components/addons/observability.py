@@ -66,10 +66,7 @@ class Observability(Component):
                     group_ids=sorted(users.group_ids) or None,
                     # An update of this type only adds users and groups; only its deletion revokes the role of others
                     # (terraform-provider-aws 6.58.0, grafana/resourceRoleAssociationUpsert).
-                    opts=pulumi.ResourceOptions.merge(
-                        self.child(),
-                        pulumi.ResourceOptions(replace_on_changes=["userIds", "groupIds"], delete_before_replace=True),
-                    ),
+                    opts=self.child(replace_on_changes=["userIds", "groupIds"], delete_before_replace=True),
                 )
         if self.workspace is not None:
             values[_HYPERPOD] = self._hyperpod_values(self.workspace, spec.metrics_provider)

@@ -212,14 +212,12 @@ class Eks(Component):
                 endpoint_public_access=eks.endpoint.public,
                 public_access_cidrs=list(eks.endpoint.public_cidrs) if eks.endpoint.public else None,
             ),
-            opts=pulumi.ResourceOptions.merge(
+            opts=self.child(
                 # EKS recognizes the ranges that the VPC has at its creation immediately; later ones may take it hours.
-                self.child(
-                    after=[logs, uses_key, usable, *network.ranges, *identity.for_control_plane, *guard],
-                    protect=kept(plan, "eks"),
-                ),
+                after=[logs, uses_key, usable, *network.ranges, *identity.for_control_plane, *guard],
+                protect=kept(plan, "eks"),
                 # It applies only when the cluster is created; a later deployer may be another identity.
-                pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),
+                ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"],
             ),
         )
         self.kept, self.key_arn, self.key_usable = {"eks": cluster.id, "key": key.id}, key.arn, [usable]

@@ -228,9 +228,7 @@ class Network(Component):
             allocation_id=address.id,
             tags=tags,
             # The address belongs to the old gateway until that is deleted.
-            opts=pulumi.ResourceOptions.merge(
-                self.child(after=[association, *after]), pulumi.ResourceOptions(delete_before_replace=True)
-            ),
+            opts=self.child(after=[association, *after], delete_before_replace=True),
         )
 
     def _endpoints(

@@ -47,9 +47,7 @@ class Registry(Component):
                 # ECR itself then refuses to delete one that has images.
                 force_delete=False,
                 # A repository keeps its original key: another one would replace it with its images.
-                opts=pulumi.ResourceOptions.merge(
-                    self.child(after=after), pulumi.ResourceOptions(ignore_changes=["encryptionConfigurations"])
-                ),
+                opts=self.child(after=after, ignore_changes=["encryptionConfigurations"]),
             )
             aws.ecr.LifecyclePolicy(
                 repository.key, repository=created.name, policy=lifecycle_policy(plan), opts=self.child()

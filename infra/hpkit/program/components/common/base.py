@@ -28,10 +28,22 @@ class Component(pulumi.ComponentResource):
         protect: bool | None = None,
         provider: pulumi.ProviderResource | None = None,
         import_id: str | None = None,
+        ignore_changes: list[str] | None = None,
+        replace_on_changes: list[str] | None = None,
+        delete_before_replace: bool | None = None,
+        custom_timeouts: pulumi.CustomTimeouts | None = None,
     ) -> pulumi.ResourceOptions:
         """Return options of a resource inside this component that waits for others."""
         return pulumi.ResourceOptions(
-            parent=self, depends_on=list(after), protect=protect, provider=provider, import_=import_id
+            parent=self,
+            depends_on=list(after),
+            protect=protect,
+            provider=provider,
+            import_=import_id,
+            ignore_changes=ignore_changes,
+            replace_on_changes=replace_on_changes,
+            delete_before_replace=delete_before_replace,
+            custom_timeouts=custom_timeouts,
         )
 
 

@@ -32,7 +32,7 @@ __all__ = ["Autoscaling"]
 # With this condition, the service reports that groups and subnets are valid; before, a pool can't add nodes.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
 # A NodePool is gone when its nodes are drained and deleted, which takes longer than the ten minutes that Pulumi waits.
-_UNTIL_DRAINED = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="1h"))
+_UNTIL_DRAINED = pulumi.CustomTimeouts(delete="1h")
 
 
 class Autoscaling(Component):
@@ -118,7 +118,5 @@ class Autoscaling(Component):
             kind=NODE_POOL_KIND,
             metadata={"name": pool.name, "annotations": _READY},
             spec=node_pool_spec(pool),
-            opts=pulumi.ResourceOptions.merge(
-                self.child(after=[node_class], provider=self._eks.kubernetes), _UNTIL_DRAINED
-            ),
+            opts=self.child(after=[node_class], provider=self._eks.kubernetes, custom_timeouts=_UNTIL_DRAINED),
         )

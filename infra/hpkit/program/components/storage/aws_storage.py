@@ -146,9 +146,10 @@ class Storage(Component):
             root_squash_configuration=_squash(spec),
             tags={"Name": self._plan.stack},
             # The plugin's default of 30 minutes can be too short for a file system with a large capacity.
-            opts=pulumi.ResourceOptions.merge(
-                self.child(after=network.connectivity, protect=kept(self._plan, "fileSystem")),
-                pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(create="1h", update="1h", delete="1h")),
+            opts=self.child(
+                after=network.connectivity,
+                protect=kept(self._plan, "fileSystem"),
+                custom_timeouts=pulumi.CustomTimeouts(create="1h", update="1h", delete="1h"),
             ),
         )
 

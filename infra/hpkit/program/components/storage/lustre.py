@@ -78,9 +78,8 @@ class TeamVolumes(Component):
                     "annotations": {"pulumi.com/skipAwait": "true"},
                 },
                 spec=_directory_job(folder_image(plan.spec), team.name),
-                opts=pulumi.ResourceOptions.merge(
-                    self.child(after=[whole], provider=eks.kubernetes),
-                    pulumi.ResourceOptions(delete_before_replace=True, replace_on_changes=["spec"]),
+                opts=self.child(
+                    after=[whole], provider=eks.kubernetes, replace_on_changes=["spec"], delete_before_replace=True
                 ),
             )
             self._claim(
