@@ -1,11 +1,11 @@
 """Facts about resource types: every type of the program has an entry, with its source and properties of pulumi-aws."""
 
 import json
-import re
+import sys
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, get_args
 
+import pulumi_aws
 import pytest
 from pulumi._types import input_type_types
 
@@ -22,10 +22,13 @@ REGISTERED = {urn.split("::")[2].rpartition("$")[2] for urn in URNS}
 
 
 def arguments_of(token: str) -> type:
-    """Return pulumi_aws's class of a type's inputs."""
+    """Return pulumi_aws's class of a type's inputs.
+
+    Through the service's package, which loads itself at first use: importing one of its modules before would leave it
+    half empty for all later tests of this process.
+    """
     _, place, name = token.split(":")
-    folder, file = place.split("/")
-    module = import_module(f"pulumi_aws.{folder}.{re.sub('(?=[A-Z])', '_', file).lower()}")
+    module = sys.modules[getattr(getattr(pulumi_aws, place.split("/")[0]), name).__module__]
     return getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args")
 
 
