@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from hpkit.catalog import addons
-from hpkit.cli.aws_session import aws_session
+from hpkit.cli.common.aws_session import aws_session
 from hpkit.clients.aws import call_all
 from hpkit.clients.calls import ApiCall, FailedCall
 from hpkit.errors import ToolError

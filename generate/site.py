@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hpkit.cli.documents import schema_of
-from hpkit.cli.schema import kinds
+from hpkit.cli.common.documents import schema_of
+from hpkit.cli.organization.schema import kinds
 
 SECTIONS = ("Tutorials", "Guides", "Reference", "Explanation", "Decisions")
 _KINDS = "<!-- kinds -->"

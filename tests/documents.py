@@ -4,8 +4,8 @@ import json
 
 import jsonschema
 
-from hpkit.cli.documents import schema_of
-from hpkit.cli.schema import kinds
+from hpkit.cli.common.documents import schema_of
+from hpkit.cli.organization.schema import kinds
 from hpkit.text.formatting import json_text
 
 __all__ = ["closed", "document", "plain"]

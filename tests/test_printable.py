@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hpkit.cli.output import own, printable_output
+from hpkit.cli.common.output import own, printable_output
 from hpkit.text.printable import printable, printable_lines, quoted
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable

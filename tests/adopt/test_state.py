@@ -11,7 +11,7 @@ import pytest
 from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
 from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
-from hpkit.cli.adopt import command
+from hpkit.cli.account.adopt import command
 from hpkit.plan.derive import derive
 from hpkit.project import load
 from hpkit_provider.resources.state_only import imported_inputs

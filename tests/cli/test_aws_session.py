@@ -5,7 +5,7 @@ import json
 import click
 import pytest
 
-from hpkit.cli.aws_session import aws_session, hint_of_local_cloud
+from hpkit.cli.common.aws_session import aws_session, hint_of_local_cloud
 from hpkit.errors import MissingClusterError
 from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit

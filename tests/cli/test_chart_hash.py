@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner
 
-from hpkit.cli.chart_hash import command
+from hpkit.cli.organization.chart_hash import command
 from hpkit.config.reading.chart import chart_hash
 
 

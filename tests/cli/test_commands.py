@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from hpkit.cli import commands
-from hpkit.cli.documents import documents_of
-from hpkit.cli.plan import command as plan_command
+from hpkit.cli.common.documents import documents_of
+from hpkit.cli.organization.plan import command as plan_command
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
@@ -45,7 +45,7 @@ def test_a_command_of_another_group_is_named(words, meant):
 
 
 # Documents of commands that act or follow a log: they aren't written to a file.
-PRINTED = (("hpkit.cli.documents:Outcome",), ("hpkit_local.cli.local:LogLine",))
+PRINTED = (("hpkit.cli.common.documents:Outcome",), ("hpkit_local.cli.local:LogLine",))
 # Deleting requires a named stack, and a verdict covers all stacks.
 NO_VARIABLE = ("aws destroy", "review", "validate")
 

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpkit.cli import aws_session, destroy, live_common
+from hpkit.cli.account import destroy
+from hpkit.cli.common import aws_session
+from hpkit.cli.common import live as live_common
 from hpkit.cluster.live import read
 from hpkit.errors import ToolError
 from hpkit.program.teardown import Holder, holders, teardown_of

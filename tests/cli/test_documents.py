@@ -7,9 +7,10 @@ import click
 import jsonschema
 import pytest
 
-from hpkit.cli import commands, job, status, usage, why
-from hpkit.cli.documents import API_VERSION, schema_of
-from hpkit.cli.schema import kinds
+from hpkit.cli import commands
+from hpkit.cli.cluster import job, status, usage, why
+from hpkit.cli.common.documents import API_VERSION, schema_of
+from hpkit.cli.organization.schema import kinds
 from hpkit.cluster.live.model import ClusterNode
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT

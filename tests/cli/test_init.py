@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hpkit.cli.init import command
+from hpkit.cli.organization.init import command
 from hpkit.project import load
 from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
 

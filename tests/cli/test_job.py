@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from hpkit.cli import job
+from hpkit.cli.cluster import job
 from tests.cli.invoke import hpkit
 from tests.cluster.jobs.test_forecast import job as forecast_job
 from tests.cluster.live.builders import observed, queue, task

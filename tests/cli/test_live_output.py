@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from hpkit.cli import formats, status, tables
+from hpkit.cli.cluster import status
+from hpkit.cli.common import formats, tables
 from hpkit.cluster.live.status import status_of
 from hpkit.plan.derive import derive
 from tests.builders import organization, typed

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from hpkit.cli.shells import exports, own_shell, to_use
+from hpkit.cli.common.shells import exports, own_shell, to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from hpkit.cli.documents import schema_of
-from hpkit.cli.schema import kinds
+from hpkit.cli.common.documents import schema_of
+from hpkit.cli.organization.schema import kinds
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.documents import document

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli.preflight import command
+from hpkit.cli.account.preflight import command
 from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpkit.changes.review.model import Preview
-from hpkit.cli import review_scope
-from hpkit.cli.review_git import find_base
+from hpkit.cli.organization import review_scope
+from hpkit.cli.organization.review_git import find_base
 from hpkit.errors import ToolError
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
@@ -494,9 +494,9 @@ def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repos
     def preview(stack, folder, environment):
         return Preview((), 0, (f"{stack} on {environment['INSTANCE']}",))
 
-    monkeypatch.setattr("hpkit.cli.tools.pulumi_environment", lambda: {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
-    monkeypatch.setattr("hpkit.cli.review.extension", lambda _: environment_of)
-    monkeypatch.setattr("hpkit.cli.review_preview.run_preview", preview)
+    monkeypatch.setattr("hpkit.cli.common.tools.pulumi_environment", lambda: {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+    monkeypatch.setattr("hpkit.cli.organization.review.extension", lambda _: environment_of)
+    monkeypatch.setattr("hpkit.cli.organization.review_preview.run_preview", preview)
     stacks = json.loads(repository.run("--preview", "--format", "json").stdout)["stacks"]
     problems = {each["stack"]: each["preview"]["problems"] for each in stacks}
     assert problems == {"acme-dev": ["acme-dev on acme-dev"], "acme-prod": ["no instance has acme-prod"]}

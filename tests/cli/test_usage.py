@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hpkit.cli import usage
+from hpkit.cli.cluster import usage
 from tests.cli.invoke import hpkit
 from tests.cluster.live.builders import observed, queue, workload
 from tests.cluster.usage.test_usage import node, platform

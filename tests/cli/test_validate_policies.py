@@ -8,7 +8,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from hpkit.cli.validate import command
+from hpkit.cli.organization.validate import command
 
 ROOT = Path(__file__).parents[2]
 

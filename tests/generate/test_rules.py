@@ -1,7 +1,7 @@
 """Each rule's example is a single difference between a failing and a passing file."""
 
 from hpkit.checks import RULES
-from hpkit.cli.rules import examples as shown
+from hpkit.cli.organization.rules import examples as shown
 
 MOST_LINES = 25
 

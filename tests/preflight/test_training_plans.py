@@ -2,8 +2,8 @@
 
 import pytest
 
-from hpkit.cli.documents import json_document
-from hpkit.cli.preflight import OfferingList
+from hpkit.cli.account.preflight import OfferingList
+from hpkit.cli.common.documents import json_document
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, first_calls, training_plan

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hpkit.cli.output import printable_output
+from hpkit.cli.common.output import printable_output
 from hpkit.errors import (
     UNSUPPORTED,
     FindingsError,
@@ -34,7 +34,8 @@ __all__ = ["SECTIONS", "Command", "command_lines", "commands", "main"]
 class Command:
     """A command, or a group of some: the line that --help shows, and where it is.
 
-    place: `module` of hpkit.cli, or `module:attribute`; extra: the optional package that adds it, by the same name.
+    place: `folder.module` of hpkit.cli, or `folder.module:attribute`
+    extra: the optional package that adds it, by the same name
     """
 
     line: str
@@ -57,20 +58,22 @@ class Command:
 # The lines are here, not in the commands, because printing the list must not import what all commands need.
 SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     "Organization file": {
-        "init": Command("Write a new project: organization file, program, policies, workflows.", "init"),
-        "validate": Command("Check organization files, and report all findings.", "validate"),
-        "plan": Command("Show which resources a stack creates.", "plan"),
-        "quota": Command("Show capacity and each team's share of it.", "quota"),
-        "review": Command("Show what a change does to the stacks that it affects.", "review"),
+        "init": Command("Write a new project: organization file, program, policies, workflows.", "organization.init"),
+        "validate": Command("Check organization files, and report all findings.", "organization.validate"),
+        "plan": Command("Show which resources a stack creates.", "organization.plan"),
+        "quota": Command("Show capacity and each team's share of it.", "organization.quota"),
+        "review": Command("Show what a change does to the stacks that it affects.", "organization.review"),
         "catalog": Command(
             "List rules and instance types; get prices, schemas and the dependencies chart.",
             children={
-                "rules": Command("List the validator's rules, or explain one.", "rules"),
-                "instances": Command("List instance types and their specifications.", "instances"),
-                "refresh": Command("Write the project's prices from the AWS Price List.", "refresh"),
-                "schema": Command("Write the JSON Schema for editors.", "schema"),
-                "fetch-chart": Command("Download and verify the pinned dependencies chart.", "chart_fetch"),
-                "hash-chart": Command("Print the hash of a chart in the repository.", "chart_hash"),
+                "rules": Command("List the validator's rules, or explain one.", "organization.rules"),
+                "instances": Command("List instance types and their specifications.", "organization.instances"),
+                "refresh": Command("Write the project's prices from the AWS Price List.", "organization.refresh"),
+                "schema": Command("Write the JSON Schema for editors.", "organization.schema"),
+                "fetch-chart": Command(
+                    "Download and verify the pinned dependencies chart.", "organization.chart_fetch"
+                ),
+                "hash-chart": Command("Print the hash of a chart in the repository.", "organization.chart_hash"),
             },
         ),
     },
@@ -78,14 +81,14 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "aws": Command(
             "Check an account, write IAM policies, mirror images, adopt or delete a platform.",
             children={
-                "preflight": Command("Check whether an account has what a stack needs.", "preflight"),
-                "deployer-policy": Command("Print the IAM policies for deploying a stack.", "deployer_policy"),
-                "team-policy": Command("Print the IAM policy for a team's data scientists.", "team_policy"),
-                "steps": Command("Print a preview's steps, or compare them with approved ones.", "steps"),
-                "images": Command("List or mirror the images that a stack's nodes pull.", "images"),
-                "adopt": Command("Adopt a running platform without changing it.", "adopt"),
-                "recover": Command("Repair a stack's state after `up` was killed.", "recover"),
-                "destroy": Command("Delete an entire stack, including its nodes.", "destroy"),
+                "preflight": Command("Check whether an account has what a stack needs.", "account.preflight"),
+                "deployer-policy": Command("Print the IAM policies for deploying a stack.", "account.deployer_policy"),
+                "team-policy": Command("Print the IAM policy for a team's data scientists.", "account.team_policy"),
+                "steps": Command("Print a preview's steps, or compare them with approved ones.", "account.steps"),
+                "images": Command("List or mirror the images that a stack's nodes pull.", "account.images"),
+                "adopt": Command("Adopt a running platform without changing it.", "account.adopt"),
+                "recover": Command("Repair a stack's state after `up` was killed.", "account.recover"),
+                "destroy": Command("Delete an entire stack, including its nodes.", "account.destroy"),
             },
         ),
     },
@@ -93,18 +96,18 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "cluster": Command(
             "Show and check a running platform, its costs, and its dashboards.",
             children={
-                "status": Command("Show groups, teams and their tasks, and drift from the file.", "status"),
-                "check": Command("Check devices, network, volumes and queues with small jobs.", "cluster_check"),
-                "usage": Command("Show instance-hours and their cost by team, project or job.", "usage"),
-                "grafana": Command("Export dashboards and alert rules for Grafana.", "grafana"),
+                "status": Command("Show groups, teams and their tasks, and drift from the file.", "cluster.status"),
+                "check": Command("Check devices, network, volumes and queues with small jobs.", "cluster.check"),
+                "usage": Command("Show instance-hours and their cost by team, project or job.", "cluster.usage"),
+                "grafana": Command("Export dashboards and alert rules for Grafana.", "cluster.grafana"),
             },
         ),
         "job": Command(
             "Write and check jobs, and explain why one waits.",
             children={
-                "new": Command("Write a job manifest for a team.", "job:new"),
-                "check": Command("Check job manifests, or also when they would start now.", "job:check"),
-                "why": Command("Explain why a job is waiting, and what would let it run.", "why"),
+                "new": Command("Write a job manifest for a team.", "cluster.job:new"),
+                "check": Command("Check job manifests, or also when they would start now.", "cluster.job:check"),
+                "why": Command("Explain why a job is waiting, and what would let it run.", "cluster.why"),
             },
         ),
     },
@@ -120,7 +123,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         ),
     },
     "Agents": {
-        "mcp": Command("Serve read-only commands to agents (Model Context Protocol).", "mcp"),
+        "mcp": Command("Serve read-only commands to agents (Model Context Protocol).", "agents.mcp"),
     },
     "Local cloud": {
         "local": Command("Run a stack on this machine without an AWS account.", extra="local"),
@@ -216,13 +219,13 @@ class _Sections(_LazyGroup):
             try:
                 return super().invoke(ctx)
             except MissingClusterError as error:
-                from hpkit.cli.aws_session import STACK, hint_of_local_cloud
+                from hpkit.cli.common.aws_session import STACK, hint_of_local_cloud
 
                 raise ToolError(f"{error}{hint_of_local_cloud(ctx.meta.get(STACK))}") from None
         except (HpkitError, click.ClickException) as error:
             if not _asks_for_json():
                 raise
-            from hpkit.cli.documents import error_document
+            from hpkit.cli.common.documents import error_document
 
             code = _exit_code(error)
             click.echo(error_document(error, code), err=True)

@@ -7,9 +7,9 @@ from typing import Any, TypedDict
 
 import click
 
-from hpkit.cli.documents import json_document
-from hpkit.cli.formats import Output, folded, output_options
-from hpkit.cli.tables import grid, lines_of
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, folded, output_options
+from hpkit.cli.common.tables import grid, lines_of
 
 __all__ = ["ToolList", "command"]
 

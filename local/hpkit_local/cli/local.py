@@ -11,10 +11,10 @@ from typing import TypedDict
 
 import click
 
-from hpkit.cli.documents import acted, json_line
-from hpkit.cli.formats import acts, format_option
-from hpkit.cli.output import WholeLines, confirm
-from hpkit.cli.shells import called, line_to_use
+from hpkit.cli.common.documents import acted, json_line
+from hpkit.cli.common.formats import acts, format_option
+from hpkit.cli.common.output import WholeLines, confirm
+from hpkit.cli.common.shells import called, line_to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli.doctor import command as doctor
 from hpkit_local.cli.local_common import force_option, instance_of, root_of, to_stderr, wait_option, where

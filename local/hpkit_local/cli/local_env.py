@@ -7,9 +7,9 @@ from typing import Annotated, TypedDict
 
 import click
 
-from hpkit.cli.documents import json_document
-from hpkit.cli.formats import Output, output_options
-from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, output_options
+from hpkit.cli.common.shells import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.documents import acted
-from hpkit.cli.formats import folded
-from hpkit.cli.output import own
-from hpkit.cli.shells import called
+from hpkit.cli.common.documents import acted
+from hpkit.cli.common.formats import folded
+from hpkit.cli.common.output import own
+from hpkit.cli.common.shells import called
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.printable import printable

@@ -13,11 +13,11 @@ import click
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.checks.cluster import is_same_cluster
-from hpkit.cli.completion import STACK_VARIABLE, stack_option
-from hpkit.cli.documents import acted
-from hpkit.cli.formats import acts
-from hpkit.cli.inputs import plans_of
-from hpkit.cli.shells import called, line_to_use
+from hpkit.cli.common.completion import STACK_VARIABLE, stack_option
+from hpkit.cli.common.documents import acted
+from hpkit.cli.common.formats import acts
+from hpkit.cli.common.inputs import plans_of
+from hpkit.cli.common.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, require_environment, stack_names

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
-from hpkit.cli.documents import json_document
-from hpkit.cli.formats import Output, output_options
-from hpkit.cli.shells import called
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, output_options
+from hpkit.cli.common.shells import called
 from hpkit.text.formatting import aligned
 from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hpkit.changes.review.preview import parse_preview
-from hpkit.cli.review_preview import run_preview
+from hpkit.cli.organization.review_preview import run_preview
 from hpkit.errors import InputError
 from hpkit_local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud

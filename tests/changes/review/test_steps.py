@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpkit.changes.review.steps import differences, steps_of
-from hpkit.cli.steps import command
+from hpkit.cli.account.steps import command
 from hpkit.errors import InputError
 
 MARKER = "4dabf18193072939515e22adb298388d"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from kubernetes.client import ApiClient
 
-from hpkit.cli.inputs import choose_stack
+from hpkit.cli.common.inputs import choose_stack
 from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
 from hpkit.cluster.jobs.new import resources_of
 from hpkit.cluster.live.kubernetes import Kubernetes

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hpkit.cli import status
+from hpkit.cli.cluster import status
 from hpkit.errors import ToolError
 from hpkit.plan.derive import derive
 from tests.builders import organization, typed

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from generate.deployer_policy import FILES
 from generate.examples import example_files
 from hpkit.catalog import type_calls
-from hpkit.cli.deployer_policy import command
+from hpkit.cli.account.deployer_policy import command
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.cli.inputs import choose_stack
+from hpkit.cli.common.inputs import choose_stack
 from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.scenario import open_scenario
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hpkit.cli.inputs import choose_stack
+from hpkit.cli.common.inputs import choose_stack
 from hpkit_local.kubernetes.api import Api
 from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.scenario import open_scenario

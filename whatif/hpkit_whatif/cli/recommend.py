@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from hpkit.cli.completion import stack_option
-from hpkit.cli.documents import json_document
-from hpkit.cli.formats import Output, output_options
-from hpkit.cli.tables import grid, paper, text_of
+from hpkit.cli.common.completion import stack_option
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, output_options
+from hpkit.cli.common.tables import grid, paper, text_of
 from hpkit.errors import InputError
 from hpkit.text.plural import plural
 
@@ -76,7 +76,7 @@ def command(
     work of TEAM|all < 2` (instance-hours), `utilization > 80%`, `fairness > 0.9`. If no policy meets
     all goals, shows the closest one and exits 1.
     """
-    from hpkit.cli.inputs import choose_stack
+    from hpkit.cli.common.inputs import choose_stack
     from hpkit.project import load_stack
     from hpkit_whatif.recommend import parse_goal, recommend
     from hpkit_whatif.recommend.model import RecommendedPolicy

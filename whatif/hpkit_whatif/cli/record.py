@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from hpkit.cli.documents import acted
-from hpkit.cli.formats import acts, output_option
-from hpkit.cli.inputs import choose_stack
-from hpkit.cli.live_common import observe, platform_options, rights
+from hpkit.cli.common.documents import acted
+from hpkit.cli.common.formats import acts, output_option
+from hpkit.cli.common.inputs import choose_stack
+from hpkit.cli.common.live import observe, platform_options, rights
 from hpkit.errors import SelectionError
 from hpkit.text.plural import plural
 

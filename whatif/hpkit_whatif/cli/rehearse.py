@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpkit.cli.completion import stack_option
-from hpkit.cli.formats import Output, output_options
-from hpkit.cli.inputs import choose_stack
+from hpkit.cli.common.completion import stack_option
+from hpkit.cli.common.formats import Output, output_options
+from hpkit.cli.common.inputs import choose_stack
 from hpkit.errors import InputError, ToolError
 from hpkit_local.cli.local_common import in_repository, root_of, to_stderr
 from hpkit_whatif.cli.simulate import output_of

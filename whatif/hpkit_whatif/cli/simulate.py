@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.completion import stack_option
-from hpkit.cli.documents import json_document
-from hpkit.cli.formats import Output, output_options
-from hpkit.cli.inputs import choose_stack
-from hpkit.cli.tables import grid, paper, text_of
+from hpkit.cli.common.completion import stack_option
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, output_options
+from hpkit.cli.common.inputs import choose_stack
+from hpkit.cli.common.tables import grid, paper, text_of
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
-from hpkit.cli.documents import json_document
-from hpkit.cli.formats import Output
-from hpkit.cli.tables import grid, paper, text_of
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output
+from hpkit.cli.common.tables import grid, paper, text_of
 from hpkit.project import load_stack
 from hpkit.text.formatting import figure, percent, span
 from hpkit.text.plural import plural

@@ -1,0 +1,1 @@
+"""The server for agents: `hpkit mcp`."""

@@ -1,0 +1,1 @@
+"""Commands that read a running cluster: `hpkit cluster` and `hpkit job`."""

@@ -1,0 +1,305 @@
+"""`hpkit job`: manifests for a team, written and looked over."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+
+import click
+
+from hpkit.cli.common.completion import complete_teams, stack_option
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, colored, folded, output_option, output_options
+from hpkit.cli.common.inputs import choose_stack
+from hpkit.cli.common.live import observe, profile_option, rights
+from hpkit.cluster.jobs.kinds import KINDS
+from hpkit.text.plural import plural
+
+if TYPE_CHECKING:
+    from hpkit.cluster.jobs.check import JobFinding
+    from hpkit.cluster.jobs.forecast import Forecast
+    from hpkit.plan.model import Plan
+
+__all__ = ["JobCheck", "check", "new"]
+
+_FATES = {"now": "starts at once", "borrowing": "starts by borrowing", "waits": "waits", "never": "never runs"}
+_COLORS = {"error": "red", "warning": "yellow"}
+
+
+class _Finding(TypedDict):
+    file: str
+    line: int
+    column: int
+    severity: Literal["error", "warning"]
+    check: str
+    message: str
+    fix: str
+
+
+class _Forecast(TypedDict):
+    name: str
+    team: str
+    fate: Annotated[
+        Literal["now", "borrowing", "waits", "never"], "now: on its team's quota; borrowing: now, on lent quota."
+    ]
+    reason: str
+    borrowsFrom: Annotated[list[str], "Teams that have what it borrows idle."]
+    preempts: Annotated[list[str], "Tasks that it preempts to start."]
+    mayBePreemptedBy: list[str]
+    holders: Annotated[list[str], "Teams that hold the quota for which it waits."]
+    wouldRunIf: list[str]
+    couldRunAt: str | None
+    when: str | None
+
+
+class JobCheck(TypedDict):
+    """The problems of job manifests, and with --live, what Kueue would do with each job now."""
+
+    findings: list[_Finding]
+    fixed: Annotated[list[_Finding], "What --write fixed in the files."]
+    forecasts: Annotated[list[_Forecast], "One per job; one per pod of a Deployment. Empty without --live."]
+
+
+@click.command("new")
+@stack_option("Stack to run on; required if the project has several")
+@click.option(
+    "--team", required=True, metavar="T", shell_complete=complete_teams, help="Team whose quota the job uses."
+)
+@click.option(
+    "--kind", type=click.Choice(KINDS), help="Default: job, or deployment for a team that runs only inference."
+)
+@click.option("--name", default="train", show_default=True, metavar="NAME", help="Name of the job.")
+@click.option("--instance-type", required=True, metavar="TYPE", help="Instance type. Each pod gets a whole instance.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Number of pods.")
+@click.option("--priority", metavar="P", help="Priority class of the cluster policy, such as `training`.")
+@click.option(
+    "--topology", metavar="MODE:LAYER", help="Place all pods under one network node: `required:3`, `preferred:2`, …."
+)
+@click.option("--image", default="train", show_default=True, metavar="IMAGE", help="Container image.")
+@click.option(
+    "--checkpoint",
+    metavar="PATH",
+    help="Folder of checkpoints: `/fsx/…` on fsx-claim, or `s3://BUCKET/PREFIX`.",
+)
+@output_option()
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+def new(
+    stack: str | None,
+    team: str,
+    kind: str | None,
+    name: str,
+    instance_type: str,
+    count: int,
+    priority: str | None,
+    topology: str | None,
+    image: str,
+    checkpoint: str | None,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Write a job manifest that task governance admits: queue, priority, topology, and whole instances.
+
+    Reports on standard error whether the job fits the team's own quota, fits only with borrowed capacity, or can never
+    run. In the last case it writes nothing and exits 1.
+
+    With --checkpoint, CHECKPOINTS is the path in each pod, which has up to two minutes to save after SIGTERM.
+    """
+    import yaml
+
+    from hpkit.cluster.jobs.checkpoints import Checkpoints
+    from hpkit.cluster.jobs.new import manifest, team_of, verdict
+
+    plan = choose_stack(stack)
+    team_plan = team_of(plan, team)
+    if output is not None and output.exists() and not force:
+        raise click.UsageError(f"{output} already exists; name another file, or add --force")
+    kind = kind or ("job" if "training" in team_plan.spec.workloads else "deployment")
+    checkpoints = None if checkpoint is None else Checkpoints.at(checkpoint, plan, team_plan)
+    document = manifest(
+        plan,
+        team_plan,
+        kind=kind,
+        name=_name(name),
+        instance_type=instance_type,
+        count=count,
+        priority=priority,
+        topology=_topology(topology),
+        image=image,
+        checkpoints=checkpoints,
+    )
+    fit = verdict(plan, team_plan, document)
+    click.echo(folded(f"{fit.words[:1].upper()}{fit.words[1:]}.", "", ""), err=True)
+    if fit.kind == "never":
+        sys.exit(1)
+    if checkpoints is not None:
+        click.echo(folded(f"{checkpoints.words(kind)}.", "", ""), err=True)
+    text = yaml.safe_dump(document, sort_keys=False)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+def _name(name: str) -> str:
+    """Return a name that an object of Kubernetes can have (RFC 1123, and short enough for what pods add to it)."""
+    import re
+
+    if len(name) > 50 or not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+        raise click.UsageError(
+            f"--name {name}: use lowercase letters, digits and hyphens (not at the ends), at most 50 characters"
+        )
+    return name
+
+
+def _topology(text: str | None) -> tuple[str, str] | None:
+    """Return the mode and the node label in `--topology`."""
+    if text is None:
+        return None
+    from hpkit.catalog import NETWORK_LAYERS
+
+    mode, _, layer = text.partition(":")
+    layers = {str(number): label for number, label in enumerate(NETWORK_LAYERS, 1)} | {
+        each: each for each in NETWORK_LAYERS
+    }
+    if mode not in ("required", "preferred") or layer not in layers:
+        raise click.UsageError(
+            f"--topology {text}: use required:LAYER or preferred:LAYER; LAYER is 1 (widest) to 3 (closest)"
+        )
+    return mode, layers[layer]
+
+
+@click.command("check", epilog=rights("job check"))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@stack_option("Stack to check against; required if the project has several")
+@click.option("--write", is_flag=True, help="Fix errors in the files where possible.")
+@click.option("--live", is_flag=True, help="Show what Kueue would do with the jobs now.")
+@profile_option
+@output_options("text", "json", documents=("hpkit.cli.cluster.job:JobCheck",))
+def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, profile: str | None) -> Output:
+    """Check job manifests: queue, priority, topology, requests that can never be admitted, and rejected pods.
+
+    With --live, the simulator predicts from the running tasks whether each job starts at once, starts by borrowing,
+    waits, or never runs. Exits 1 if an error remains or a job never runs. Documents that Kueue doesn't queue are
+    skipped.
+    """
+    from hpkit.cluster.jobs.check import check as findings_of
+    from hpkit.cluster.jobs.check import read_manifests, repaired
+    from hpkit.config import require_file
+    from hpkit.errors import InputError
+
+    plan = choose_stack(stack)
+    manifests = []
+    for file in files:
+        try:
+            require_file(file)
+            # As bytes: line ends stay what they are.
+            manifest = read_manifests(os.fspath(file), file.read_bytes().decode("utf-8"))
+        except OSError as error:
+            raise InputError(f"{file}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{file}: isn't valid UTF-8") from None
+        if not any(isinstance(document, Mapping) and document.get("kind") for document in manifest.documents):
+            raise InputError(
+                f"{file}: has no Kubernetes manifest, which begins with `apiVersion` and `kind`; `hpkit job new` "
+                "writes one for a job"
+            )
+        manifests.append((file, manifest))
+    findings: list[JobFinding] = []
+    fixed: list[JobFinding] = []
+    documents: list[Any] = []
+    for file, manifest in manifests:
+        repaired_manifest, done = repaired(manifest, plan) if write else (manifest, [])
+        fixed += done
+        findings += findings_of(repaired_manifest, plan)
+        documents += repaired_manifest.documents
+        if done:
+            file.write_bytes(repaired_manifest.text.encode("utf-8"))
+    errors = any(finding.severity == "error" for finding in findings)
+    forecasts = _forecasts(documents, plan, profile) if live else []
+    summary = [] if errors else [f"{plural(len(files), 'file')}: no errors"]
+    predicted = Counter(map(_forecast_text, forecasts))
+    summary += [
+        each if count == 1 else f"{each}\n  This is so for {count} of its pods." for each, count in predicted.items()
+    ]
+    return Output(
+        errors or any(each.fate == "never" for each in forecasts),
+        text=lambda: "\n".join([*_lines(findings, fixed), *summary]),
+        json=lambda: json_document(
+            JobCheck,
+            findings=[*map(_as_dict, findings)],
+            fixed=[*map(_as_dict, fixed)],
+            forecasts=[*map(_forecast_as_dict, forecasts)],
+        ),
+    )
+
+
+def _forecasts(documents: list[Any], plan: Plan, profile: str | None) -> list[Forecast]:
+    from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+    from hpkit.kueue.organization import fair_sharing_of
+
+    observed = observe(plan, profile, aws=(), places=False)
+    tasks = tasks_of(documents, plan, observed)
+    return list(foresee_all(observed, tasks, fair_sharing=fair_sharing_of(plan)))
+
+
+def _forecast_as_dict(forecast: Forecast) -> _Forecast:
+    return {
+        "name": forecast.task.owner_name,
+        "team": forecast.task.team,
+        "fate": forecast.fate,
+        "reason": forecast.reason,
+        "borrowsFrom": list(forecast.borrows_from),
+        "preempts": list(forecast.preempts),
+        "mayBePreemptedBy": list(forecast.may_be_preempted_by),
+        "holders": list(forecast.holders),
+        "wouldRunIf": list(forecast.remedies),
+        "couldRunAt": None if forecast.runs_at is None else forecast.runs_at.isoformat(),
+        "when": forecast.when or None,
+    }
+
+
+def _forecast_text(forecast: Forecast) -> str:
+    task = forecast.task
+    lines = [f"{task.owner_name} ({task.owner_kind} of {task.team}) {_FATES[forecast.fate]}: {forecast.reason}."]
+    for title, parts in (
+        ("Lent by", forecast.borrows_from),
+        ("It preempts", forecast.preempts),
+        ("It may be preempted by", forecast.may_be_preempted_by),
+        ("Quota is held", forecast.holders),
+        ("It could run if", forecast.remedies),
+    ):
+        if parts:
+            lines.append(f"{title}: {'; '.join(parts)}.")
+    if forecast.when:
+        lines.append(f"Estimated start: {forecast.when}.")
+    return "\n".join(folded(line, "    ", "  " if number else "") for number, line in enumerate(lines))
+
+
+def _as_dict(finding: JobFinding) -> _Finding:
+    return {
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+        "severity": finding.severity,
+        "check": finding.check,
+        "message": finding.message,
+        "fix": finding.fix,
+    }
+
+
+def _where(finding: JobFinding) -> str:
+    return f"{finding.file}:{finding.line}:{finding.column}"
+
+
+def _lines(findings: Sequence[JobFinding], fixed: Sequence[JobFinding]) -> Iterator[str]:
+    for finding in fixed:
+        yield f"{_where(finding)}: fixed: {finding.fix}"
+    for finding in findings:
+        label = colored(finding.severity, fg=_COLORS[finding.severity], bold=True)
+        yield f"{_where(finding)}: {label} {finding.check}"
+        yield folded(f"{finding.message}.", "    ")
+        yield folded(f"{finding.fix}.", "    ")

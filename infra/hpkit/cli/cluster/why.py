@@ -1,0 +1,98 @@
+"""`hpkit job why`: why a task waits, which teams hold its quota, and what would let it run now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+import click
+
+from hpkit.cli.common.completion import complete_teams
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, folded, output_options
+from hpkit.cli.common.inputs import choose_stack
+from hpkit.cli.common.live import age, observe, platform_options, rights
+
+if TYPE_CHECKING:
+    from hpkit.cluster.live.why import Explanation
+
+__all__ = ["WaitingJob", "command"]
+
+
+class WaitingJob(TypedDict):
+    """Why a job is waiting, and what would let it run."""
+
+    name: str
+    team: str
+    state: str
+    reason: str
+    preemptedBy: str | None
+    holders: Annotated[list[str], "Teams that hold its capacity."]
+    wouldRunIf: list[str]
+    outlook: str | None
+    couldRunAt: str | None
+    when: str | None
+
+
+@click.command("why", epilog=rights("job why"))
+@click.argument("task", metavar="JOB")
+@platform_options
+@click.option(
+    "--team",
+    metavar="T",
+    shell_complete=complete_teams,
+    help="Team of the job, if several teams have a job with this name.",
+)
+@output_options("text", "json", documents=("hpkit.cli.cluster.why:WaitingJob",))
+def command(task: str, stack: str | None, profile: str | None, team: str | None) -> Output:
+    """Explain why a job is waiting, which teams hold its capacity, and what would let it run now.
+
+    The reason comes from Kueue. The simulator then looks for changes that would let the job run now: ending another
+    task, a higher priority class, or fewer pods. The command estimates a start time if the running
+    tasks have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
+    """
+    from hpkit.cluster.live.why import explain, find_task
+    from hpkit.kueue.organization import fair_sharing_of
+
+    plan = choose_stack(stack)
+    observed = observe(plan, profile, aws=())
+    explanation = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
+    waiting_task = explanation.task
+    since = age(int((observed.time - waiting_task.created).total_seconds()))
+    return Output(
+        text=lambda: _print(explanation, since),
+        json=lambda: json_document(
+            WaitingJob,
+            name=waiting_task.owner_name,
+            team=waiting_task.team,
+            state=waiting_task.state,
+            reason=explanation.reason,
+            preemptedBy=explanation.preempted_by or None,
+            holders=list(explanation.holders),
+            wouldRunIf=list(explanation.remedies),
+            outlook=explanation.outlook or None,
+            couldRunAt=None if explanation.runs_at is None else explanation.runs_at.isoformat(),
+            when=explanation.when or None,
+        ),
+    )
+
+
+def _print(explanation: Explanation, since: str) -> None:
+    task = explanation.task
+    about = f"{task.owner_kind} of {task.team}, priority {task.priority}, created {since} ago"
+    click.echo(folded(f"{task.owner_name} ({about}): {task.state}", "    ", ""))
+    click.echo(folded(explanation.reason[:1].upper() + explanation.reason[1:] + ".", "  ", "  "))
+    if explanation.preempted_by:
+        click.echo(folded(f"It was preempted for {explanation.preempted_by}.", "  ", "  "))
+    _list("Teams that hold its capacity", explanation.holders)
+    _list("It could run now if", explanation.remedies)
+    if explanation.outlook:
+        click.echo(folded(f"{explanation.outlook[:1].upper()}{explanation.outlook[1:]}.", "  ", "  "))
+    if explanation.when:
+        click.echo(folded(f"Estimated start: {explanation.when}.", "  ", "  "))
+
+
+def _list(title: str, lines: tuple[str, ...]) -> None:
+    if lines:
+        click.echo(f"  {title}:")
+    for line in lines:
+        click.echo(folded(line, "      ", "    - "))

@@ -1,0 +1,1 @@
+"""Commands that read an organization file: `init` to `catalog` in `hpkit --help`."""

@@ -1,0 +1,57 @@
+"""`hpkit validate`: every finding of the named organizations, in one run."""
+
+import sys
+
+import click
+
+from hpkit.checks import summarize
+from hpkit.cli.common.completion import stacks_option
+from hpkit.cli.common.documents import json_document
+from hpkit.cli.common.formats import Output, Validation, findings_github, findings_sarif, findings_text, output_options
+from hpkit.cli.common.output import own
+from hpkit.project import cluster_problems, listed_findings, project_findings, select
+
+__all__ = ["command"]
+
+
+@click.command("validate")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@stacks_option(variable=False)
+@output_options(
+    "text",
+    "json",
+    "github",
+    "sarif",
+    documents=("hpkit.cli.common.formats:Validation",),
+    help="github: workflow annotations; sarif: for code scanning.",
+)
+@click.option(
+    "--policies",
+    is_flag=True,
+    help="Apply the policy pack to the program's resources too; takes about a second.",
+)
+def command(files: tuple[str, ...], stacks: tuple[str, ...], *, policies: bool) -> Output:
+    """Check organization files, and report all findings in one run.
+
+    Without FILE or --stack, checks all of stacks/*.yaml. Exit codes: 0, no errors; 1, errors; 2, usage error.
+    """
+    loaded = select(files, stacks)
+    findings = listed_findings(loaded)
+    if not files and not stacks:
+        findings += project_findings(loaded)
+    else:
+        findings += cluster_problems(loaded)
+    if policies and summarize(findings).errors:
+        click.echo("policies are skipped until these errors are fixed", err=True)
+    elif policies:
+        from hpkit.cli.organization.validate_policies import policy_findings
+
+        findings += [finding for each in loaded for finding in policy_findings(each)]
+    summary = summarize(findings)
+    return Output(
+        summary.errors > 0,
+        text=lambda: findings_text(findings, loaded),
+        json=lambda: json_document(Validation, findings=findings, summary=summary),
+        sarif=lambda: findings_sarif(findings),
+        github=lambda: click.echo(findings_github(findings), file=own(sys.stdout), nl=bool(findings)),
+    )
