@@ -14,14 +14,8 @@ from hpkit.project import project_root
 CODE = ("infra", "policies", "local", "whatif", "generate")
 # Its texts come from the resource plugin and from the AWS API.
 GENERATED = "infra/hpkit/program/sdk"
-PAGES = ("README.md", "CHANGELOG.md", "docs/**/*.md")
 # Code, queries and patterns aren't prose.
 NOT_PROSE = re.compile(r"[{}]{2}|[=!]=|::|\\[bdswA-Z]|\bself\.|\$\(| -Name |^\s*[\[{(<#/]")
-
-
-def pages() -> list[Path]:
-    """Return the pages of the documentation."""
-    return sorted(path for pattern in PAGES for path in project_root().glob(pattern))
 
 
 @cache

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -132,22 +131,6 @@ def test_a_link_in_stacks_that_leads_outside_is_refused(project, tmp_path):
     _, (result,) = ask(project, ("validate", {}))
     assert result.is_error
     assert "outside the project" in said(result)
-
-
-def speak(project, *lines):
-    """Write lines to the server, close its input, and return its responses."""
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    start = [request(0, "initialize", hello), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})]
-    text = "".join(f"{line}\n" for line in (*start, *lines))
-    done = subprocess.run([HPKIT, "mcp"], cwd=project, input=text, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
-    assert answers.pop(0)["result"]["serverInfo"]["name"] == "hpkit"
-    return answers
-
-
-def request(number, method, params):
-    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
 
 def test_a_folder_that_is_no_project_is_refused(tmp_path):

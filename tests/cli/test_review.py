@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from hpkit.errors import ToolError
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 
-ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from hpkit.cli import main; main()", "review"]
 
 

@@ -5,8 +5,6 @@ import pytest
 from hpkit.config.schema.reference import json_schema
 from tests.builders import findings, group, organization, team, typed
 
-ROLE = "arn:aws:iam::123456789012:role/live/nodes"
-
 
 def first_group(**more):
     return organization(groups=[group("gpu", "ml.g5.12xlarge", 4, **more)])

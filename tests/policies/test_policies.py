@@ -19,7 +19,6 @@ from tests.policies.builders import (
     allow,
     changed,
     document,
-    group,
     happy,
     messages,
     quota,
@@ -29,7 +28,6 @@ from tests.policies.builders import (
 )
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
-GPU = group("gpu", "ml.g5.12xlarge", 4)
 
 # policy, part of the stack, path and new value of its input, words of the message, settings of the policy
 MUTATIONS = [

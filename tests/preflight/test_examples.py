@@ -23,7 +23,6 @@ from hpkit.preflight.quotas import check_quotas
 from hpkit.project import load
 from tests.program.recorder import recording_of
 
-ROOT = Path(__file__).parent.parent.parent
 EXPECTED = json.loads((Path(__file__).parent / "example_needs.json").read_text(encoding="utf-8"))
 EMPTY_ACCOUNT = {
     **{

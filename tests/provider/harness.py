@@ -76,13 +76,6 @@ class Engine(Plugin):
         finally:
             self.servicer.log = log
 
-    def preview_warnings(self, token, name, inputs):
-        """Return the warnings of a preview."""
-        self.diff(token, name, inputs)
-        with self.warnings() as said:
-            self.ask("Update", token, name, news=inputs, preview=True, **self._known(name))
-        return "\n".join(said)
-
     @contextmanager
     def _keeping(self, name):
         """Keep the state of a failed change."""

@@ -36,7 +36,6 @@ OF_GUARDDUTY = {
     "ec2:VpceServiceName": "com.amazonaws.us-west-2.guardduty-data",
 }
 MAKES = "makes a resource, and has a right to none that exists"
-AS_IT_IS = "the service knows neither a resource nor a condition for it"
 # What is allowed on the most similar resource of another owner, and what limits it.
 ALLOWED = {
     **dict.fromkeys(

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.platform
 
 GPU = "nvidia.com/gpu"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 STUBBORN = {"hpkit.local/ignore-sigterm": "true"}
 
 

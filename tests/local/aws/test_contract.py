@@ -13,7 +13,6 @@ from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.validation import violations
 
 VIEW = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
-GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 
 
 def _hyperpod(cloud: Any) -> None:

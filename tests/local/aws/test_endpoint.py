@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-import pytest
-
-from hpkit_local.aws.clock import ManualClock
-from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection, RequeueAfter
 from hpkit_local.aws.testing import running_endpoint
 
 
@@ -69,42 +64,3 @@ def test_regions_are_apart(cloud: Any, refused: Callable[..., str]) -> None:
 
 def test_it_listens_on_loopback_only(cloud: Any) -> None:
     assert cloud.endpoint.url.startswith("http://127.0.0.1:")
-
-
-class Recorder(Controllers):
-    """Records which callbacks were called; quota_changed can request more time, or fail."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.patience = 0
-        self.failure = ""
-        self.documents: dict[str, tuple[Any, ...]] = {}
-        for name in vars(Controllers):
-            if not name.startswith("_") and name not in vars(Recorder):
-                setattr(self, name, partial(self._hear, name))
-
-    def _hear(self, name: str, *documents: Any, **_more: Any) -> None:
-        self.heard.append(name)
-        self.documents[name] = documents
-
-    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
-        self._hear("eks_cluster_created", cluster)
-        return EksConnection("https://127.0.0.1:6443", "Q0E=")
-
-    def quota_changed(self, quota: Document, cluster: Document) -> None:
-        if self.patience:
-            self.patience -= 1
-            raise RequeueAfter(5)
-        if self.failure:
-            raise ControllerError(self.failure)
-        self._hear("quota_changed", quota, cluster)
-
-
-@pytest.fixture
-def recorded(request: pytest.FixtureRequest) -> Any:
-    cloud_type = type(request.getfixturevalue("cloud"))
-    recorder, clock = Recorder(), ManualClock()
-    with running_endpoint(latency_factor=1.0, clock=clock, controllers=recorder) as endpoint:
-        made = cloud_type(endpoint, clock)
-        made.eks.list_clusters()
-        yield made, recorder

@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from hpkit_local.aws.clock import ManualClock
-from hpkit_local.aws.lateness import LATENESS
 from hpkit_local.aws.state import StateFile
 from hpkit_local.aws.testing import client
 
@@ -145,48 +143,3 @@ def test_nobody_else_reads_or_writes_a_state_file_which_can_carry_code(tmp_path:
     file.write({"own": b"{}"}, {})
     assert {oct(each.stat().st_mode & 0o777) for each in tmp_path.iterdir()} == {oct(0o600)}
     file.close()
-
-
-def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
-    ec2, iam, eks, sm = (endpoint.client(name) for name in ("ec2", "iam", "eks", "sagemaker"))
-    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    subnets = [
-        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{i}.0/24", AvailabilityZone=f"us-west-2{zone}")["Subnet"][
-            "SubnetId"
-        ]
-        for i, zone in enumerate("ab")
-    ]
-    group = ec2.create_security_group(GroupName="x", Description="x", VpcId=vpc)["GroupId"]
-    roles = {}
-    for service in ("eks", "sagemaker"):
-        statement = {
-            "Effect": "Allow",
-            "Principal": {"Service": f"{service}.amazonaws.com"},
-            "Action": "sts:AssumeRole",
-        }
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        roles[service] = iam.create_role(RoleName=service, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
-    clock.advance(LATENESS["role"].seconds)
-    kube = eks.create_cluster(
-        name="kube",
-        version="1.35",
-        roleArn=roles["eks"],
-        resourcesVpcConfig={"subnetIds": subnets},
-        accessConfig={"authenticationMode": "API"},
-    )["cluster"]["arn"]
-    clock.advance(720)
-    arn = sm.create_cluster(
-        ClusterName="train",
-        InstanceGroups=[
-            {
-                "InstanceGroupName": "gpu",
-                "InstanceType": "ml.g5.xlarge",
-                "InstanceCount": 2,
-                "ExecutionRole": roles["sagemaker"],
-            }
-        ],
-        VpcConfig={"SecurityGroupIds": [group], "Subnets": subnets},
-        Orchestrator={"Eks": {"ClusterArn": kube}},
-        NodeProvisioningMode="Continuous",
-    )["ClusterArn"]
-    return str(arn)

@@ -65,11 +65,6 @@ def admitted(api, team, job):
     return condition(api, team, job, "Admitted").get("status") == "True"
 
 
-def borrowed(api, team):
-    (flavor,) = queue(api, team)["status"]["flavorsReservation"]
-    return {each["name"]: each.get("borrowed", "0") for each in flavor["resources"]}["cpu"]
-
-
 @pytest.fixture
 def governed(environment, cluster):
     """Return a cluster with task governance and a policy, which stays; quotas are deleted after the test."""

@@ -29,7 +29,6 @@ KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LAYERS = [f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3)]
 DAY = "24h"
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -256,24 +255,6 @@ def written(kind, plan, path, **more):
     (team,) = plan.teams
     asked = {"kind": kind, "name": "train", "instance_type": "ml.g5.12xlarge", "count": 1, "image": "train", **more}
     return manifest(plan, team, **asked, priority=None, topology=None, checkpoints=Checkpoints.at(path, plan, team))
-
-
-def deployment(name, *, replicas=1, annotations=None, resources=None, tolerations=()):
-    labels = {"app": name}
-    container = {"name": "main", "image": "serve", "resources": resources or {}}
-    template = {
-        "metadata": {"labels": labels, "annotations": annotations or {}},
-        "spec": {"containers": [container], "tolerations": list(tolerations)},
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
-    }
-
-
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
 def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(platform, built, api):

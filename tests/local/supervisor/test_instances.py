@@ -1,6 +1,5 @@
 """Start, stop, kill and restart, with the real parts."""
 
-import contextlib
 import json
 import os
 import signal
@@ -15,17 +14,7 @@ from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from tests.running import eventually, free_ports
 
-TRUST = (
-    '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",'
-    ' "Principal": {"Service": "eks.amazonaws.com"}}]}'
-)
-
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
-
-
-def taken(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize(
@@ -48,17 +37,6 @@ def test_kueues_own_webhook_refuses_a_borrow_limit_without_a_cohort(api):
     document = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "invalid"}}
     with pytest.raises(RefusedError, match="must be nil when cohort"):
         api.apply("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/invalid", {**document, "spec": spec})
-
-
-NAMESPACES = "/api/v1/namespaces"
-
-
-def hold(named):
-    """Return a port's name and what listens on it from now on; None if another program has it."""
-    name, port = named
-    with contextlib.suppress(OSError):
-        return name, socket.create_server(("127.0.0.1", port))
-    return None
 
 
 def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):

@@ -1,8 +1,6 @@
 """Builds with a real Go, from a module proxy made of files: pinned, reproducible, and continued after a kill."""
 
-import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -10,15 +8,7 @@ from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from hpkit_local.toolchain import get, locate
 
-ROOT = Path(__file__).parent.parent.parent.parent
 MAIN = 'package main\n\nvar version = "none"\n\nfunc main() { println("tiny", version) }\n'
-ONCE = """
-import sys
-from pathlib import Path
-from hpkit_local.toolchain import get
-from tests.local.toolchain.conftest import a_build, a_tool
-get(a_tool(sources=(a_build(Path(sys.argv[1])),)), say=print)
-"""
 
 
 def output(path):
@@ -58,9 +48,3 @@ def test_a_proxy_out_of_reach_is_said_with_what_to_do(proxy, messages, monkeypat
     monkeypatch.setenv("GOPROXY", "http://127.0.0.1:9")
     with pytest.raises(ToolError, match="Set GOPROXY or PIP_INDEX_URL to a reachable one"):
         get(proxy.tool(), say=messages.append)
-
-
-def packages(log):
-    """Return the packages that each `go build -v` lists in a log, in order."""
-    commands = f"\n{log}".split("\n$ ")[1:]
-    return [line for text in commands if re.match(r"\S+ build ", text) for line in text.splitlines()[1:]]

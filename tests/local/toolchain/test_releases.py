@@ -1,9 +1,7 @@
 """The official release comes first, if it can be downloaded and its checksum matches; otherwise the next source."""
 
-import io
 import socket
 import stat
-import tarfile
 
 import pytest
 
@@ -21,16 +19,6 @@ def built(path_folder, tmp_path):
     body = f'case "$1" in version) echo go1.26.8;; list) echo example.com/a;; build) {build};; esac'
     put_script(path_folder, "go", body)
     return a_build(a_recipe(tmp_path / "recipe"))
-
-
-def archive(**members):
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        for name, body in members.items():
-            info = tarfile.TarInfo(f"tiny/{name}")
-            info.size = len(body)
-            tar.addfile(info, io.BytesIO(body))
-    return content.getvalue()
 
 
 def left_over():

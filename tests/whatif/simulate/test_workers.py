@@ -1,7 +1,5 @@
 """Plans simulated in other processes: on this machine, and on a Dask cluster with its own workers."""
 
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -77,27 +75,3 @@ def test_what_is_wrong_with_the_scenario_is_one_line_from_a_cluster_too(dask, tm
     assert result.stderr == (
         f"error: {file}:3: task b is of team smit, which handson-dev lacks; did you mean smith?\n"
     ), "and no traceback of what was under way"
-
-
-@pytest.fixture
-def scheduler():
-    """Return a scheduler that runs as a separate process with one single-core worker, and its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    address = f"127.0.0.1:{port}"
-    dask = (sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port)
-    worker = (sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--nworkers", "1")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with (
-        subprocess.Popen((*dask, "--no-dashboard"), **quiet) as running,
-        subprocess.Popen((*worker, "--nthreads", "1", "--no-dashboard"), **quiet) as working,
-    ):
-        from distributed import Client
-
-        try:
-            with Client(f"tcp://{address}", timeout=30, set_as_default=False) as client:
-                client.wait_for_workers(1, timeout=30)
-            yield running, cluster(f"dask://{address}")
-        finally:
-            running.kill()
-            working.kill()

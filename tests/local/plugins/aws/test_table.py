@@ -14,9 +14,7 @@ from hpkit_local.plugins.aws.diff import changes
 from hpkit_local.plugins.aws.table import RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
 
-VPC, ROLE, CLUSTER = (
-    RESOURCE_TYPES[token] for token in ("aws:ec2/vpc:Vpc", "aws:iam/role:Role", "aws:eks/cluster:Cluster")
-)
+ROLE, CLUSTER = (RESOURCE_TYPES[token] for token in ("aws:iam/role:Role", "aws:eks/cluster:Cluster"))
 ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-west-2"}
 
 

@@ -11,7 +11,6 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH
 from hpkit_local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import CONFIG_MAP, FailedError, in_background, sample_chart
@@ -23,27 +22,6 @@ RELEASE = "helm.sh/v3:Release"
 NAMESPACE = "/api/v1/namespaces/charts"
 OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
 MADE, HOOKED = (f"{NAMESPACE}/configmaps/{name}" for name in ("made", "hooked"))
-KIND = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: NAMEs.acme.example}
-spec:
-  group: acme.example
-  names: {kind: NAME, plural: NAMEs}
-  scope: Namespaced
-  versions:
-    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-"""
-SPACE = """
-apiVersion: v1
-kind: Namespace
-metadata: {name: sample-space, annotations: {helm.sh/resource-policy: POLICY}}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: inside, namespace: sample-space}
-"""
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +92,6 @@ def test_a_chart_is_installed_with_its_hooks_changed_and_uninstalled(plugin, api
     assert not warnings(plugin)
     plugin.delete(RELEASE, "sample", release_id, outputs)
     absent(api, MADE)
-
-
-def named(chart, values):
-    found = list(kinds_of(chart, values))
-    return [each["spec"]["names"]["kind"] for each, certain in found if certain], all(certain for _, certain in found)
 
 
 def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api, release):

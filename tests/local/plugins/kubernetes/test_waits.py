@@ -8,8 +8,7 @@ from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-DEPLOYMENT, PATCH, JOB, POD = "apps/v1:Deployment", "apps/v1:DeploymentPatch", "batch/v1:Job", "core/v1:Pod"
-SERVICE, CLAIM = "core/v1:Service", "core/v1:PersistentVolumeClaim"
+DEPLOYMENT = "apps/v1:Deployment"
 NODE = "/api/v1/nodes/waits-0"
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS, REPLICA_SETS = (f"/apis/apps/v1/namespaces/default/{plural}" for plural in ("deployments", "replicasets"))
@@ -35,12 +34,6 @@ def workload(kind, name, *, annotations=None, spec=None, runs=None, **pod):
         "metadata": {"name": name, "namespace": "default", "annotations": prefixed},
         "spec": {**selector, "template": template, **(spec or {})},
     }
-
-
-def service(name, **spec):
-    ports = [{"port": 80}]
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports, **spec}}
 
 
 def failed(plugin, *arguments, **options):
@@ -110,10 +103,3 @@ def test_a_deletion_waits_for_what_belongs_to_the_object_unless_told_otherwise(p
     plugin.delete(DEPLOYMENT, "left", object_id, outputs)
     (replica_set,) = names(api, REPLICA_SETS, "left-")
     api.delete(f"{REPLICA_SETS}/{replica_set}")
-
-
-def claim(storage_class):
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    metadata = {"name": "data", "namespace": "default"}
-    wanted = {**spec, "storageClassName": storage_class}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted}

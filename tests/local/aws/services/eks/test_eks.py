@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 INFERENCE = "amazon-sagemaker-hyperpod-inference"
-ROLE = "arn:aws:iam::123456789012:role/"
 VIEW = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
 PERSON = "arn:aws:iam::123456789012:role/team/person"
 
@@ -43,36 +42,6 @@ def test_a_cluster_goes_through_its_statuses(slow_cloud: Any, refused: Callable[
     slow_cloud.advance(180)
     text = refused("ResourceNotFoundException", eks.describe_cluster, name="new")
     assert text == "No cluster found for name: new."
-
-
-CLUSTERS: dict[str, tuple[Callable[[Any], dict[str, Any]], str, str]] = {
-    "name taken": (lambda _: {"name": "kube"}, "ResourceInUseException", "Cluster already exists with name: kube"),
-    "one zone": (
-        lambda cloud: {"resourcesVpcConfig": {"subnetIds": cloud.subnets[:1]}},
-        "InvalidParameterException",
-        "Subnets specified must be in at least two different AZs",
-    ),
-    "unknown subnet": (
-        lambda _: {"resourcesVpcConfig": {"subnetIds": ["subnet-0"]}},
-        "InvalidParameterException",
-        "The subnet ID 'subnet-0' does not exist",
-    ),
-    "version": (
-        lambda _: {"version": "1.12"},
-        "InvalidParameterException",
-        "unsupported Kubernetes version 1.12; supported: ",
-    ),
-    "role": (
-        lambda cloud: {"roleArn": cloud.node_role},
-        "InvalidParameterException",
-        "its trust policy allows eks.amazonaws.com",
-    ),
-    "mode": (
-        lambda _: {"accessConfig": {"authenticationMode": "NONE"}},
-        "InvalidParameterException",
-        "at 'accessConfig.authenticationMode' failed to satisfy constraint: Member must satisfy enum value set",
-    ),
-}
 
 
 def test_an_add_on_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
