@@ -7,11 +7,14 @@ from hpkit.config.models.base import Model
 from hpkit.config.models.governance import Sharing
 from hpkit.config.reading.document import Path
 from hpkit.plan.derive import OWN_TAGS
+from hpkit.plan.existing import makes_script, verified_scripts
 
 __all__ = ["RULES"]
 
 _CONTRACT = "hpkit configuration reference"
 _ROLES = "IAM user guide, IAM JSON policy elements: Resource, wildcards"
+_TAGGING = "Amazon S3 user guide, object tagging: 10 tags; AWS tagging guide: 50 tags; default tags of pulumi-aws"
+_MOST_OBJECT_TAGS, _MOST_TAGS = 10, 50
 _UNIQUE = f"{_CONTRACT}; Amazon EKS API: CreateAccessEntry; Kubernetes API, Node: validation of taints"
 
 
@@ -83,6 +86,19 @@ def _tags(context: Context) -> Iterator[Issue]:
         else:
             continue
         yield Issue(("tags", key), message, fix)
+
+
+def _number_of_tags(context: Context) -> Iterator[Issue]:
+    """Yield the first tag that is too many. The provider's tags apply to uploaded scripts too; others have a `Name`."""
+    plan, own = context.plan, list(context.organization.tags)
+    uploads = makes_script(plan) or bool(verified_scripts(plan))
+    added = len(plan.tags) - len(own) + (not uploads)
+    most = _MOST_OBJECT_TAGS if uploads else _MOST_TAGS
+    if context.spec.manage_tags and len(own) + added > most:
+        kept = most - added
+        limited = "an S3 object, such as the lifecycle script," if uploads else "a resource"
+        message = f"{len(own)} tags are too many: {limited} can have {most}, and hpkit adds {added}"
+        yield Issue(("tags", own[kept]), message, f"Keep at most {kept} tags.")
 
 
 def _entries(context: Context) -> Iterator[Issue]:
@@ -172,6 +188,7 @@ RULES = (
         _CONTRACT,
         waivable=False,
     ),
+    Rule("CFG009", "error", "Resources have no more tags than AWS allows.", _TAGGING, _number_of_tags, waivable=False),
     Rule(
         "CFG011",
         "warning",

@@ -185,8 +185,8 @@ class Organization(Model):
     )
     tags: dict[Annotated[str, Api("TagKey")], Annotated[str, Api("TagValue")]] = Field(
         default={},
-        description="Tags of every resource, if manageTags is true: letters, digits, spaces and _ . : / = + - @.",
-        max_length=50,
+        description="Tags of every resource, if manageTags is true: letters, digits, spaces and _ . : / = + - @. At "
+        "most 7, because the lifecycle script is an S3 object; at most 46 if the stack uploads none.",
         examples=[{"cost-center": "ml"}],
     )
     cluster_policy: ClusterPolicy = Field(
