@@ -51,6 +51,9 @@ class Api:
             raise ApiException(status=404, reason="Not Found")
         self.objects = {key: each for key, each in self.objects.items() if not f"{key}/".startswith(f"{path}/")}
 
+    def version_of(self, group):
+        return f"/apis/{group}/v1beta2"
+
     def pages(self, path, _query=()):
         if path.endswith("/workloads"):
             return iter(self.workloads)
