@@ -1,4 +1,4 @@
-"""Faults by name, at start and at run time, and the output of the control pages."""
+"""Faults over HTTP, and throttling in the words of each protocol."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from hpkit_local.aws.errors import EndpointError
-from hpkit_local.aws.faults import parse_fault
 from hpkit_local.aws.testing import running_endpoint
 
 
@@ -38,25 +34,6 @@ def test_throttling_is_answered_in_the_words_of_each_protocol(refused: Callable[
         assert endpoint.client("sagemaker").list_clusters()["ClusterSummaries"] == []
 
 
-def test_conflicts_strike_changing_calls_that_can_conflict(cloud: Any, refused: Callable[..., str]) -> None:
-    arn = cloud.govern()
-    quota = cloud.quota(arn)
-    cloud.describe()
-    cloud.endpoint.set_faults(conflict=1)
-    text = refused("ConflictException", cloud.sm.update_compute_quota, ComputeQuotaId=quota, TargetVersion=1)
-    assert text == "fault injected: conflict; the resource is being changed, try again"
-    cloud.sm.describe_compute_quota(ComputeQuotaId=quota)
-    cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
-
-
-def test_a_fresh_role_is_refused_as_often_as_asked(cloud: Any, refused: Callable[..., str]) -> None:
-    cloud.endpoint.set_faults(role_race=2)
-    for _ in range(2):
-        text = refused("ValidationException", cloud.sm.create_cluster, **cloud.request())
-        assert text.startswith(f"Unable to assume the execution role {cloud.node_role}")
-    cloud.make_cluster()
-
-
 def test_faults_are_set_shown_and_taken_away_over_http() -> None:
     with running_endpoint() as endpoint:
         url = endpoint.url + "/_hpkit/faults"
@@ -75,17 +52,3 @@ def test_faults_are_set_shown_and_taken_away_over_http() -> None:
         assert _http(url, "POST", b"{")[0] == 400
         assert _http(url, "POST", [1])[0] == 400
         assert _http(url, "DELETE") == (200, {})
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("none", 1, "no fault is called 'none'"),
-        ("throttle", "much", "'much' is not a number"),
-        ("throttle", 1.5, "1.5 must be between 0 and 1"),
-        ("slow-delete", -1, "-1 must be 0 or more"),
-    ],
-)
-def test_a_wrong_fault_is_explained(name: str, value: object, message: str) -> None:
-    with pytest.raises(EndpointError, match=message):
-        parse_fault(name, value)

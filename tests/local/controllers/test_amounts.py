@@ -2,8 +2,7 @@
 
 import pytest
 
-from hpkit.catalog import amounts_of_instances, instance_types, kubelet_reserved, quantity_of
-from hpkit.errors import CatalogError
+from hpkit.catalog import instance_types, kubelet_reserved, quantity_of
 from hpkit_local.controllers.amounts import amounts
 
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
@@ -21,27 +20,6 @@ def test_all_accelerators_of_an_instance_are_worth_the_instance(instance_type):
         "MemoryInGiB": instance_type.memory_gib,
     }
     assert amounts([row]) == amounts([{"InstanceType": instance_type.name, "Count": 1}])
-
-
-def test_rows_of_one_type_add_up():
-    rows = [{"InstanceType": "ml.c5.2xlarge", "Count": 2}, {"InstanceType": "ml.c5.2xlarge", "VCpu": 0.1}]
-    assert amounts(rows)["ml.c5.2xlarge"]["cpu"] == amounts_of_instances("ml.c5.2xlarge", 2)["cpu"] + 100
-
-
-def test_partitions_are_counted_under_their_own_name():
-    row = {"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 7}}
-    assert amounts([row])["ml.p4d.24xlarge"]["nvidia.com/mig-1g.5gb"] == 7
-
-
-def test_interfaces_are_not_split():
-    row = {"InstanceType": "ml.g5.12xlarge", "Accelerators": 2}
-    assert amounts([row])["ml.g5.12xlarge"]["vpc.amazonaws.com/efa"] == 0
-
-
-@pytest.mark.parametrize("name", ["ml.g7.12xlarge", "m5.large"])
-def test_a_type_without_figures_has_no_amounts(name):
-    with pytest.raises(CatalogError, match=f"instance type {name} aren't known"):
-        amounts([{"InstanceType": name, "Count": 1}])
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """Nodes, autoscaling and the single API server, through the AWS API alone."""
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.local.controllers.karpenter import (
-    CLASSES,
     POOLS,
-    conditions,
     has,
     node_class,
     node_pool,
@@ -51,31 +48,6 @@ def test_nodes_carry_what_hyperpod_says_and_go_with_their_instances(environment,
     assert {each["type"]: each["status"] for each in node["status"]["conditions"]} == {"Ready": "True"}
     update(environment, InstanceGroupsToDelete=["gpu"])
     eventually(lambda: nodes() == [], "nodes go with their group")
-
-
-def test_what_hyperpod_does_not_take_is_said_in_conditions(scaled, api):
-    node_class(api, "burst", ["burst"])
-    node_class(api, "wrong", ["burst", "missing"])
-    node_pool(api, "key", key="kubernetes.io/os", values=["linux"])
-    node_pool(api, "arm", key="kubernetes.io/arch", values=["arm64"])
-    node_pool(api, "type", values=["g5.8xlarge"])
-    node_pool(api, "class", node_class="wrong")
-    node_pool(api, "none", node_class="absent")
-    expected = [
-        (f"{CLASSES}/wrong", "InstanceGroupReady", "InstanceGroupNotFound", "missing"),
-        (f"{POOLS}/key", "ValidationSucceeded", "NodePoolValidationFailed", "key kubernetes.io/os is not supported"),
-        (f"{POOLS}/arm", "ValidationSucceeded", "NodePoolValidationFailed", "supported: amd64"),
-        (f"{POOLS}/type", "ValidationSucceeded", "NodePoolValidationFailed", "g5.8xlarge"),
-        (f"{POOLS}/class", "NodeClassReady", "NodeClassNotReady", "wrong is not Ready"),
-        (f"{POOLS}/none", "NodeClassReady", "NodeClassNotFound", "absent not found"),
-    ]
-    for path, kind, reason, text in expected:
-        eventually(lambda: has(api, path, "Ready", "False"), f"{path} is not Ready")  # noqa: B023 - called at once
-        status, why, message = conditions(api, path)[kind]
-        assert (status, why) == ("False", reason)
-        assert text in message
-    node_class(api, "wrong", ["burst"])
-    eventually(lambda: has(api, f"{POOLS}/class", "Ready", "True"), "what is fixed becomes Ready")
 
 
 def serve(api, replicas):
@@ -157,12 +129,6 @@ def _claim_of_pool(api, pool):
     return claim
 
 
-def test_a_second_eks_cluster_is_refused_and_told_where_to_go(environment):
-    with pytest.raises(ClientError, match="hpkit local start --name") as caught:
-        environment.make_eks("second")
-    assert caught.value.response["Error"]["Code"] == "ResourceLimitExceededException"
-
-
 AGENT = "/apis/apps/v1/namespaces/aws-hyperpod/daemonsets/health-monitoring-agent"
 RECORDED = "/api/v1/namespaces/kube-system/secrets/hpkit.release.v1.hyperpod-dependencies"
 
@@ -189,46 +155,6 @@ def test_without_the_dependencies_chart_no_cluster_comes_to_be(unprepared):
     assert found["ClusterStatus"] == "Failed"
     assert "there is no DaemonSet aws-hyperpod/health-monitoring-agent" in found["FailureMessage"]
     assert unprepared.nodes() == []
-
-
-def test_webhooks_and_aggregated_apis_behind_a_service_are_deleted_and_block_nothing(environment, api):
-    service = {"namespace": "default", "name": "nobody"}
-    hook = {
-        "name": "nobody.example.com",
-        "clientConfig": {"service": service},
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}],
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
-    hooks, services = (
-        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-        "/apis/apiregistration.k8s.io/v1/apiservices",
-    )
-    aggregated = {"service": {**service, "port": 443}, "group": "nobody.example.com", "version": "v1"}
-    name = "v1.nobody.example.com"
-    api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ends"}})
-    api.create(
-        hooks,
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": "nobody"},
-            "webhooks": [hook],
-        },
-    )
-    api.create(
-        services,
-        {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {"name": name},
-            "spec": {**aggregated, "groupPriorityMinimum": 100, "versionPriority": 100},
-        },
-    )
-    eventually(lambda: "nobody" not in names(api, hooks), "the webhook is deleted")
-    eventually(lambda: name not in names(api, services), "the aggregated API is deleted")
-    api.delete("/api/v1/namespaces/ends")
-    eventually(lambda: "ends" not in names(api, "/api/v1/namespaces"), "the namespace is deleted")
 
 
 def names(api, folder):

@@ -1,10 +1,7 @@
 """Quotas and policy that are created through the AWS API alone take effect in the real Kueue."""
 
 import pytest
-from botocore.exceptions import ClientError
 
-from hpkit_local.controllers.policy import _settings
-from hpkit_local.controllers.reconciler import Reconciler
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.running import eventually
@@ -127,21 +124,6 @@ def test_each_way_of_sharing_is_a_limit_of_the_queue(environment, governed, api)
     assert labels["sagemaker.amazonaws.com/sagemaker-managed-queue"] == "true"
 
 
-def test_accelerators_and_fractions_are_counted_in_kubernetes_resources(environment, governed, api):
-    cluster, _ = governed
-    rows = [{"InstanceType": "ml.g5.12xlarge", "Accelerators": 2}, {"InstanceType": "ml.p5.48xlarge", "Count": 2}]
-    quota = environment.quota(cluster, "vision", rows=rows)
-    assert environment.quota_settled(quota)["Status"] == "Created"
-    part, full = resources(api, "vision", "ml.g5.12xlarge"), resources(api, "vision", "ml.p5.48xlarge")
-    assert (part["cpu"]["nominalQuota"], part["nvidia.com/gpu"]["nominalQuota"]) == ("24", "2")
-    assert (full["nvidia.com/gpu"]["nominalQuota"], full["vpc.amazonaws.com/efa"]["nominalQuota"]) == ("16", "64")
-    flavor = api.read(f"{KUEUE}/resourceflavors/ml.p5.48xlarge")["spec"]
-    assert flavor == {
-        "nodeLabels": {"node.kubernetes.io/instance-type": "ml.p5.48xlarge"},
-        "topologyName": "hyperpod-default",
-    }
-
-
 def test_idle_resources_are_lent_by_a_queue_of_their_own(environment, governed, api):
     cluster, policy = governed
     make(environment, cluster, "a", 6)
@@ -151,35 +133,6 @@ def test_idle_resources_are_lent_by_a_queue_of_their_own(environment, governed, 
     assert classes == {"training-priority": 90}
     (group,) = api.read(f"{KUEUE}/clusterqueues/hyperpod-ns-idle-resource-sharing-cq-1")["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "40", "11 instances of 8 vCPUs, 6 of them reserved"
-
-
-def test_edited_settings_stay_as_they_are_when_the_controllers_start_again(tmp_path):
-    settings = _settings(frozenset(), fair=True)
-    kept = {settings.path: settings.document()}
-    written = []
-
-    class Kept:
-        def apply(self, path, document):
-            written.append(path)
-            kept[path] = document
-            return document
-
-        def find(self, path):
-            return kept.get(path)
-
-        def read(self, path):
-            return kept[path]
-
-    def start():
-        there = {"ConfigMap": {path: document["metadata"] for path, document in kept.items()}}
-        Reconciler(tmp_path, None, kubelet_port=0)._apply(Kept(), [settings], {}, there)
-
-    kept[settings.path]["data"][CONFIG_KEY] += "\nwaitForPodsReady: {timeout: 7m}\n"
-    start()
-    assert written == []
-    settings = _settings(frozenset(), fair=False)
-    start()
-    assert written == [settings.path], "the policy asks for other settings"
 
 
 def test_kueue_runs_with_edited_settings_and_leaves_them_as_they_were_written(governed, api):
@@ -226,37 +179,3 @@ def test_a_deleted_quota_and_policy_leave_nothing_even_with_work_in_the_queue(en
     for plural in ("clusterqueues", "localqueues", "resourceflavors"):
         assert api.items(f"{KUEUE}/{plural}") == []
     assert "hyperpod-ns-a" not in {each["metadata"]["name"] for each in api.items("/api/v1/namespaces")}
-
-
-def test_governance_before_the_add_on_is_refused(environment, cluster):
-    if GOVERNANCE in environment.eks.list_addons(clusterName="kube")["addons"]:
-        environment.eks.delete_addon(clusterName="kube", addonName=GOVERNANCE)
-        eventually(lambda: not environment.eks.list_addons(clusterName="kube")["addons"], "the add-on is gone")
-    with pytest.raises(ClientError, match="has no active add-on"):
-        environment.quota(cluster, "a")
-
-
-@pytest.mark.nightly
-def test_a_foreign_kueue_fails_the_add_on_until_it_is_gone(environment, cluster, api):
-    labels = {"app.kubernetes.io/name": "kueue"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "manager", "image": "none"}]}}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "kueue-controller-manager", "labels": labels},
-        "spec": {"selector": {"matchLabels": labels}, "template": template},
-    }
-    path = "/apis/apps/v1/namespaces/kueue-system/deployments"
-    if GOVERNANCE in environment.eks.list_addons(clusterName="kube")["addons"]:
-        environment.eks.delete_addon(clusterName="kube", addonName=GOVERNANCE)
-        eventually(lambda: not environment.eks.list_addons(clusterName="kube")["addons"], "the add-on is gone")
-    api.create(path, deployment)
-    try:
-        found = environment.govern()
-        assert found["status"] == "CREATE_FAILED"
-        assert "Deployment kueue-system/kueue-controller-manager" in found["health"]["issues"][0]["message"]
-    finally:
-        api.delete(f"{path}/kueue-controller-manager")
-    environment.eks.delete_addon(clusterName="kube", addonName=GOVERNANCE)
-    eventually(lambda: not environment.eks.list_addons(clusterName="kube")["addons"], "the failed add-on is gone")
-    assert environment.govern()["status"] == "ACTIVE"

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,39 +44,6 @@ def plan(pods, offerings, *, rooms=(), used=None, limits=None):
 
 def gpus(number):
     return {"nvidia.com/gpu": Decimal(number)}
-
-
-def test_pods_share_a_node_where_they_fit():
-    (launch,) = plan([pod(str(number), gpus=2) for number in range(2)], [offering()])
-    assert sorted(launch.pods) == ["n/0", "n/1"]
-
-
-def test_the_smallest_type_that_holds_a_pod_is_taken_of_the_heaviest_pool():
-    small, large, heavy = offering(gpus=1), offering(gpus=4), offering("heavy", gpus=8, weight=10)
-    assert [launch.offering for launch in plan([pod(gpus=1)], [large, small])] == [small]
-    assert [launch.offering for launch in plan([pod(gpus=2)], [large, small])] == [large]
-    assert [launch.offering for launch in plan([pod(gpus=1)], [small, heavy])] == [heavy]
-
-
-@pytest.mark.parametrize(
-    ("spec", "fits"),
-    [
-        ({}, True),
-        ({"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2a"}}, True),
-        ({"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2b"}}, False),
-        ({"nodeSelector": {"disk": "ssd"}}, False),
-    ],
-)
-def test_only_nodes_that_a_pod_selects_are_made_for_it(spec, fits):
-    assert bool(plan([pod(**spec)], [offering()])) is fits
-
-
-def test_a_tainted_node_is_made_only_for_pods_that_tolerate_it():
-    tainted = offering(taints=[{"key": "dedicated", "value": "nlp", "effect": "NoSchedule"}])
-    assert plan([pod()], [tainted]) == []
-    assert plan([pod(tolerations=[{"key": "dedicated", "value": "other"}])], [tainted]) == []
-    assert plan([pod(tolerations=[{"key": "dedicated", "value": "nlp"}])], [tainted])
-    assert plan([pod(tolerations=[{"operator": "Exists"}])], [tainted])
 
 
 @given(

@@ -257,26 +257,6 @@ def written(kind, plan, path, **more):
     return manifest(plan, team, **asked, priority=None, topology=None, checkpoints=Checkpoints.at(path, plan, team))
 
 
-def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(platform, built, api):
-    job(api, "b", "resilient", 2, backoffLimit=3)
-    eventually(runs(api, "b", "resilient", 2), "it runs")
-    name = pods_of(api, "b", "resilient")[0]["spec"]["nodeName"]
-    answer = built.sm.batch_replace_cluster_nodes(ClusterName="train", NodeIds=[name.removeprefix("hyperpod-")])
-    assert answer["Successful"]
-
-    def nodes():
-        return {each["metadata"]["name"] for each in api.items("/api/v1/nodes", metadata_only=True)}
-
-    eventually(lambda: name not in nodes() and len(nodes()) == 19, "another node is there instead")
-    eventually(
-        lambda: (
-            name not in {pod["spec"]["nodeName"] for pod in pods_of(api, "b", "resilient")}
-            and len(pods_of(api, "b", "resilient")) == 2
-        ),
-        "both pods run on nodes that are there",
-    )
-
-
 RESERVED = {"key": "example.com/reserved", "effect": "NoSchedule"}
 
 

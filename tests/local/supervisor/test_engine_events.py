@@ -105,15 +105,6 @@ def test_what_is_made_is_counted_and_what_is_worked_on_is_named(tmp_path):
     assert [work.verb for work in events.under_way.values()] == ["creating", "deleting"], "a line that was cut is whole"
 
 
-def test_what_a_resource_waits_for_is_read_from_its_status(tmp_path):
-    events = EngineEvents(tmp_path / "events.json")
-    urn = URN.format(type=VPC, name="one")
-    status = {"diagnosticEvent": {"urn": urn, "message": "held by pod a", "severity": "info", "ephemeral": True}}
-    events.file.write_text(event("resourcePreEvent", "delete", "one") + json.dumps(status) + "\n")
-    events.read()
-    assert [(work.verb, work.status) for work in events.under_way.values()] == [("deleting", "held by pod a")]
-
-
 def test_an_error_of_a_plugin_has_no_words_of_grpc(tmp_path):
     events = EngineEvents(tmp_path / "events.json")
     urn = URN.format(type="pulumi:providers:hyperpod", name="hyperpod")

@@ -139,17 +139,6 @@ def test_the_one_that_waits_takes_over_when_the_first_is_killed(go):
     assert locate(go.tool).source == "cache"
 
 
-def test_an_interrupt_leaves_nothing_staged_and_no_build_running(go):
-    go.close_gate()
-    with go.bootstrap() as interrupted:
-        eventually(go.builder.exists, "it is building")
-        interrupted.send_signal(signal.SIGINT)
-        interrupted.wait(30)
-    assert staged() == []
-    eventually(lambda: not runs(int(go.builder.read_text())), "the build has ended")
-    assert locate(go.tool).source == "missing"
-
-
 def test_an_interrupted_command_ends_its_builds_and_says_how_to_go_on(go):
     go.close_gate()
     with go.bootstrap("whole") as interrupted:
@@ -161,17 +150,3 @@ def test_an_interrupted_command_ends_its_builds_and_says_how_to_go_on(go):
     assert "Traceback" not in messages
     assert staged() == []
     eventually(lambda: not runs(int(go.builder.read_text())), "the build has ended")
-
-
-def test_a_version_on_path_that_fits_is_taken_and_nothing_is_got(go, path_folder, messages):
-    script = put_script(path_folder, "tiny", "echo v1.2.3")
-    assert get(go.tool, say=messages.append) == script
-    assert (messages, go.builds()) == ([], 0)
-
-
-def test_an_install_that_lost_a_file_is_replaced_whole(go, messages):
-    path = get(go.tool, say=messages.append)
-    path.unlink()
-    (path.parent / "stray").touch()
-    assert get(go.tool, say=messages.append) == path
-    assert [file.name for file in path.parent.iterdir()] == ["tiny"]

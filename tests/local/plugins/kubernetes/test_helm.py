@@ -215,18 +215,6 @@ def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "says"),
-    [
-        ({"atomic": True}, "atomic: the local cloud's fake Kubernetes plugin has no such input of a Release"),
-        ({"timeout": "5m"}, "timeout: must be a whole number"),
-    ],
-)
-def test_an_input_that_helm_would_not_heed_is_refused_by_name(plugin, inputs, says):
-    with pytest.raises(FailedError, match=says):
-        plugin.check(RELEASE, "sample", {"chart": "sample", **inputs})
-
-
 def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_can_be_had(
     plugin, api, helm, release, chart, monkeypatch
 ):

@@ -27,16 +27,6 @@ def widget(name, size=1, **annotations):
     return {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
 
 
-def role_binding(role):
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "readers"},
-        "subjects": [{"kind": "Group", "name": "readers", "apiGroup": "rbac.authorization.k8s.io"}],
-        "roleRef": {"kind": "Role", "name": role, "apiGroup": "rbac.authorization.k8s.io"},
-    }
-
-
 def path(name, namespace="default"):
     return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
 
@@ -137,15 +127,6 @@ def test_a_patch_gives_its_fields_back(plugin, api):
     assert api.read(path("shared"))["data"] == {"theirs": "1"}
     with pytest.raises(FailedError, match=r"metadata\.name: is required"):
         plugin.create(PATCH, "nameless", {"apiVersion": "v1", "kind": "ConfigMap"})
-
-
-def test_what_cannot_be_changed_takes_a_new_object(plugin):
-    binding = "rbac.authorization.k8s.io/v1:RoleBinding"
-    assert plugin.diff(binding, "b", role_binding("a"), role_binding("b")) == ({"roleRef.name"}, ["roleRef.name"], True)
-    old, new = config_map(a="1"), config_map(a="2")
-    assert plugin.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, ["data.a"], True), "as the official plugin has it"
-    auto = {"metadata": {"name": "c-1", "namespace": "default", "annotations": {"pulumi.com/autonamed": "true"}}}
-    assert plugin.diff(CONFIG_MAP, "c", old | auto, new | auto)[2] is False, "the new one has a name of its own"
 
 
 @pytest.mark.parametrize(

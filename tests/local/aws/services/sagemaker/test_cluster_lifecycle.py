@@ -33,44 +33,6 @@ def test_a_group_needs_a_lifecycle_script(slow_cloud: Any, refused: Callable[...
     assert text == "LifeCycleConfig is required for instance group gpu"
 
 
-def test_changes_are_refused_while_one_runs(slow_cloud: Any, refused: Callable[..., str]) -> None:
-    slow_cloud.sm.create_cluster(**slow_cloud.request())
-    message = "Cluster 'train' cannot be changed while its status is Creating"
-    for operation in ("update_cluster", "delete_cluster", "update_cluster_software"):
-        call = getattr(slow_cloud.sm, operation)
-        assert refused("ConflictException", call, ClusterName="train") == message
-    slow_cloud.advance(1200)
-    slow_cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
-    assert slow_cloud.describe()["ClusterStatus"] == "Updating"
-    assert "Updating" in refused("ConflictException", slow_cloud.sm.delete_cluster, ClusterName="train")
-    slow_cloud.advance(120)
-    assert slow_cloud.describe()["ClusterStatus"] == "InService"
-    assert slow_cloud.describe()["NodeRecovery"] == "None"
-
-
-def test_deleting_takes_time_and_then_there_is_nothing(slow_cloud: Any, refused: Callable[..., str]) -> None:
-    slow_cloud.make_cluster()
-    slow_cloud.sm.delete_cluster(ClusterName="train")
-    assert slow_cloud.describe()["ClusterStatus"] == "Deleting"
-    assert "Deleting" in refused("ConflictException", slow_cloud.sm.delete_cluster, ClusterName="train")
-    slow_cloud.advance(600)
-    message = refused("ResourceNotFound", slow_cloud.sm.describe_cluster, ClusterName="train")
-    assert message == "Cluster with name 'train' not found"
-
-
-def test_scaling_leaves_a_continuous_cluster_in_service(slow_cloud: Any) -> None:
-    slow_cloud.make_cluster()
-    slow_cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[slow_cloud.group(count=5)])
-    scaling = slow_cloud.describe()
-    assert scaling["ClusterStatus"] == "InService"
-    assert (_group(scaling)["CurrentCount"], _group(scaling)["TargetCount"]) == (2, 5)
-    assert _group(scaling)["ActiveOperations"] == {"Scaling": 1}
-    slow_cloud.advance(240)
-    done = _group(slow_cloud.describe())
-    assert done["CurrentCount"] == 5
-    assert "ActiveOperations" not in done
-
-
 def test_deep_health_checks_come_before_running_and_block_updates(slow_cloud: Any, refused: Callable[..., str]) -> None:
     slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(OnStartDeepHealthChecks=["InstanceStress"])])
     assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"DeepHealthCheckInProgress"}

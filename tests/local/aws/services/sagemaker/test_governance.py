@@ -16,10 +16,6 @@ def _describe(cloud: Any, quota: str, **more: Any) -> dict[str, Any]:
     return dict(cloud.sm.describe_compute_quota(ComputeQuotaId=quota, **more))
 
 
-def _policy(cloud: Any, policy: str, **more: Any) -> dict[str, Any]:
-    return dict(cloud.sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=policy, **more))
-
-
 def test_quotas_are_deleted_before_the_policy(slow_cloud: Any, refused: Callable[..., str]) -> None:
     arn = slow_cloud.govern()
     quota, policy = slow_cloud.quota(arn), slow_cloud.policy(arn)
@@ -29,33 +25,6 @@ def test_quotas_are_deleted_before_the_policy(slow_cloud: Any, refused: Callable
     slow_cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
     slow_cloud.advance(20)
     delete(ClusterSchedulerConfigId=policy)
-
-
-def test_a_quota_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
-    quota = slow_cloud.quota(slow_cloud.govern())
-    assert (_describe(slow_cloud, quota)["Status"], _describe(slow_cloud, quota)["ComputeQuotaVersion"]) == (
-        "Creating",
-        1,
-    )
-    text = refused("ConflictException", slow_cloud.sm.update_compute_quota, ComputeQuotaId=quota, TargetVersion=1)
-    assert text == f"ComputeQuota '{quota}' cannot be updated while it is Creating"
-    refused("ConflictException", slow_cloud.sm.delete_compute_quota, ComputeQuotaId=quota)
-    slow_cloud.advance(20)
-    assert _describe(slow_cloud, quota)["Status"] == "Created"
-    answer = slow_cloud.sm.update_compute_quota(ComputeQuotaId=quota, TargetVersion=1, Description="more")
-    assert answer["ComputeQuotaVersion"] == 2
-    assert _describe(slow_cloud, quota)["Status"] == "Updating"
-    slow_cloud.advance(15)
-    assert (_describe(slow_cloud, quota)["Status"], _describe(slow_cloud, quota)["Description"]) == (
-        "Updated",
-        "more",
-    )
-    slow_cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
-    assert _describe(slow_cloud, quota)["Status"] == "Deleting"
-    slow_cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
-    slow_cloud.advance(20)
-    text = refused("ResourceNotFound", slow_cloud.sm.describe_compute_quota, ComputeQuotaId=quota)
-    assert text == f"ComputeQuota with id '{quota}' not found"
 
 
 def test_the_service_writes_its_defaults_into_a_quota(cloud: Any) -> None:
@@ -81,15 +50,6 @@ def test_an_update_must_name_the_current_version(cloud: Any, refused: Callable[.
     old = _describe(cloud, quota, ComputeQuotaVersion=1)
     assert old["ComputeQuotaTarget"]["FairShareWeight"] == 0, "former versions can be read"
     refused("ResourceNotFound", cloud.sm.describe_compute_quota, ComputeQuotaId=quota, ComputeQuotaVersion=7)
-
-
-def test_a_team_has_one_quota_and_a_name_is_used_once(cloud: Any, refused: Callable[..., str]) -> None:
-    arn = cloud.govern()
-    quota = cloud.quota(arn)
-    text = refused("ConflictException", cloud.quota, arn=arn, Name="other")
-    assert text == f"Team 'nlp' already has ComputeQuota '{quota}' on this cluster"
-    text = refused("ConflictException", cloud.quota, arn=arn, team="vision", Name="quota-nlp")
-    assert text == "ComputeQuota with name 'quota-nlp' already exists"
 
 
 @pytest.mark.parametrize("kind", ["quota", "policy"])
@@ -143,41 +103,6 @@ def test_fractions_are_filled_in_pro_rata(given: dict[str, Any], filled: dict[st
     assert row == {"InstanceType": G5, **filled}
 
 
-def test_absolute_borrow_limits_take_the_place_of_the_percentage(cloud: Any) -> None:
-    sharing = {"Strategy": "LendAndBorrow", "AbsoluteBorrowLimits": [{"InstanceType": G5, "Accelerators": 2}]}
-    config = {"ComputeQuotaResources": [{"InstanceType": G5, "Count": 1}], "ResourceSharingConfig": sharing}
-    quota = _describe(cloud, cloud.quota(cloud.govern(), ComputeQuotaConfig=config))
-    found = quota["ComputeQuotaConfig"]["ResourceSharingConfig"]
-    assert "BorrowLimit" not in found
-    assert found["AbsoluteBorrowLimits"][0]["VCpu"] == 24.0
-
-
-def test_a_policy_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
-    policy = slow_cloud.policy(slow_cloud.govern())
-    created = _policy(slow_cloud, policy)
-    assert created["Status"] == "Creating"
-    assert set(created["StatusDetails"]) == {"PriorityClasses", "FairShare", "IdleResourceSharing"}
-    slow_cloud.advance(20)
-    assert _policy(slow_cloud, policy)["Status"] == "Created"
-    config = {"FairShare": "Disabled"}
-    update = slow_cloud.sm.update_cluster_scheduler_config
-    refused("ConflictException", update, ClusterSchedulerConfigId=policy, TargetVersion=9, SchedulerConfig=config)
-    answer = update(ClusterSchedulerConfigId=policy, TargetVersion=1, SchedulerConfig=config)
-    assert answer["ClusterSchedulerConfigVersion"] == 2
-    assert _policy(slow_cloud, policy)["Status"] == "Updating"
-    slow_cloud.advance(15)
-    done = _policy(slow_cloud, policy)
-    assert (done["Status"], done["SchedulerConfig"]) == (
-        "Updated",
-        {"FairShare": "Disabled", "IdleResourceSharing": "Disabled"},
-    ), "a configuration that is given replaces the old one"
-    assert _policy(slow_cloud, policy, ClusterSchedulerConfigVersion=1)["SchedulerConfig"]["FairShare"] == "Enabled"
-    slow_cloud.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
-    assert _policy(slow_cloud, policy)["Status"] == "Deleting"
-    slow_cloud.advance(20)
-    refused("ResourceNotFound", _policy, cloud=slow_cloud, policy=policy)
-
-
 def test_a_cluster_stays_while_quotas_or_a_policy_are_attached(cloud: Any, refused: Callable[..., str]) -> None:
     arn = cloud.govern()
     quota, policy = cloud.quota(arn), cloud.policy(arn)
@@ -190,39 +115,3 @@ def test_a_cluster_stays_while_quotas_or_a_policy_are_attached(cloud: Any, refus
     refused("ConflictException", cloud.sm.delete_cluster, ClusterName="train")
     cloud.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
     cloud.sm.delete_cluster(ClusterName="train")
-
-
-@pytest.mark.parametrize("change", ["create", "update", "delete"])
-@pytest.mark.parametrize("kind", ["quota", "policy"])
-def test_a_change_can_fail(cloud: Any, refused: Callable[..., str], kind: str, change: str) -> None:
-    arn = cloud.govern()
-    if change == "create":
-        cloud.endpoint.set_faults({"failed-create": f"1@{kind}"})
-    entry = getattr(cloud, kind)(arn)
-    suffix, key = (
-        ("compute_quota", "ComputeQuotaId")
-        if kind == "quota"
-        else (
-            "cluster_scheduler_config",
-            "ClusterSchedulerConfigId",
-        )
-    )
-    describe, update, delete = (getattr(cloud.sm, f"{verb}_{suffix}") for verb in ("describe", "update", "delete"))
-    describe(**{key: entry})
-    cloud.endpoint.set_faults({f"failed-{change}": f"1@{kind}"})
-    if change == "update":
-        update(**{key: entry}, TargetVersion=1, Description="x")
-    if change == "delete":
-        delete(**{key: entry})
-    found = describe(**{key: entry})
-    assert found["Status"] == f"{change.capitalize()}Failed"
-    assert found["FailureReason"] == f"fault injected: failed-{change}"
-    cloud.endpoint.set_faults({"failed-create": None, f"failed-{change}": None})
-    if change == "create":
-        text = refused("ConflictException", update, **{key: entry}, TargetVersion=1)
-        assert text.endswith("is CreateFailed: delete and create it again")
-    if change == "update":
-        update(**{key: entry}, TargetVersion=2, Description="x")
-        assert describe(**{key: entry})["Status"] == "Updated", "a failed update is retried with the new version"
-    delete(**{key: entry})
-    refused("ResourceNotFound", describe, **{key: entry})
