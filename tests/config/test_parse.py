@@ -222,7 +222,24 @@ def test_what_belongs_at_the_top_level_is_no_environment(key):
         (
             "    governance:\n      allocations:",
             "  governance:\n    allocations:",
-            [("environments.governance", 7, "Move it: `governance` belongs under `environments.dev`.")],
+            [
+                (
+                    "environments.governance",
+                    7,
+                    "Indent it and its lines by 2 spaces: it belongs under `environments.dev`.",
+                )
+            ],
+        ),
+        (
+            "    governance:\n      allocations:\n        nlp: []\n",
+            "  governance:\n    allocations:\n      nlp: []\n    protect: true\n    observability: {}\n",
+            [
+                (
+                    "environments.governance",
+                    7,
+                    "Indent it and its lines by 2 spaces: it belongs under `environments.dev`.",
+                )
+            ],
         ),
         (
             "    governance:\n      allocations:",
@@ -238,7 +255,7 @@ def test_what_belongs_at_the_top_level_is_no_environment(key):
             [("environments.dev.allocations", 8, "Move it into `governance: {allocations: …}`.")],
         ),
     ],
-    ids=["among-environments", "at-the-top", "beside-its-section"],
+    ids=["among-environments", "with-the-next-sections", "at-the-top", "beside-its-section"],
 )
 def test_a_section_with_less_indentation_is_one_mistake_on_its_line(old, new, expected):
     text = """organization: acme

@@ -22,10 +22,11 @@ _ARN = re.compile(
 )
 _PASSED = "AWS IAM user guide, grant a user permissions to pass a role to an AWS service"
 _ROLE_LIKE = re.compile(r"(arn:aws[a-z-]*:iam::[0-9]{12}):role")
+_NAME = re.compile(r":[0-9]{12}:(role/|).+\Z")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{1,64}\Z")
-_BOUNDARY = "permissionsBoundary"
-# Settings with a role that is passed to a service, rather than a role that gets access.
-_HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
+_BOUNDARY, _PLAN = "permissionsBoundary", "trainingPlanArn"
+# Settings of what a service uses in the environment's account, rather than of a role that gets access.
+_HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY, _PLAN)
 # What a principal in another account could do, by the key that lists it.
 _HAS_ACCESS = {
     "administrators": "whose owners could control this cluster",
@@ -127,6 +128,8 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
             continue
         if path[-1] == _BOUNDARY:
             why, fix = "a permissions boundary must be in the role's account", f"Use a policy in account {account}."
+        elif path[-1] == _PLAN:
+            why, fix = "only the account that bought a training plan can use it", f"Use a plan of account {account}."
         else:
             why = "a role in another account can't be passed to a service"
             fix = f"Use a role in account {account}. Or remove `{path[-1]}` if hpkit can create the role."
@@ -135,6 +138,12 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
             f"{arn} is in account {match['account']}, but {context.environment} is in {account}; {why}",
             fix,
         )
+
+
+def _named(arn: str, account: str) -> str:
+    """Return the ARN of what the reader chooses in an account: the same name needn't exist there."""
+    own = _NAME.sub(f":{account}:\\1NAME", arn)
+    return f"`{own}`, with the name of {'a role' if ':role/' in own else 'a resource'} that exists in {account}"
 
 
 def _other_accounts(context: Context) -> Iterator[Issue]:
@@ -155,7 +164,7 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
         yield Issue(
             path,
             f"{arn} is in {account_text}; {context.environment} is in account {account}",
-            f"Use `{arn.replace(str(foreign), account)}`, or waive this rule and state the reason.",
+            f"Use {_named(arn, account)}. Or waive this rule and state the reason.",
         )
     yield from _left_out(context, account)
 
@@ -181,21 +190,21 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
                 member.path,
                 f"{member.role} is in account {foreign}, so it gets no access; {context.environment} is in account "
                 f"{account}",
-                f"Use `{member.role.replace(foreign, account)}`.",
+                f"Use {_named(member.role, account)}.",
             )
         elif member.team not in staffed or not admitted_elsewhere:
             roles.setdefault(member.team, []).append(member.role)
     if roles:
         totals = Counter(member.team for member in context.members)
         teams = [f"{team} {len(out)} of {totals[team]} ({listing(out, 2)})" for team, out in sorted(roles.items())]
-        team, out = min(roles.items())
-        example = out[0].replace(principal_of(out[0])[0], account)
+        team = min(roles)
         yield Issue(
             (*context.path, "governance"),
             f"{context.environment} is in account {account}, and members in other accounts get no access: "
             f"{listing(teams, 4)}",
-            f'List roles from {account} in `governance.overrides`, such as `{team}: {{members: ["{example}"]}}`; they '
-            "replace the team's members in this environment.",
+            f"List roles from {account} in `governance.overrides`, such as `{team}: {{members: "
+            f'["arn:{partition_of(context.spec.region)}:iam::{account}:role/NAME"]}}`; '
+            "they replace the team's members in this environment.",
         )
 
 
@@ -233,7 +242,7 @@ def _open_trust(context: Context) -> Iterator[Issue]:
                     (*path, "principals", position),
                     f"{principal} can assume the role of {team.name}, but is in account {foreign}; "
                     f"{context.environment} is in account {account}",
-                    f"Use `{principal.replace(foreign, account)}`; if environments differ, set `memberRole` in "
+                    f"Use {_named(principal, account)}. If environments differ, set `memberRole` in "
                     "`governance.overrides`. Or waive this rule and state the reason.",
                     policy=_TRUST_POLICY,
                 )
@@ -350,7 +359,7 @@ RULES = (
     Rule(
         "ACC007",
         "error",
-        "Roles for services, and their boundaries, are in the environment's account.",
+        "Roles for services, their boundaries, and training plans are in the environment's account.",
         _PASSED,
         _roles_of_others,
     ),

@@ -51,6 +51,8 @@ _OF_CREATION = frozenset(
         *("STO002", "STO005"),
     )
 )
+# Rules that only repeat that HyperPod doesn't offer a Kubernetes version, each with other versions to choose from.
+_AFTER_EKS002 = ("EKS004", "STO009")
 _BY_ID = {rule.id: rule for rule in RULES}
 
 
@@ -137,7 +139,9 @@ def _found(
             if rule.check is not None and not (context.spec.cluster.existing and rule.id in _OF_CREATION)
             for issue in rule.check(context)
         ]
-        yield from waivers.apply(context, issues, _BY_ID, parsed.document, today, policies)
+        found = list(waivers.apply(context, issues, _BY_ID, parsed.document, today, policies))
+        is_offered = all(placed.rule != "EKS002" for placed in found)
+        yield from (placed for placed in found if is_offered or placed.rule not in _AFTER_EKS002)
 
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:

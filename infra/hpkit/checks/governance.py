@@ -9,9 +9,7 @@ from hpkit.catalog import (
     find_region,
     instance_types,
     is_older,
-    kubernetes_versions,
     regions,
-    version_order,
 )
 from hpkit.catalog import limit as limit_of
 from hpkit.checks.rule import Context, Issue, Rule
@@ -278,16 +276,6 @@ def _region(context: Context) -> Iterator[Issue]:
         )
 
 
-def _kubernetes(context: Context) -> Iterator[Issue]:
-    version = context.spec.eks.version
-    if context.spec.governance is not None and version_order(version) < (1, 30):
-        yield Issue(
-            (*context.path, "eks", "version"),
-            f"Kubernetes is {version}, but the task governance add-on requires 1.30",
-            f'Use `"{kubernetes_versions()[-1]}"`, or another version that EKS supports.',
-        )
-
-
 def _known_teams(context: Context) -> Iterator[Issue]:
     team_names = {team.name for team in context.organization.teams}
     for team, likely in _meant_teams(context).items():
@@ -307,6 +295,9 @@ def _meant_teams(context: Context) -> dict[str, str | None]:
     """Return the names of allocations that no team has, with the team without an allocation that each may mean."""
     allocations = context.spec.governance.allocations if context.spec.governance else {}
     team_names = {team.name for team in context.organization.teams}
+    if len(team_names) < len(context.organization.teams):
+        # The name that is missing is probably the one that another team should have (CFG004).
+        return {}
     return {name: near(name, team_names - allocations.keys()) for name in allocations if name not in team_names}
 
 
@@ -522,7 +513,6 @@ RULES = (
         _weights,
     ),
     Rule("GOV008", "error", "Task governance is available in the region.", _API, _region),
-    Rule("GOV009", "error", "Task governance requires Kubernetes 1.30.", _GUIDE, _kubernetes),
     Rule("GOV010", "error", "Allocations are for teams in `teams`.", _CONTRACT, _known_teams),
     Rule("GOV011", "error", "Topology-aware scheduling isn't combined with autoscaling.", _GUIDE, _topology),
     Rule(

@@ -29,6 +29,9 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
     if policy is None:
         return
     class_names = [each.name for each in policy.priority_classes]
+    if len(set(class_names)) < len(class_names):
+        # The name that is missing is probably the one that another class should have (CFG004).
+        return
     for index, team in enumerate(context.organization.teams):
         if team.name not in team_names:
             continue

@@ -55,6 +55,8 @@ _WILDCARD = re.compile(r"(arn:aws[a-z-]*:iam::\d{12}:role/)[^*?]*[*?].*\Z")
 _ONE_COLON = re.compile(r"arn:(aws[a-z-]*):iam:(?=\d{12}:)")
 _KEYS_NAME = re.compile(r"(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/.+\Z")
 _KEYS_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_PLACEHOLDER = re.compile(r"<[A-Za-z][\w -]*>")
+_COMMENT = re.compile(r"([^\s#]+)(#.*)\Z")
 _VARIABLE = re.compile(r"\$\{|\{\{|\A\$[A-Za-z_]")
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\Z")
 _CRON_OF_AWS = re.compile(r"cron\((?P<fields>[^()]+)\)\Z")
@@ -136,10 +138,8 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
         return None if digits == _ACCOUNT_DIGITS else (f"which has {digits} digits; an account ID has 12", fix, "")
     if not isinstance(value, str):
         return None
-    if _VARIABLE.search(value):
-        return "which is a variable; variables aren't expanded here", "Replace it with its value.", ""
-    if arn := _explained_arn(value):
-        return arn
+    if found := _explained_parts(value) or _explained_arn(value):
+        return found
     if dash := other_dash(value):
         meant = DASHES.sub("-", value)
         return f"which contains {dash} instead of a hyphen", f"Use `{meant}`.", meant
@@ -162,6 +162,18 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
             f"Use the key's ARN, which `aws kms describe-key --key-id {value} --query KeyMetadata.Arn` prints.",
             "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
         )
+    return None
+
+
+def _explained_parts(value: str) -> tuple[str, str, str] | None:
+    """Return the same for a text with a placeholder, a comment without a space before it, or a variable."""
+    if found := _PLACEHOLDER.search(value):
+        return f"which still contains the placeholder `{found[0]}`", "Replace it with its value.", ""
+    if comment := _COMMENT.match(value):
+        fix = f"Add a space: `{comment[1]} {comment[2]}`."
+        return f"because `{comment[2]}` is only a comment after a space", fix, comment[1]
+    if _VARIABLE.search(value):
+        return "which is a variable; variables aren't expanded here", "Replace it with its value.", ""
     return None
 
 

@@ -167,7 +167,7 @@ def beginning_of(detail: ErrorDetails, path: Path, takes: Callable[[Any], bool])
         is_taken = is_name or (len(required) == 1 and takes({required[0]: value}))
         return f"Use a map: {keys_of_map(path, value if is_taken else None)}."
     if error_type == "dict_type" and isinstance(value, tuple) and fields_at((*path, "")):
-        names = (each.get("name") if isinstance(each, dict) else each for each in value)
+        names = (each.get("name") or next(iter(each), None) if isinstance(each, dict) else each for each in value)
         name = next((each for each in names if isinstance(each, str) and each), "name")
         return f"Use a map: {{{written(name, resolve)}: {keys_of_map((*path, ''), None)}}}."
     if error_type == "tuple_type" and fields_at((*path, 0)):

@@ -48,6 +48,7 @@ from hpkit.config.schema.contract import (
     kinds_at,
     required_at,
 )
+from hpkit.text.plural import plural
 from hpkit.text.spelling import alike
 
 __all__ = ["Parsed", "parse"]
@@ -105,7 +106,8 @@ def parse(document: Document) -> Parsed:
     organization = reading.organization()
     # For a word that could be a boolean, the type's message is better; otherwise, the reader's is more precise.
     typed = {problem.path for problem in reading.problems}
-    nothing = [each for each in _nothing_behind(reading.document) if each.path not in typed]
+    # A list in place of a map, such as `- dev:`, is one error.
+    nothing = [each for each in _nothing_behind(reading.document) if not typed & {each.path, each.path[:1]}]
     nothing += _in_untaken(document)
     read = [each for each in document.problems if each.rule != "CFG002" or each.path not in typed]
     fixes = {problem.path: problem.fix for problem in reading.problems}
@@ -116,7 +118,14 @@ def parse(document: Document) -> Parsed:
         for problem in read
     ]
     said = {problem.path for problem in read}
-    problems = [problem for problem in reading.problems if problem.path not in said]
+    # A key that was taken for `name` names its entry in all messages.
+    problems = [
+        replace(problem, message=_unknown(problem.path, reading.document))
+        if problem.message.startswith("unknown key `")
+        else problem
+        for problem in reading.problems
+        if problem.path not in said
+    ]
     if not document.is_whole:
         # What an unreadable file contains isn't missing.
         problems = [problem for problem in problems if problem.rule != "CFG003"]
@@ -221,10 +230,7 @@ class _Reading:
             unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
             sections = self._sections_as_environments()
             for path, environment in sections:
-                message, mark = f"`{path[-1]}` isn't an environment", self.document.locate(path, key=True)
-                home = ("environments", environment)
-                fix = self._moved(path, home, format_path(home, self._data))
-                self.problems.append(Problem("CFG001", path, message, fix, mark))
+                self._section_as_environment(path, ("environments", environment))
             if sections:
                 continue
             misplaced = self._misplaced()
@@ -244,13 +250,29 @@ class _Reading:
         misplaced: list[tuple[Path, str]] = []
         above = ""
         for name, value in (self._environments or {}).items():
-            keys = set(value) if isinstance(value, dict) else set()
+            keys = (
+                {key for key in value if not self._is_default(("environments", name, key))}
+                if isinstance(value, dict)
+                else set()
+            )
             inner = set(fields_at(("environments", "", name))) if name in own else set()
-            if above and keys & inner and not keys & set(own):
+            if above and keys & inner and "region" not in keys and name not in self._entries(("environments", above)):
                 misplaced.append((("environments", name), above))
             elif "region" in keys:
                 above = name
         return misplaced
+
+    def _section_as_environment(self, path: Path, home: Path) -> None:
+        """Report a section that isn't indented far enough; read it, and what follows it, in its environment."""
+        mark, inner = self.document.locate(path, key=True), fields_at((*home, path[-1]))
+        spaces = max(self.document.locate((*home, "region"), key=True).column - mark.column, 1)
+        fix = (
+            f"Indent it and its lines by {plural(spaces, 'space')}: it belongs under `{format_path(home, self._data)}`."
+        )
+        self.problems.append(Problem("CFG001", path, f"`{path[-1]}` isn't an environment", fix, mark))
+        for key in [key for key in self._entries(path) if key not in inner and key in fields_at(home)]:
+            self._moved((*path, key), home, "")
+        self._moved(path, home, "")
 
     def _misplaced(self) -> list[Path]:
         """Return the keys under `environments` that belong at the top level, such as a list of teams."""
@@ -289,8 +311,7 @@ class _Reading:
         """Report a key; continue with the key that it probably means, or without it."""
         key, key_names = str(path[-1]), fields_at(path[:-1])
         siblings = _at(self._data, path[:-1])
-        here = format_path(path[:-1], self.document.data) or "the file"
-        message, mark = f"unknown key `{key}` in {here}", self.document.locate(path, key=True)
+        message, mark = _unknown(path, self.document), self.document.locate(path, key=True)
         if path[:-1] and self._environments is not None and self._is_environment(path, ("environments",)):
             self.problems.append(
                 Problem("CFG001", path, message, self._moved(path, ("environments",), "environments"), mark)
@@ -298,7 +319,8 @@ class _Reading:
             return
         if found := self._value_of_one(path, key_names):
             name, inner = found
-            fix = f"Set `{name}: {written(inner, resolve)}`."
+            one = "; it takes one value" if isinstance(siblings[key], tuple) else ""
+            fix = f"Set `{name}: {written(inner, resolve)}`{one}."
             self.problems.append(Problem("CFG001", path, message, fix, mark))
             self._data = _renamed(with_value(self._data, path, inner), path, name)
             return
@@ -516,6 +538,9 @@ class _Reading:
             return name, resolve(rest.strip())
         if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in siblings:
             return pair[0], resolve(pair[1])
+        single = name.removesuffix("s")
+        if isinstance(value, tuple) and value and single in key_names and single not in siblings:
+            return single, value[0]
         inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
         near = nearest(name, [each for each in key_names if each not in siblings and each not in _LOWERING])
         if (
@@ -723,6 +748,10 @@ class _Reading:
             locs = [each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False)]
             return not any(loc[: len(place)] == place for loc in locs)
         return True
+
+
+def _unknown(path: Path, document: Document) -> str:
+    return f"unknown key `{path[-1] if path else ''}` in {format_path(path[:-1], document.data) or 'the file'}"
 
 
 def _is_share(value: Any) -> bool:

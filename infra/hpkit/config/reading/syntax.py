@@ -18,6 +18,7 @@ _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
 _EQUALS = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(\S.*?)\s*\Z")
+_BLOCK = re.compile(r"\s*([A-Za-z][\w-]*)\s*=?\s*\{\s*\Z")
 _WORD, _LAST_WORD = re.compile(r"([\w-]+)"), re.compile(r"\s([\w-]+)\Z")
 _NO_VALUE = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:\s*(?:#.*)?\Z")
 _BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
@@ -37,8 +38,10 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
         _other_space(lines, line_numbers),
         _open_quote(lines, mark),
         _no_space(lines, line_numbers),
+        _block(lines, mark),
         _open_bracket(error, lines, mark),
         _no_dash(lines, line_numbers),
+        _list_and_map(error, lines, mark),
         _of_the_line(error.problem or "", lines, mark),
     )
     return next((found for found in explanations if found is not None), None) or (
@@ -125,6 +128,29 @@ def _no_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
             mark = Mark(number, len(found["before"]) + 1)
             return mark, f"a space is missing after the colon of `{key}`", f"Set `{key}: {value}`."
     return None
+
+
+def _block(lines: list[str], mark: Mark) -> _Found | None:
+    for number, line in enumerate(lines[: mark.line], 1):
+        if found := _BLOCK.match(line):
+            return (
+                Mark(number, _indent(line) + 1),
+                f"`{line.strip()}` begins a block of HCL, which isn't YAML",
+                f"Write `{found[1]}:`, indent its keys below it, and remove the closing brace.",
+            )
+    return None
+
+
+def _list_and_map(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> _Found | None:
+    begun = error.context_mark
+    is_list = begun is not None and _line(lines, begun.line + 1)[begun.column :].startswith("- ")
+    if begun is None or not is_list or begun.column != mark.column - 1 or not _KEY.match(_line(lines, mark.line)):
+        return None
+    return (
+        Mark(begun.line + 1, begun.column + 1),
+        f"this line begins a list with `- `, but line {mark.line} continues it as a map",
+        "Remove the `- `, and indent the lines below it as those of the other entries.",
+    )
 
 
 def _no_dash(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
