@@ -263,13 +263,6 @@ def test_an_existing_eks_cluster_that_is_not_there(cloud, project):
     assert missing(rows) == {"EKS cluster gone"}
 
 
-def test_hyperpod_and_eks_go_one_to_one(cloud, project):
-    make_cluster(cloud, "other")
-    rows = checked(project, **on_eks(cloud))
-    assert missing(rows) == {"EKS cluster kube free for HyperPod"}
-    assert rows["EKS cluster kube free for HyperPod"]["found"] == "attached to other"
-
-
 def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stacks_own(cloud, project):
     cloud.eks.create_addon(clusterName="kube", addonName="vpc-cni")
     owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}

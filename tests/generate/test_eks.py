@@ -3,7 +3,6 @@
 import datetime
 import json
 import shutil
-from functools import partial
 
 import pytest
 from botocore.config import Config
@@ -11,7 +10,6 @@ from click.testing import CliRunner
 
 from generate.eks import FILE, command
 from hpkit.errors import ToolError
-from hpkit_local.aws.api import page
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.testing import running_endpoint
 from tests.cli.test_validate import ROOT
@@ -102,27 +100,6 @@ def test_check_writes_nothing_and_fails_when_something_changed(account, file):
     assert run("--check").exit_code == 0
     row = json.loads(file.read_text())["kubernetesVersions"]
     assert (row["1.35"]["source"], row["1.34"]["source"]) == ("account", "calendar"), "what was right keeps its source"
-
-
-def test_versions_that_eks_lists_no_more_keep_their_days_and_lose_their_add_ons(account, file):
-    changed(
-        file, lambda data: data["addonVersions"].update({"coredns": {"1.30": {"default": "v1", "versions": ["v1"]}}})
-    )
-    assert "- coredns on 1.30: 1 versions, default v1" in run().stdout.splitlines()
-    assert json.loads(file.read_text())["kubernetesVersions"]["1.30"]["endOfExtendedSupport"] == "2026-07-23"
-
-
-def test_answers_are_read_to_their_last_page(account, file, monkeypatch):
-    run()
-    whole = file.read_text()
-    for module in ("versions", "addon_catalog"):
-        monkeypatch.setattr(f"hpkit_local.aws.services.eks.{module}.page", partial(page, default=2))
-    calls = account.stats()["calls"]
-    assert run("--check").stdout == f"{FILE} matches EKS in us-west-2\n"
-    after = account.stats()["calls"]
-    asked = {name: after[f"eks.{name}"] - calls[f"eks.{name}"] for name in ("DescribeClusterVersions",)}
-    assert asked == {"DescribeClusterVersions": 3}, "six versions in pages of two"
-    assert file.read_text() == whole
 
 
 def test_a_call_that_fails_is_said_with_its_action_and_nothing_is_written(account, file, monkeypatch):

@@ -80,9 +80,10 @@ def test_what_the_validator_accepts_without_a_warning_passes_the_pack(data):
     assert violations == []
 
 
-# Rules that the pack checks as well, and type names, which quota refers to. The nightly run uses all rules.
+# Rules that the pack checks as well, and type names, which quota refers to. By day, two of them are enough, because
+# each records several programs; the nightly run uses all rules.
 BOTH_JUDGE = {"ACC001", "ACC014", "CLU003", "CLU010", "EKS001", "KAR002", "KAR007", "KAR010"}
-WAIVABLE = [rule for rule in RULES if rule.waivable and (NIGHTLY or rule.id in BOTH_JUDGE)]
+WAIVABLE = [rule for rule in RULES if rule.waivable and (NIGHTLY or rule.id in ("EKS001", "KAR010"))]
 
 
 def waived(case):

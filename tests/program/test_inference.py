@@ -114,10 +114,6 @@ def test_the_operators_role_is_named_as_the_add_on_asks(program):
     assert name == "SageMakerHyperPodInference-acme-dev-us-west-2"
 
 
-def test_every_role_has_the_boundary(program):
-    assert {each.inputs.get("permissionsBoundary") for each in program.all("iam/role:Role")} == {BOUNDARY}
-
-
 def test_buckets_are_those_that_the_file_names(program):
     assert [each["Resource"] for each in policy_of(program, "inference") if each["Effect"] == "Allow"] == [
         ["arn:aws:s3:::acme-tls/*"],

@@ -114,10 +114,6 @@ def test_the_router_uses_the_one_key_for_tokens_of_its_cluster(most):
     assert most.waits(most.one("eks/addon:Addon", SPACES), association)
 
 
-def test_every_role_has_the_boundary(most):
-    assert {each.inputs.get("permissionsBoundary") for each in most.all("iam/role:Role")} == {BOUNDARY}
-
-
 def test_teams_end_before_the_controller_that_ends_their_spaces(least):
     assert least.waits(least.one("hyperpod:index:ComputeQuota", "nlp"), least.one("eks/addon:Addon", SPACES))
 

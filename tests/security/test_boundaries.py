@@ -18,7 +18,9 @@ ATTACHED = "arn:aws:iam::aws:policy/AmazonSageMakerClusterInstanceRolePolicy"
 
 def plan_of(**environment):
     observed = {"observability": {"cloudwatch": True, "prometheus": True, "grafana": True}}
-    return derive(builders.typed(builders.organization(environment={**observed, **environment})), "dev")
+    return derive(
+        builders.typed(builders.organization(environment={"inference": {}, **observed, **environment})), "dev"
+    )
 
 
 def policies(plan):

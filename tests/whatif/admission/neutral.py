@@ -1,22 +1,18 @@
 """Kueue's behavior as cases in a neutral JSON format, which the simulator runs and compares with the expected results.
 
-`python -m tests.whatif.admission.neutral CASES.json` prints the simulator's results next to the expected ones, and
-exits with 1 if they differ. A file is a list of cases, or an object with `cases`. Amounts are plain numbers, CPU in
-cores; times are seconds; a limit of null is none. The kinds of cases are `cycle` (a state and exactly one cycle),
-`scenario` (steps, each run until nothing changes) and `placement` (one search in a topology).
+Amounts are plain numbers, CPU in cores; times are seconds; a limit of null is none. The kinds of cases are `cycle` (a
+state and exactly one cycle), `scenario` (steps, each run until nothing changes) and `placement` (one search in a
+topology).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from hpkit.kueue.model import WaitForPodsReady
-from hpkit.text.plural import plural
 from hpkit_whatif.admission import (
     Admission,
     BorrowWithinCohort,
@@ -40,64 +36,12 @@ from hpkit_whatif.admission import (
 )
 
 Case = dict[str, Any]
-KINDS = ("cycle", "scenario", "placement")
 TICK = 1.0
-EXPECTED = {
-    "cycle": ("admitted", "preempted", "pending"),
-    "placement": ("domains", "fits_only"),
-    "scenario": (
-        "admitted", "admitted_includes", "running", "waiting", "pending_names", "pending_includes", "pending",
-        "preempted", "preempted_count", "flavors", "share", "places", "backoffs",
-    ),
-}  # fmt: skip
-
-
-class CaseError(ValueError):
-    """A file isn't a case file, or a case lacks a field; the message names it."""
-
-
-def read(path: Path) -> list[Case]:
-    """Return the cases of a file; CaseError if it isn't a case file."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CaseError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise CaseError(f"{path}: not JSON: {error}") from None
-    cases = data.get("cases") if isinstance(data, dict) else data
-    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
-        raise CaseError(f"{path}: neither a list of cases nor an object with a list `cases`")
-    for index, case in enumerate(cases):
-        if case.get("kind") not in KINDS:
-            known = ", ".join(KINDS)
-            raise CaseError(
-                f"{path}: case {index} ({case.get('id', 'no id')}): kind {case.get('kind')!r} is none of {known}"
-            )
-        _refuse_expectation(f"{path}: case {index} ({case.get('id', 'no id')})", case)
-    if not cases:
-        raise CaseError(f"{path}: it holds no case, and proves nothing")
-    return cases
-
-
-def _refuse_expectation(place: str, case: Case) -> None:
-    """Raise CaseError if a case has no expected results, or if not all of them would be compared."""
-    said = _expected(case)
-    expectations = [each for each in (said if isinstance(said, list) else [said]) if each]
-    if not expectations:
-        raise CaseError(f"{place}: it expects nothing (`expect`)")
-    keys = EXPECTED[case["kind"]]
-    for expect in expectations:
-        for key in expect if isinstance(expect, dict) else ["a " + type(expect).__name__]:
-            if key not in keys:
-                raise CaseError(f"{place}: it expects `{key}`; known are {', '.join(keys)}")
 
 
 def run(case: Case) -> dict[str, Any] | list[dict[str, Any]]:
     """Return the simulator's result for a case, in the format of `expect`; for a scenario, one result per step."""
-    try:
-        return {"cycle": run_cycle, "scenario": run_scenario, "placement": run_placement}[case["kind"]](case)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CaseError(f"case {case.get('id', 'no id')}: {type(error).__name__}: {error}") from error
+    return {"cycle": run_cycle, "scenario": run_scenario, "placement": run_placement}[case["kind"]](case)
 
 
 def amount(resource: str, value: float) -> int:
@@ -449,40 +393,3 @@ def _close(wanted: Any, got: Any) -> bool:
         return False
     number = math.inf if wanted in ("+Inf", "Inf", "inf", "Infinity", None) else float(wanted)
     return number == got or math.isclose(number, got, rel_tol=1e-6, abs_tol=1e-6)
-
-
-def main(arguments: list[str]) -> int:
-    """Compare the cases of files; return 0 if all match, 1 if not, 2 if a file isn't a case file."""
-    if not arguments or arguments[0].startswith("-"):
-        print("usage: python -m tests.whatif.admission.neutral CASES.json…", file=sys.stderr)
-        return 2
-    different = total = 0
-    for argument in arguments:
-        try:
-            for case in read(Path(argument)):
-                state = run(case)
-                lines = differences(case, state)
-                total += 1
-                different += bool(lines)
-                print(f"{'DIFFERS' if lines else 'same   '} {case.get('id', total)}")
-                for line in lines:
-                    print(f"    {line}")
-                if case.get("feature_gates"):
-                    print(f"    gates     {json.dumps(case['feature_gates'])}: the simulator has Kueue's defaults")
-                print(f"    simulator {json.dumps(state)}")
-                print(f"    expected  {json.dumps(_expected(case))}")
-        except CaseError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-    print(f"{plural(total, 'case')}, {different} differ")
-    return 1 if different else 0
-
-
-def _expected(case: Case) -> Any:
-    if case["kind"] != "scenario":
-        return case.get("expect")
-    return [step.get("expect") for step in case.get("steps") or () if isinstance(step, dict)]
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
