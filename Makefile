@@ -72,7 +72,7 @@ unit: install tools
 pages: install
 	$(BIN)/python -m generate --check
 
-# Checks the style in docs/guides/contributing.md, "English", on pages and in texts of the code. Needs Go once, to build
+# Checks the style in docs/internals/contributing.md, "English", on pages and in texts of the code. Needs Go once, to build
 # Vale.
 VALE := $(CACHE)/vale/$(shell cksum < .vale/go.sum | tr -d ' ')/vale
 

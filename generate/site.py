@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: the order of the sections, links to files outside docs/, and the kinds of JSON documents."""
+"""Hooks of mkdocs: links to files outside docs/, and the kinds of JSON documents."""
 
 import os
 import re
@@ -8,15 +8,8 @@ from typing import Any
 from hpkit.cli.common.documents import schema_of
 from hpkit.cli.organization.schema import kinds
 
-SECTIONS = ("Tutorials", "Guides", "Reference", "Explanation", "Decisions")
 _KINDS = "<!-- kinds -->"
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
-
-
-def on_nav(nav: Any, **_: Any) -> Any:
-    """Order the sections by what readers need first."""
-    nav.items.sort(key=lambda item: SECTIONS.index(item.title) if item.title in SECTIONS else -1)
-    return nav
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:

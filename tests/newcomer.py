@@ -30,9 +30,12 @@ class Step:
 
 
 def steps_of(page: str) -> list[Step]:
-    """Return the commands of a page's console blocks, in order."""
+    """Return the commands of a page's console blocks, in order.
+
+    A comment `<!-- edit ... -->` makes an edit that the page shows as YAML.
+    """
     steps: list[Step] = []
-    for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
+    for block in re.findall(r"(?:```console|<!-- edit)\n(.*?)(?:```|-->)", page, re.DOTALL):
         lines, command, shown = block.splitlines(), [], []
         until = None
         for line in lines:

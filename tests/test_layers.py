@@ -1,4 +1,4 @@
-"""Data flows in one direction: the tables of docs/explanation/architecture.md list all allowed imports."""
+"""Data flows in one direction: the tables of docs/internals/architecture.md list all allowed imports."""
 
 import ast
 import importlib

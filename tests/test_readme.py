@@ -6,12 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.examples import copy_project
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+PARTS = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
 SHOWN = [block for block in BLOCKS if re.match(r"\$ (sed .*\| )?\.venv/bin/hpkit ", block)]
 PROJECT = re.findall(
     r"```console\n(.*?)```", README.partition("## Start your own project")[2].partition("\n## ")[0], re.DOTALL
@@ -39,18 +41,22 @@ def clone(tmp_path):
 
 
 def test_every_block_of_the_readme_is_run():
-    pictures = README.count("```mermaid\n")
     assert len(SHOWN) >= 3
-    assert README.count("```") == 2 * (len(SHOWN) + len(TRIED) + len(PROJECT) + pictures)
+    assert README.count("```") == 2 * (len(SHOWN) + len(TRIED) + len(PROJECT) + len(PARTS))
 
 
-def test_commands_of_the_path_to_aws_are_those_of_its_page():
-    page = (ROOT / "docs" / "guides" / "aws.md").read_text(encoding="utf-8")
-    commands = re.findall(
-        r"`((?:hpkit|pulumi) [^`]* [^`]*)`", README.partition("## Deploy to AWS")[2].partition("\n## ")[0]
-    )
-    assert len(commands) >= 5
-    assert [command for command in commands if command not in page] == []
+def test_the_file_of_the_readme_is_a_part_of_the_example():
+    (part,) = map(yaml.safe_load, PARTS)
+    whole = yaml.safe_load((ROOT / "stacks" / "startup.yaml").read_text(encoding="utf-8"))
+
+    def within(part, whole):
+        if isinstance(part, dict):
+            return all(key in whole and within(value, whole[key]) for key, value in part.items())
+        if isinstance(part, list):
+            return all(any(within(each, other) for other in whole) for each in part)
+        return part == whole
+
+    assert within(part, whole)
 
 
 @pytest.mark.parametrize("block", SHOWN, ids=lambda block: block.splitlines()[0])

@@ -23,16 +23,16 @@ DOCS = ROOT / "docs"
 # These need an account or another tool.
 ELSEWHERE = {
     "adopting",
-    "autoscaling",
     "aws",
-    "contributing",
+    "cost",
+    "closed-network",
+    "delete",
+    "github-actions",
     "gitlab",
     "local-cluster",
     "policies",
-    "review",
-    "scientists",
 }
-ELSEWHERE |= {"storage", "trial", "whatif"}
+ELSEWHERE |= {"registry", "review", "scientists", "storage", "trial", "whatif"}
 PAGES = sorted(
     page for kind in ("guides", "tutorials") for page in (DOCS / kind).glob("*.md") if page.stem not in ELSEWHERE
 )

@@ -66,7 +66,7 @@ VARIANTS = {
     "catalog rules": ["catalog", "rules"],
     "quota --team": ["quota", "--team", "john", *ONE_STACK],
     "cluster status --topology": ["cluster", "status", "--topology", *ONE_STACK],
-    "job check": ["job", "check", "docs/examples/job.yaml", *ONE_STACK],
+    "job check": ["job", "check", "docs/examples/handson/first.yaml", *ONE_STACK],
     "job check --live": ["job", "check", "docs/examples/fsdp-john.yaml", *ONE_STACK, "--live"],
     "whatif simulate": ["whatif", "simulate", SCENARIO, *ONE_STACK],
     "whatif simulate --vary": [

@@ -1,7 +1,7 @@
 """The fake of Pulumi's `kubernetes` resource plugin: any kind, by server-side apply, on the local cloud's API server.
 
 It calls only API servers on a loopback address. How it differs from the official plugin:
-docs/reference/fake-plugins.md.
+docs/internals/fake-plugins.md.
 """
 
 from importlib.metadata import version

@@ -1,7 +1,7 @@
 """Readiness of an object: a Deployment, a CustomResourceDefinition, or what `pulumi.com/waitFor` names.
 
 These are what the program registers and the official plugin waits for (pulumi-kubernetes v4, provider/pkg/await). A
-Deployment's numbers are those of `kubectl rollout status`. docs/reference/fake-plugins.md lists differences.
+Deployment's numbers are those of `kubectl rollout status`. docs/internals/fake-plugins.md lists differences.
 """
 
 from collections.abc import Mapping
