@@ -45,25 +45,31 @@ def kinds_text() -> str:
 
 
 def _fields(objects: dict[str, Any]) -> list[str]:
+    def type_of(part: dict[str, Any]) -> str:
+        if "$ref" in part:
+            name = part["$ref"].rpartition("/")[2]
+            if "_" not in name.strip("_"):
+                return f"`{name.strip('_')}`"
+            # A generic object, such as a value before and after, has one type for each use.
+            return "; ".join(f"`{key}`: {type_of(each)}" for key, each in objects[name]["properties"].items())
+        if "anyOf" in part:
+            types = dict.fromkeys(map(type_of, part["anyOf"]))
+            return " or ".join(each for each in types if each != "integer" or "number" not in types)
+        if "const" in part or "enum" in part:
+            return ", ".join(f"`{each}`" for each in part.get("enum", [part.get("const")]))
+        if "prefixItems" in part:
+            return f"list of {', '.join(map(type_of, part['prefixItems']))}"
+        if part["type"] == "array":
+            return f"list of {type_of(part['items'])}"
+        if "additionalProperties" in part:
+            return f"map of {type_of(part['additionalProperties'])}"
+        return str(part["type"])
+
     lines = ["| object | field | type | meaning |", "|---|---|---|---|"]
-    for name, schema in objects.items():
-        for field, part in schema["properties"].items():
-            optional = "" if field in schema["required"] else " (optional)"
-            lines.append(f"| `{name}` | `{field}`{optional} | {_type(part)} | {part.get('description', '')} |")
+    lines += [
+        f"| `{name.strip('_')}` | `{field}` | {type_of(part)} | {part.get('description', '')} |"
+        for name, schema in objects.items()
+        if "_" not in name.strip("_")
+        for field, part in schema["properties"].items()
+    ]
     return [*lines, ""]
-
-
-def _type(part: dict[str, Any]) -> str:
-    if "$ref" in part:
-        return f"`{part['$ref'].rpartition('/')[2]}`"
-    if "anyOf" in part:
-        return " or ".join(map(_type, part["anyOf"]))
-    if "const" in part or "enum" in part:
-        return ", ".join(f"`{each}`" for each in part.get("enum", [part.get("const")]))
-    if part["type"] == "array":
-        return f"list of {_type(part['items'])}"
-    if "additionalProperties" in part:
-        return f"map of {_type(part['additionalProperties'])}"
-    if "properties" in part:
-        return "; ".join(f"`{name}`: {_type(each)}" for name, each in part["properties"].items())
-    return " or ".join([part["type"]] if isinstance(part["type"], str) else part["type"])

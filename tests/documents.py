@@ -6,7 +6,6 @@ import jsonschema
 
 from hpkit.cli.common.documents import schema_of
 from hpkit.cli.organization.schema import kinds
-from hpkit.text.formatting import json_text
 
 __all__ = ["closed", "document", "plain"]
 
@@ -35,5 +34,5 @@ def closed(schema):
 
 
 def plain(data):
-    """Return data as its JSON represents it."""
-    return json.loads(json_text(data))
+    """Return a document as its JSON represents it, without its kind."""
+    return data.model_dump(mode="json")

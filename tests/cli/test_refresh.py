@@ -128,9 +128,9 @@ def test_all_commands_use_the_same_prices(refresh, monkeypatch):
     assert (share["monthlyUsd"], share["pricesOf"]) == (5 * 10 * 730, "us-east-1")
     day = project.today()
     assert f"at prices of us-east-1 ({day})" in refresh(command=("quota",)).stdout
-    cost = document("review", "--base", "main", "--quick", "--stack", "acme-dev")["stacks"][0]["cost"]
-    assert cost["guaranteed"]["after"]["known"] == "110230.00"
-    assert Decimal(cost["platform"]["after"]["known"]) > 2 * 730
+    cost = document("review", "--base", "main", "--quick", "--stack", "acme-dev")["stacks"][0]
+    assert cost["guaranteedCost"]["after"]["known"] == "110230.00"
+    assert Decimal(cost["platformCost"]["after"]["known"]) > 2 * 730
 
 
 def test_a_product_that_cannot_be_read_is_skipped(refresh, monkeypatch):

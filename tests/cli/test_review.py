@@ -88,7 +88,7 @@ def test_an_organization_file_touches_its_stacks_and_no_others(repository):
     output = repository.review()
     assert verdicts(output) == {"acme-dev": ("changed", "attention")}
     assert output["stacks"][0]["why"] == "stacks/acme.yaml changed"
-    assert output["base"]["ref"] == "main"
+    assert output["base"] == "main"
 
 
 def test_a_stack_that_leaves_the_placeholder_account_is_new_and_one_of_a_real_account_moves(repository):
@@ -274,7 +274,7 @@ def test_a_change_of_an_included_file_is_a_change_of_its_organization(repository
     repository.write("stacks/teams/ada.yaml", {"teams": [team("ada", fairShareWeight=20)]})
     (stack,) = repository.review()["stacks"]
     assert (stack["stack"], stack["why"]) == ("acme-dev", "stacks/teams/ada.yaml changed")
-    assert [each["team"] for each in stack["teams"]] == ["ada"]
+    assert [each["name"] for each in stack["teams"]] == ["ada"]
 
 
 def test_included_files_are_read_from_the_revision_of_their_organization_file(repository, monkeypatch):

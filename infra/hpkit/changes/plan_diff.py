@@ -6,8 +6,12 @@ counts as having nothing.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any, Generic, TypeVar
 
+from pydantic import Field, computed_field
+
+from hpkit.catalog.prices import near_monthly_cost
 from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, TeamPlan
@@ -40,7 +44,10 @@ class Change(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ShareChange:
-    """A team's amounts of one instance type, before and after, in instances."""
+    """A team's amounts of one instance type, before and after, in instances, and the monthly cost of its quota.
+
+    monthly_usd_is_about: whether another region's prices are used.
+    """
 
     instance_type: str
     guarantee: Change[Amount]
@@ -48,6 +55,10 @@ class ShareChange:
     borrow_limit: Change[Amount]
     borrowable: Change[Amount]
     lendable: Change[Amount]
+    monthly_usd: Annotated[
+        Change[int], Field(description="null: nothing is reserved on that side, or the catalog has no price.")
+    ]
+    monthly_usd_is_about: bool
 
     @property
     def changed(self) -> bool:
@@ -59,17 +70,17 @@ class ShareChange:
 class TeamChange:
     """One team: its settings and its shares. A side without the team has None everywhere.
 
-    borrow_limit is the team's own setting in percent; members are IAM roles that gain or lose access. The shared pool
+    borrow_limit_percent is the team's own setting; members are IAM roles that gain or lose access. The shared pool
     is a team too, with what the others leave.
     """
 
     name: str
     is_shared_pool: bool
     present: Change[bool]
-    weight: Change[int]
+    fair_share_weight: Change[int]
     strategy: Change[str]
-    borrow_limit: Change[int]
-    preempt: Change[str]
+    borrow_limit_percent: Change[int]
+    preempt_team_tasks: Change[str]
     members_added: tuple[str, ...]
     members_removed: tuple[str, ...]
     shares: tuple[ShareChange, ...]
@@ -79,10 +90,17 @@ class TeamChange:
         """Return whether anything of the team differs, even if only what others leave it to borrow."""
         return self.edited or any(share.changed for share in self.shares)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def edited(self) -> bool:
         """Return whether the team itself was edited: its settings, its members or its quota."""
-        settings: tuple[Change[Any], ...] = (self.present, self.weight, self.strategy, self.borrow_limit, self.preempt)
+        settings: tuple[Change[Any], ...] = (
+            self.present,
+            self.fair_share_weight,
+            self.strategy,
+            self.borrow_limit_percent,
+            self.preempt_team_tasks,
+        )
         quota = (part for share in self.shares for part in (share.guarantee, share.elastic, share.borrow_limit))
         return any(part.changed for part in (*settings, *quota)) or bool(self.members_added or self.members_removed)
 
@@ -99,7 +117,9 @@ class CapacityChange:
     instance_type: str
     present: Change[bool]
     guaranteed: Change[int]
-    maximum: Annotated[Change[int], "On a side that has the type, null means that no NodePool limit bounds it."]
+    maximum: Annotated[
+        Change[int], Field(description="On a side that has the type, null means that no NodePool limit bounds it.")
+    ]
     bounded: Change[bool]
     unreserved: Change[Amount]
     quota: Change[Amount]
@@ -158,6 +178,7 @@ def _both(was: S | None, now: S | None, get: Callable[[S], T | None]) -> Change[
 
 def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, TypeQuota]]) -> Iterable[TeamChange]:
     old, new = ({team.name: team for team in plan.teams} if plan else {} for plan in (before, after))
+    regions = _both(before, after, lambda plan: plan.spec.region)
     shares_before, shares_after = _shares(quotas.before or {}), _shares(quotas.after or {})
     for name in _keys(old, new):
         was, now = old.get(name), new.get(name)
@@ -166,14 +187,15 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
             name=name,
             is_shared_pool=any(team.is_shared_pool for team in (was, now) if team is not None),
             present=Change(was is not None, now is not None),
-            weight=_both(was, now, lambda team: team.spec.fair_share_weight),
+            fair_share_weight=_both(was, now, lambda team: team.spec.fair_share_weight),
             strategy=_both(was, now, lambda team: team.spec.sharing.strategy),
-            borrow_limit=_both(was, now, lambda team: team.spec.sharing.borrow_limit),
-            preempt=_both(was, now, lambda team: team.spec.preempt_team_tasks),
+            borrow_limit_percent=_both(was, now, lambda team: team.spec.sharing.borrow_limit),
+            preempt_team_tasks=_both(was, now, lambda team: team.spec.preempt_team_tasks),
             members_added=_without(now, was),
             members_removed=_without(was, now),
             shares=tuple(
-                _share(kind, own_before.get(kind), own_after.get(kind)) for kind in _keys(own_before, own_after)
+                _share(kind, own_before.get(kind), own_after.get(kind), regions)
+                for kind in _keys(own_before, own_after)
             ),
         )
 
@@ -191,7 +213,11 @@ def _shares(quotas: Mapping[str, TypeQuota]) -> dict[str, dict[str, TeamShare]]:
     return by_team
 
 
-def _share(kind: str, was: TeamShare | None, now: TeamShare | None) -> ShareChange:
+def _share(kind: str, was: TeamShare | None, now: TeamShare | None, regions: Change[str]) -> ShareChange:
+    def cost(share: TeamShare | None, region: str | None) -> tuple[int, str] | None:
+        return near_monthly_cost(kind, region, Fraction(share.reserved + share.elastic)) if share and region else None
+
+    before, after = cost(was, regions.before), cost(now, regions.after)
     return ShareChange(
         instance_type=kind,
         guarantee=_both(was, now, lambda share: share.reserved),
@@ -199,6 +225,8 @@ def _share(kind: str, was: TeamShare | None, now: TeamShare | None) -> ShareChan
         borrow_limit=_both(was, now, lambda share: share.borrow_limit),
         borrowable=_both(was, now, lambda share: share.borrowable),
         lendable=_both(was, now, lambda share: share.lendable),
+        monthly_usd=_both(before, after, lambda cost: cost[0]),
+        monthly_usd_is_about=bool((before and before[1] != regions.before) or (after and after[1] != regions.after)),
     )
 
 

@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Annotated, Final
 
 from hpkit.catalog import DEVICE_RESOURCES, EFA, InstanceType
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
+from hpkit.text.document import NUMBER
 from hpkit.text.formatting import amount as written
 from hpkit.text.plural import plural
 
@@ -55,7 +56,7 @@ __all__ = [
     "usage",
 ]
 
-Amount = int | Fraction
+Amount = Annotated[int | Fraction, NUMBER]
 
 # Order of every vector in this module. None in a vector means unknown.
 DIMENSIONS: Final = ("instances", "accelerators", "vCPU", "memory GiB", "MIG slices")

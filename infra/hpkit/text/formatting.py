@@ -2,19 +2,13 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
-from datetime import datetime
-from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 __all__ = [
     "aligned",
     "amount",
     "borrowed",
-    "camel_case",
     "figure",
-    "json_number",
     "json_text",
     "listing",
     "percent",
@@ -44,12 +38,6 @@ def amount(value: object, digits: int = 3) -> str:
     return str(exact.numerator) if exact.denominator == 1 else f"{float(exact):.{digits}f}".rstrip("0").rstrip(".")
 
 
-def json_number(value: Fraction | Decimal | int) -> int | float:
-    """Return an exact number for JSON: an integer if it's whole."""
-    exact = Fraction(value)
-    return exact.numerator if exact.denominator == 1 else float(exact)
-
-
 def listing(parts: Sequence[str], most: int = 8) -> str:
     """Join parts with commas, and state how many were omitted."""
     shown = ", ".join(parts[:most])
@@ -71,27 +59,9 @@ def percent(part: float | None) -> str:
     return "–" if part is None else f"{100 * part:.0f}%"
 
 
-def json_text(data: Any, *, indent: int | None = 2) -> str:
-    """Format data as JSON for programs and people: indented, without escaping letters.
-
-    A dataclass becomes an object with fields in camel case, an exact number becomes a JSON number, and a time becomes
-    ISO 8601.
-    """
-    return json.dumps(data, indent=indent, ensure_ascii=False, default=_plain)
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, Fraction | Decimal):
-        return json_number(data)
-    if isinstance(data, datetime):
-        return data.isoformat()
-    return {camel_case(each.name): getattr(data, each.name) for each in fields(data)}
-
-
-def camel_case(name: str) -> str:
-    """Return a field's name in JSON: `instance_type` becomes `instanceType`."""
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
+def json_text(data: object, *, indent: int | None = 2) -> str:
+    """Format data as JSON for programs and people: indented, without escaping letters."""
+    return json.dumps(data, indent=indent, ensure_ascii=False)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> list[str]:

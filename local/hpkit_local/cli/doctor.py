@@ -3,23 +3,30 @@
 import platform
 import sys
 import threading
-from typing import Any, TypedDict
+from typing import Any
 
 import click
+from pydantic import Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.tables import grid, lines_of
+from hpkit.text.document import Document
 
 __all__ = ["ToolList", "command"]
 
-_Tool = TypedDict(
-    "_Tool",
-    {"tool": str, "version": str, "from": str, "path": str, "purpose": str, "get": str, "note": str},
-)
+
+class _Tool(Document):
+    tool: str
+    version: str
+    source: str = Field(serialization_alias="from")
+    path: str
+    purpose: str
+    get: str
+    note: str
 
 
-class ToolList(TypedDict):
+class ToolList(Document):
     """Tools that the local cloud and `pulumi up` need."""
 
     items: list[_Tool]
@@ -47,22 +54,22 @@ def command(names: tuple[str, ...], fix: bool) -> Output:
             raise click.UsageError(f"no tool {name}. Known tools: {', '.join(tool_names)}")
     chosen_tools = [tool for tool in TOOLS if not names or tool.name in names]
     rows = [_row(locate(tool)) for tool in TOOLS]
-    if fix and {row["tool"] for row in rows if row["from"] == "missing"} & {tool.name for tool in chosen_tools}:
+    if fix and {row.tool for row in rows if row.source == "missing"} & {tool.name for tool in chosen_tools}:
         get_all(chosen_tools, say=_said())
         rows = [_row(locate(tool)) for tool in TOOLS]
     needed = {tool.name for tool in TOOLS if tool.name in names or not tool.on_demand}
-    missing = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] in needed]
+    missing = [row.tool for row in rows if row.source == "missing" and row.tool in needed]
     go = _row(locate(GO))
-    if go["from"] == "missing" and not missing:
-        go["get"] = "not needed, because nothing must be built"
+    if go.source == "missing" and not missing:
+        go.get = "not needed, because nothing must be built"
     rows = [_python(), go, *rows]
     # While something has to be built, Go is not optional.
     needed |= {"go"} if missing else set()
-    optional = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] not in needed]
+    optional = [row.tool for row in rows if row.source == "missing" and row.tool not in needed]
     return Output(
         bool(missing) or not _python_fits(),
         text=lambda: _table(rows, missing, optional),
-        json=lambda: json_document(ToolList, items=rows),
+        json=lambda: json_document(ToolList(items=rows)),
     )
 
 
@@ -78,15 +85,15 @@ def _said() -> Any:
 
 
 def _row(located: Any) -> _Tool:
-    return {
-        "tool": located.tool.name,
-        "version": located.version or located.tool.version,
-        "from": located.source,
-        "path": str(located.path or ""),
-        "purpose": located.tool.purpose,
-        "get": _REMEDY if located.source == "missing" else "",
-        "note": located.passed_over,
-    }
+    return _Tool(
+        tool=located.tool.name,
+        version=located.version or located.tool.version,
+        source=located.source,
+        path=str(located.path or ""),
+        purpose=located.tool.purpose,
+        get=_REMEDY if located.source == "missing" else "",
+        note=located.passed_over,
+    )
 
 
 def _python_fits() -> bool:
@@ -95,26 +102,26 @@ def _python_fits() -> bool:
 
 def _python() -> _Tool:
     least = ".".join(str(number) for number in _LEAST_PYTHON)
-    return {
-        "tool": "python",
-        "version": platform.python_version(),
-        "from": "PATH",
-        "path": sys.executable,
-        "purpose": "runs hpkit",
-        "get": "" if _python_fits() else f"install Python {least} or newer",
-        "note": "",
-    }
+    return _Tool(
+        tool="python",
+        version=platform.python_version(),
+        source="PATH",
+        path=sys.executable,
+        purpose="runs hpkit",
+        get="" if _python_fits() else f"install Python {least} or newer",
+        note="",
+    )
 
 
 def _table(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
     head = ("tool", "version", "from", "purpose")
     table = grid(*head, names=head)
     for row in rows:
-        style = "red" if row["tool"] in missing else ""
-        source = "optional" if row["tool"] in optional else row["from"]
-        table.add_row(row["tool"], row["version"], source, row["purpose"], style=style)
+        style = "red" if row.tool in missing else ""
+        source = "optional" if row.tool in optional else row.source
+        table.add_row(row.tool, row.version, source, row.purpose, style=style)
     lines = lines_of(table)
-    lines += [folded(f"{row['tool']}: skipped: {row['note']}", "    ", "") for row in rows if row["note"]]
+    lines += [folded(f"{row.tool}: skipped: {row.note}", "    ", "") for row in rows if row.note]
     lines += ["", *_where_kept(rows), _summary(rows, missing, optional)]
     return "\n".join(lines)
 
@@ -122,11 +129,11 @@ def _table(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
 def _where_kept(rows: list[_Tool]) -> list[str]:
     from hpkit.cache import cache_root
 
-    return [f"cache: {cache_root()}"] if any(row["from"] == "cache" for row in rows) else []
+    return [f"cache: {cache_root()}"] if any(row.source == "cache" for row in rows) else []
 
 
 def _summary(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
-    old = next((row["get"] for row in rows if row["tool"] == "python" and row["get"]), "")
+    old = next((row.get for row in rows if row.tool == "python" and row.get), "")
     if missing:
         what = f"{len(missing)} of {len(rows)} missing: {', '.join(missing)}. To install them: {_REMEDY}"
         return folded(f"{what}; {old}" if old else what, "")

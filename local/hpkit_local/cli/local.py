@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
 
 import click
 
@@ -16,6 +15,7 @@ from hpkit.cli.common.formats import acts, format_option
 from hpkit.cli.common.output import WholeLines, confirm
 from hpkit.cli.common.shells import called, line_to_use
 from hpkit.errors import ToolError
+from hpkit.text.document import Document
 from hpkit_local.cli.doctor import command as doctor
 from hpkit_local.cli.local_common import force_option, instance_of, root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_env import env
@@ -25,7 +25,7 @@ from hpkit_local.cli.local_status import list_all, status
 __all__ = ["LogLine", "command"]
 
 
-class LogLine(TypedDict):
+class LogLine(Document):
     """A line of the log of an instance's part."""
 
     part: str
@@ -181,7 +181,7 @@ def logs(name: str | None, root: Path | None, part: str | None, follow: bool, fo
 
 
 def _json_line(part: str, line: str) -> str:
-    return json_line(LogLine, part=part, line=line)
+    return json_line(LogLine(part=part, line=line))
 
 
 def _text_line(part: str, line: str) -> str:

@@ -3,23 +3,24 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypedDict
 
 import click
+from pydantic import Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.shells import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
+from hpkit.text.document import Document
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
 
 __all__ = ["Environment", "env", "stack_environment"]
 
 
-class Environment(TypedDict):
+class Environment(Document):
     """Variables that point AWS, Kubernetes and Pulumi at an instance."""
 
-    variables: Annotated[dict[str, str | None], "null: unset the variable."]
+    variables: dict[str, str | None] = Field(description="null: unset the variable.")
 
 
 @click.command("env")
@@ -38,13 +39,13 @@ def env(name: str | None, root: Path | None, shell: str | None, unset: bool) -> 
     if unset:
         names = [*VARIABLES, *control.service_endpoints(os.environ)]
         unset_all: dict[str, str | None] = dict.fromkeys(names)
-        return Output(text=lambda: undone(shell, names), json=lambda: json_document(Environment, variables=unset_all))
+        return Output(text=lambda: undone(shell, names), json=lambda: json_document(Environment(variables=unset_all)))
     instance = instance_of(name, root, command="env")
     variables = control.shell_environment(instance)
     if control.running(instance) is None:
         to_stderr(f"{instance.name} isn't running. To start it: {called()} local start --name {instance.name}")
     return Output(
-        text=lambda: exports(shell, variables), json=lambda: json_document(Environment, variables={**variables})
+        text=lambda: exports(shell, variables), json=lambda: json_document(Environment(variables={**variables}))
     )
 
 

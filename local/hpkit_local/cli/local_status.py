@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
+from pydantic import Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.shells import called
+from hpkit.text.document import Document
 from hpkit.text.formatting import aligned
 from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
 
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["InstanceList", "InstanceStatus", "list_all", "status"]
 
 
-class _Usage(TypedDict):
-    memoryBytes: int
-    cpuSeconds: float
+class _Usage(Document):
+    memory_bytes: int
+    cpu_seconds: float
 
 
 class _Part(_Usage):
@@ -37,20 +39,20 @@ class _Supervisor(_Usage):
     pid: int
 
 
-class _Stack(TypedDict):
+class _Stack(Document):
     name: str
     resources: int
     region: str
 
 
-class InstanceStatus(TypedDict):
+class InstanceStatus(Document):
     """An instance of the local cloud, with its parts."""
 
     name: str
     running: bool
     stacks: list[_Stack]
     parts: list[_Part]
-    supervisor: Annotated[_Supervisor | None, "null: the instance isn't running."]
+    supervisor: _Supervisor | None = Field(description="null: the instance isn't running.")
     total: _Usage
 
 
@@ -60,7 +62,7 @@ class _Instance(_Usage):
     stacks: list[str]
 
 
-class InstanceList(TypedDict):
+class InstanceList(Document):
     """Instances of the repository."""
 
     items: list[_Instance]
@@ -85,34 +87,33 @@ def status(name: str | None, root: Path | None) -> Output:
     rows: list[_Part] = []
     # All parts are its children.
     total = usage_of(state.supervisor, family=False) if state else Usage()
-    supervisor: _Supervisor | None = {"pid": state.supervisor.pid, **_taken(total)} if state else None
+    supervisor: _Supervisor | None = _Supervisor(pid=state.supervisor.pid, **_taken(total)) if state else None
     for part, record in (state.parts if state else {}).items():
         usage = usage_of(record.identity)
         total += usage
-        row: _Part = {
-            "part": part,
-            "state": record.state,
-            "pid": record.pid,
-            "port": ports.get(_port_of(part), 0),
-            "restarts": record.restarts,
-            "problem": record.problem,
+        row = _Part(
+            part=part,
+            state=record.state,
+            pid=record.pid,
+            port=ports.get(_port_of(part), 0),
+            restarts=record.restarts,
+            problem=record.problem,
             **_taken(usage),
-        }
+        )
         rows.append(row)
-    stacks: list[_Stack] = [
-        {"name": each.name, "resources": each.resources, "region": each.region} for each in stacks_up(instance)
-    ]
+    stacks = [_Stack.model_validate(each) for each in stacks_up(instance)]
     return Output(
         state is None or not state.ready,
         text=lambda: "\n".join(_page(instance.name, stacks, rows, supervisor, total)),
         json=lambda: json_document(
-            InstanceStatus,
-            name=instance.name,
-            running=state is not None,
-            stacks=stacks,
-            parts=rows,
-            supervisor=supervisor,
-            total=_taken(total),
+            InstanceStatus(
+                name=instance.name,
+                running=state is not None,
+                stacks=stacks,
+                parts=rows,
+                supervisor=supervisor,
+                total=_Usage(**_taken(total)),
+            )
         ),
     )
 
@@ -124,26 +125,26 @@ def _page(
     supervisor: _Supervisor | None,
     total: Usage,
 ) -> list[str]:
-    on_it = ", ".join(f"{each['name']} ({each['resources']} resources, {each['region']})" for each in stacks)
+    on_it = ", ".join(f"{each.name} ({each.resources} resources, {each.region})" for each in stacks)
     if supervisor is None:
         start = f"{name} isn't running. To start it: {called()} local start --name {name}"
         return [start, *([f"It contains {on_it}."] if stacks else [])]
     head = ("part", "state", "pid", "port", "restarts", "memory", "cpu", "")
     table = [head]
     for row in rows:
-        numbers = str(row["pid"]), str(row["port"]), str(row["restarts"])
-        table.append((row["part"], row["state"], *numbers, *_numbers(row), row["problem"]))
-    table.append(("supervisor", "", str(supervisor["pid"]), "", "", *_numbers(supervisor), ""))
-    table.append(("total", "", "", "", "", *_numbers(_taken(total)), ""))
+        numbers = str(row.pid), str(row.port), str(row.restarts)
+        table.append((row.part, row.state, *numbers, *_numbers(row), row.problem))
+    table.append(("supervisor", "", str(supervisor.pid), "", "", *_numbers(supervisor), ""))
+    table.append(("total", "", "", "", "", *_numbers(_Usage(**_taken(total))), ""))
     return [f"{name}: {on_it or 'no stack'}", *aligned(table, numbers=range(2, 7))]
 
 
-def _taken(usage: Usage) -> _Usage:
-    return {"memoryBytes": usage.memory, "cpuSeconds": round(usage.cpu_seconds, 2)}
+def _taken(usage: Usage) -> dict[str, Any]:
+    return {"memory_bytes": usage.memory, "cpu_seconds": round(usage.cpu_seconds, 2)}
 
 
 def _numbers(row: _Usage) -> tuple[str, str]:
-    return f"{row['memoryBytes'] / _MEBIBYTE:.0f} MiB", f"{row['cpuSeconds']:.1f} s"
+    return f"{row.memory_bytes / _MEBIBYTE:.0f} MiB", f"{row.cpu_seconds:.1f} s"
 
 
 def _port_of(part: str) -> str:
@@ -161,15 +162,15 @@ def list_all(root: Path | None) -> Output:
     for overview in overviews(root_of(root)):
         total = usage_of(overview.state.supervisor) if overview.state else Usage()
         stacks = [stack.name for stack in overview.stacks]
-        rows.append({"name": overview.instance.name, "state": _state(overview), "stacks": stacks, **_taken(total)})
-    return Output(text=lambda: _table(rows), json=lambda: json_document(InstanceList, items=rows))
+        rows.append(_Instance(name=overview.instance.name, state=_state(overview), stacks=stacks, **_taken(total)))
+    return Output(text=lambda: _table(rows), json=lambda: json_document(InstanceList(items=rows)))
 
 
 def _table(rows: list[_Instance]) -> str:
     if not rows:
         return f"no instances. To start one: {called()} local start"
     table = [("instance", "state", "memory", "cpu", "stack")]
-    table += [(row["name"], row["state"], *_numbers(row), ", ".join(row["stacks"]) or "-") for row in rows]
+    table += [(row.name, row.state, *_numbers(row), ", ".join(row.stacks) or "-") for row in rows]
     return "\n".join(aligned(table, numbers=(2, 3)))
 
 

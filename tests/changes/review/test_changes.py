@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.as_markdown import as_markdown
 from tests.changes.review.builders import Table, assert_says, assert_sufficient, review_in
 from tests.documents import plain
@@ -46,7 +46,7 @@ def test_findings_and_what_to_watch_are_as_expected(name):
 @pytest.mark.parametrize("name", CHANGES.changes)
 def test_every_format_has_the_same_verdict_and_the_reasons(name):
     review = review_in(CHANGES, name)
-    data = plain(as_dict(review))
+    data = plain(ChangeReview.model_validate(review))
     assert data["verdict"] == review.verdict
     assert data["reasons"] == list(review.reasons)
     mark = {"ok": "✅", "attention": "❗", "blocked": "⛔"}[review.verdict]

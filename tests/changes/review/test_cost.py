@@ -9,7 +9,7 @@ import pytest
 from hpkit.catalog import find_kubernetes_version
 from hpkit.catalog.prices import PRICE_FILE
 from hpkit.changes.plan_diff import Change
-from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, platform_cost, total
 from hpkit.changes.review.formatting import cost, cost_change
 from hpkit.changes.review.model import Cost
@@ -122,15 +122,16 @@ def test_what_is_no_longer_described_costs_on_until_it_is_destroyed():
     review = review_of(text_of(base), text_of(head))
     row = next(row for row in summary_rows(review) if row[0] == "acme-dev")
     assert row[-2:] == ("about $5,176 until it is destroyed",) * 2
-    told = next(each for each in plain(as_dict(review))["stacks"] if each["stack"] == "acme-dev")["cost"]["guaranteed"]
+    stacks = plain(ChangeReview.model_validate(review))["stacks"]
+    told = next(each for each in stacks if each["stack"] == "acme-dev")["guaranteedCost"]
     assert (told["before"]["known"], told["after"]) == ("5175.70", None)
     assert told["change"] == "about −$5,176 once it is destroyed"
 
 
 def test_what_a_side_costs_that_cannot_be_read_is_unknown():
     review = review_of(text_of(organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])), b"environments: [")
-    for told in plain(as_dict(review))["stacks"]:
-        assert told["cost"]["guaranteed"] == {"before": None, "after": None, "change": "unknown"}
+    for told in plain(ChangeReview.model_validate(review))["stacks"]:
+        assert told["guaranteedCost"] == {"before": None, "after": None, "change": "unknown"}
 
 
 def test_the_platform_costs_what_the_projects_prices_say_and_names_what_they_lack(tmp_path, monkeypatch):

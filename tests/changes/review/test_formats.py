@@ -6,7 +6,7 @@ import re
 import pytest
 
 from hpkit.catalog.prices import find_price, near_price
-from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.as_markdown import LIMIT, as_markdown, escape
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.model import Preview, PreviewStep
@@ -52,7 +52,7 @@ def test_a_new_stack_creates_as_many_resources_as_the_plan_has():
     )
     review = review_of(None, text)
     plan = file_version(text)[0].plans["dev"]
-    count = tree_of(recorded(plan, "acme-dev", "")).count()
+    count = tree_of(recorded(plan, "acme-dev", "")).resources
     assert f"create {count} resources (a new stack)" in as_text(review, width=100)
 
 
@@ -98,7 +98,7 @@ def test_warnings_of_an_environment_that_does_not_change_are_left_to_validate():
 
 
 def test_json_holds_every_team(large):
-    assert len(as_dict(large)["stacks"][0]["teams"]) == TEAMS
+    assert len(plain(ChangeReview.model_validate(large))["stacks"][0]["teams"]) == TEAMS
 
 
 def test_text_for_a_terminal_is_cut_with_a_count(large):
@@ -144,22 +144,23 @@ def test_text_for_a_terminal_has_no_control_characters():
 def test_json_keys_are_the_contract():
     data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
     less = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 3}]})
-    said = plain(as_dict(review_of(text_of(data), text_of(less))))
-    assert list(said) == ["base", "verdict", "reasons", "notes", "summary", "files", "stacks"]
+    said = plain(ChangeReview.model_validate(review_of(text_of(data), text_of(less))))
+    assert list(said) == ["base", "commit", "verdict", "reasons", "notes", "files", "stacks"]
     (stack,) = said["stacks"]
     assert list(stack) == [
-        "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "cost",
-        "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
+        "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "nodesLost",
+        "teamsConcerned", "guaranteedCost",
+        "maximumCost", "platformCost", "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
         "preview", "scenario",
     ]  # fmt: skip
     loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
     assert loss in stack["losses"]
-    assert stack["cost"]["guaranteed"]["before"] == {
+    assert stack["guaranteedCost"]["before"] == {
         "known": str(4 * near_price("ml.g5.12xlarge", "us-west-2").monthly),
-        "complete": True,
         "unknown": [],
         "unbounded": [],
         "pricesOf": ["us-east-1"],
+        "complete": True,
     }
     assert stack["teams"][0]["shares"][0]["guarantee"] == {"before": 4, "after": 3}
 
@@ -180,7 +181,7 @@ def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
     nine, four = (f"{round(price.hourly * 730 * count):,}" for count in (9, 4))
     for text in (as_text(review, width=200), as_markdown(review)):
         assert f"{nine} → {four}" in html.unescape(text)
-    text = plain(as_dict(review))["stacks"][0]["teams"][0]["shares"]
+    text = plain(ChangeReview.model_validate(review))["stacks"][0]["teams"][0]["shares"]
     shares = {each["instanceType"]: (each["monthlyUsd"], each["monthlyUsdIsAbout"]) for each in text}
     own = {"before": round(price.hourly * 730 * 9), "after": round(price.hourly * 730 * 4)}
     near = round(2 * near_price("ml.g5.12xlarge", "us-west-2").monthly)

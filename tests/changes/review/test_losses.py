@@ -1,6 +1,6 @@
 """Losses that the files alone show: the review has a sentence and a row for each, and its verdict isn't OK."""
 
-from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.tables import cost_rows, loss_lines
 from tests.builders import group, organization, team, text_of
@@ -99,7 +99,7 @@ def test_scheduling_that_no_longer_looks_at_the_network_is_a_loss():
 
 def test_a_loss_in_json_has_the_names_of_what_is_lost():
     review, _ = compared(platform(serviceAccounts=["runner", "saver"]), platform(serviceAccounts=["saver"]))
-    (loss,) = plain(as_dict(review))["stacks"][0]["losses"]
+    (loss,) = plain(ChangeReview.model_validate(review))["stacks"][0]["losses"]
     assert (loss["what"], loss["before"], loss["after"], loss["names"]) == ("service accounts", 2, 1, ["runner"])
 
 
@@ -149,7 +149,7 @@ def test_nodes_that_a_warm_pool_keeps_are_counted_among_what_stands_always():
     (risk,) = [each for each in stack.risks if each.code == "node-pool-settings"]
     assert "8 × ml.g5.8xlarge always run" in risk.message
     grown = stack.guaranteed_cost.after.known - stack.guaranteed_cost.before.known
-    assert (risk.money.change, risk.money.of) == (grown, "guaranteed")
+    assert (risk.monthly_cost.change, risk.monthly_cost.of) == (grown, "guaranteed")
     assert grown > 0
     assert stack.maximum_cost.after == stack.maximum_cost.before
 
@@ -163,13 +163,13 @@ def test_a_node_class_under_another_name_is_seen_as_one():
 def test_a_node_pool_under_another_name_costs_no_more():
     _, stack = compared(autoscaled(LIMIT), autoscaled(LIMIT, name="other"))
     (risk,) = [each for each in stack.risks if each.code == "limit-raised"]
-    assert risk.money is None
+    assert risk.monthly_cost is None
 
 
 def test_nodes_of_another_type_are_counted_as_going():
     other = [group("gpu", "ml.g5.24xlarge", 4), group("system", "ml.m5.4xlarge", 1)]
     review, _ = compared(platform(), platform(groups=other))
-    assert plain(as_dict(review))["summary"][0]["nodesLost"] == 4
+    assert plain(ChangeReview.model_validate(review))["stacks"][0]["nodesLost"] == 4
 
 
 def test_support_beyond_the_standard_has_its_price():

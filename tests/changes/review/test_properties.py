@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from hpkit.changes import GUARDED_TYPES
-from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.as_text import as_text
+from hpkit.cli.common.documents import json_document
 from hpkit.program.recording import Answers, record
-from hpkit.text.formatting import json_text
 from tests.builders import findings, group, organization, team, text_of
 from tests.changes.review.builders import review_of
 
@@ -218,7 +218,7 @@ def test_what_disappears_or_shrinks_is_named_and_is_never_ok(before, after):
         assert review.verdict == "ok"
         return
     old, new = recordings
-    said = as_text(review, width=100_000) + json_text(as_dict(review))
+    said = as_text(review, width=100_000) + json_document(ChangeReview.model_validate(review))
     for loss in named_losses(old, new):
         assert any(is_said(text, said) for text in loss.split("|")), loss
     (stack,) = review.stacks

@@ -128,7 +128,7 @@ def test_a_type_that_a_node_pool_gains_is_named_with_its_price_and_the_new_bound
     (risk,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
     assert f"NodePool pool may add {adds} (about $5,176 a month each) too" in risk.message
     assert bound in risk.message
-    assert (risk.money and round(risk.money.change)) == money
+    assert (risk.monthly_cost and round(risk.monthly_cost.change)) == money
     assert not [each for each in reviewed(*reversed(sides)).risks if " may add " in each.message]
 
 
@@ -143,7 +143,7 @@ def test_a_cheaper_type_raises_nothing():
     sides = (with_types("large", limits={"nodes": "2"}), with_types("small", "large", limits={"nodes": "2"}))
     (found,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
     assert "its maximum cost a month is still about $10,351" in found.message
-    assert found.money is None
+    assert found.monthly_cost is None
 
 
 def test_a_restricted_group_that_loses_nodes_is_watched():

@@ -5,7 +5,7 @@ import html
 import pytest
 
 from hpkit.changes.plan_diff import Change
-from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.as_markdown import as_markdown
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.model import ScenarioChange, TeamWaits
@@ -51,7 +51,7 @@ def test_every_format_shows_the_waits():
         assert "90% → 80%" in shown
         assert "day.yaml" in shown
     assert "<new>" not in markdown
-    (stack,) = plain(as_dict(review))["stacks"]
+    (stack,) = plain(ChangeReview.model_validate(review))["stacks"]
     assert stack["scenario"]["teams"][0]["waitP95"] == {"before": 0.0, "after": 5400.0}
 
 

@@ -148,7 +148,7 @@ def test_a_member_sees_the_tasks_of_the_own_team_and_not_those_of_others(live, a
     john, smith = found["teams"]
     assert [(each["name"], each["state"], each["pods"]) for each in smith["running"]] == [("first", "running", 1)]
     assert [each["name"] for each in smith["waiting"]] == ["borrowed", "huge"]
-    assert (john["running"], john["waiting"], john["shares"][0]["quota"]) == (None, None, 12)
+    assert (john["seen"], john["running"], john["waiting"], john["shares"][0]["quota"]) == (False, [], [], 12)
     assert (found["problems"], found["differences"]) == ([], [])
     shown = ask("cluster", "status", **member).stdout
     assert "smith: 1 running, 2 waiting\n  first (Job, priority 0, " in shown

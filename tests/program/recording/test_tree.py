@@ -26,7 +26,7 @@ def test_every_resource_is_shown_once_and_counted(stack):
     ]
     kinds = sorted(each.type.rpartition(":")[2] for each in made)
     assert sorted(node.kind.rpartition(".")[2] for node in shown(program)) == kinds
-    assert tree_of(program).count() == len(made)
+    assert tree_of(program).resources == len(made)
 
 
 def test_what_is_said_of_a_platform_is_what_its_file_says():

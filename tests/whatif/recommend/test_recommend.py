@@ -14,6 +14,7 @@ from hpkit_whatif.recommend import parse_goal, recommend
 from hpkit_whatif.recommend.recommend import _Policies
 from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
+from tests.documents import plain
 from tests.examples import copy_project
 from tests.whatif.recommend.builders import HANDSON, ROOT, handson
 
@@ -65,7 +66,7 @@ def test_fewer_instances_are_found_where_they_do(tmp_path):
 def test_a_task_that_can_never_run_fails_every_goal_about_waits(tmp_path):
     recommendation = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"], trials=1)
     assert (recommendation.met, recommendation.goals[0].before) == (False, (math.inf,))
-    assert recommendation.as_dict()["goals"][0]["before"] == [None], "JSON has no number for it"
+    assert plain(recommendation)["goals"][0]["before"] == [None], "JSON has no number for it"
     recommendation = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"])
     assert (recommendation.met, recommendation.goals[0].after) == (True, (0.0,))
     assert [team.never for team in recommendation.teams if team.name == "smith"] == [(1, 0)]
@@ -173,7 +174,7 @@ def test_random_scenarios_are_judged_by_draws_that_were_not_searched_on(project)
     first, second = (hpkit(*arguments, *goal, "--workers", 1, cwd=project).stdout for _ in range(2))
     assert first == second, "the same seed, the same answer"
     confidence = json.loads(first)["confidence"]
-    assert (confidence["drawn"], confidence["searched"]["draws"], confidence["others"]["draws"]) == (True, 3, 3)
+    assert (confidence["drawn"], confidence["draws"], confidence["otherDraws"]) == (True, 3, 3)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from hpkit_whatif.scenario import open_scenario
 from hpkit_whatif.simulate import simulate
 from hpkit_whatif.simulate.ledger import Ledger
 from hpkit_whatif.simulate.quotas import TypeQuota, type_quotas
+from hpkit_whatif.simulate.report import Simulation
+from tests.documents import plain
 from tests.whatif.simulate.test_run import ROOT, outcome, plan_of
 
 WHOLE = (48, 192, 4)
@@ -122,7 +124,7 @@ def test_more_quota_than_there_is_makes_no_instances(tmp_path):
     assert (report.cluster.capacity, report.cluster.utilization) == (4, 1)
     (warning,) = report.warnings
     assert warning.startswith("teams reserve 12 instances of ml.g5.12xlarge, but only 4 exist")
-    assert report.as_dict()["warnings"] == [warning]
+    assert plain(Simulation.model_validate(report))["warnings"] == [warning]
     loaded, goals = load(tmp_path / "o.yaml", "dev"), [parse_goal("max wait of smith < 1m", ["john", "smith"])]
     found = recommend(loaded, open_scenario(tmp_path / "s.yaml"), goals, trials=1, seeds=1, workers=1)
     assert warning in found.warnings

@@ -54,7 +54,7 @@ Figure = TypeVar("Figure")
 )
 @click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one per core.")
 @click.option("--on", metavar="dask://HOST:PORT", help="Simulate on a Dask cluster instead of this machine.")
-@output_options("text", "json", "patch", documents=("hpkit_whatif.recommend.model:RecommendedPolicy",))
+@output_options("text", "json", "patch", documents=("hpkit_whatif.recommend.model:Recommendation",))
 @click.option("--capacity", is_flag=True, help="Change the instance groups too, at the lowest cost.")
 @click.option("--write", is_flag=True, help="Change the organization file if the goals are met.")
 def command(
@@ -79,7 +79,6 @@ def command(
     from hpkit.cli.common.inputs import choose_stack
     from hpkit.project import load_stack
     from hpkit_whatif.recommend import parse_goal, recommend
-    from hpkit_whatif.recommend.model import RecommendedPolicy
     from hpkit_whatif.scenario import open_scenario
     from hpkit_whatif.simulate.workers import cluster
 
@@ -98,7 +97,7 @@ def command(
     return Output(
         not met,
         text=lambda: _table(recommendation, capacity=capacity),
-        json=lambda: json_document(RecommendedPolicy, **recommendation.as_dict()),
+        json=lambda: json_document(recommendation),
         patch=lambda: patch,
     )
 

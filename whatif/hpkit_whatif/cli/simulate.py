@@ -87,7 +87,7 @@ def output_of(report: "Report", code: int = 0) -> Output:
     return Output(
         code,
         text=lambda: _table(report),
-        json=lambda: json_document(Simulation, **report.as_dict()),
+        json=lambda: json_document(Simulation.model_validate(report)),
     )
 
 

@@ -1,18 +1,20 @@
 """`hpkit whatif simulate --vary`: one scenario under many policies, a line for each."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 import click
+from pydantic import BeforeValidator, Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output
 from hpkit.cli.common.tables import grid, paper, text_of
 from hpkit.project import load_stack
+from hpkit.text.document import Document
 from hpkit.text.formatting import figure, percent, span
 from hpkit.text.plural import plural
 from hpkit_whatif.scenario import Source
-from hpkit_whatif.simulate.report import ClusterData, Report, TeamData
+from hpkit_whatif.simulate.report import ClusterReport, Report, TeamReport
 from hpkit_whatif.simulate.vary import Result, sweep, variation
 from hpkit_whatif.simulate.vary import grid as combinations
 from hpkit_whatif.simulate.workers import Cluster
@@ -24,19 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["SimulationList", "varied"]
 
 
-class _Run(TypedDict):
+class _Run(Document):
     warnings: list[str]
-    cluster: ClusterData
-    teams: list[TeamData]
+    cluster: ClusterReport
+    teams: list[TeamReport]
 
 
-class _Variation(TypedDict):
-    policy: Annotated[dict[str, int | str], "Values by path."]
-    refused: Annotated[str | None, "Why the validator rejects it."]
-    run: Annotated[_Run | None, "The result; null if it is refused."]
+class _Variation(Document):
+    policy: Annotated[
+        dict[str, int | str], BeforeValidator(lambda changes: {change.text: change.value for change in changes})
+    ] = Field(validation_alias="changes", description="Values by path.")
+    refused: str | None = Field(description="Why the validator rejects it.")
+    run: _Run | None = Field(validation_alias="report", description="The result; null if it is refused.")
 
 
-class SimulationList(TypedDict):
+class SimulationList(Document):
     """One scenario under many policies."""
 
     items: list[_Variation]
@@ -66,20 +70,8 @@ def varied(
     return Output(
         not any_ran,
         text=lambda: _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names))),
-        json=lambda: json_document(SimulationList, items=[_as_dict(result) for result in results]),
+        json=lambda: json_document(SimulationList.model_validate({"items": results})),
     )
-
-
-def _as_dict(result: Result) -> _Variation:
-    report = result.report
-    run: _Run | None = None
-    if report is not None:
-        run = {
-            "warnings": list(report.warnings),
-            "cluster": report.cluster.as_dict(),
-            "teams": [team.as_dict() for team in report.teams],
-        }
-    return {"policy": {change.text: change.value for change in result.changes}, "refused": result.refused, "run": run}
 
 
 def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], teams: Sequence[str]) -> list["Table"]:

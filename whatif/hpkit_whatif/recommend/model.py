@@ -6,8 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Generic, TypedDict, TypeVar
+from typing import Annotated, TypeVar
 
+from pydantic import Field, PlainSerializer, computed_field
+
+from hpkit.text.document import Document
 from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.simulate.report import Report
 
@@ -16,7 +19,6 @@ __all__ = [
     "Confidence",
     "GoalResult",
     "Recommendation",
-    "RecommendedPolicy",
     "TeamResult",
     "ValueChange",
 ]
@@ -24,85 +26,16 @@ __all__ = [
 T = TypeVar("T")
 
 
-class _Pair(TypedDict, Generic[T]):
-    """Now, and as recommended."""
-
-    before: T
-    after: T
+def _pair(pair: tuple[T, T]) -> dict[str, T]:
+    """Return a value now, and as recommended."""
+    return {"before": pair[0], "after": pair[1]}
 
 
-class _Goal(TypedDict):
-    goal: str
-    before: Annotated[list[float | None], "One figure for each draw; null: it never ends."]
-    after: list[float | None]
-    metIn: Annotated[int, "Draws that meet the goal as recommended."]
-
-
-class _Change(TypedDict):
-    path: str
-    before: int | str
-    after: int | str
-
-
-class _Team(TypedDict):
-    team: str
-    guarantee: _Pair[float]
-    service: _Pair[float | None]
-    waitMedian: _Pair[float]
-    waitP95: _Pair[float]
-    usedInstanceHours: _Pair[float]
-    lostInstanceHours: _Pair[float]
-    preempted: _Pair[float]
-    never: _Pair[float]
-
-
-class _Draws(TypedDict):
-    draws: int
-    met: int
-
-
-class _Confidence(TypedDict):
-    drawn: Annotated[bool, "Whether the scenario has random draws."]
-    searched: _Draws
-    others: _Draws
-
-
-class _Instances(TypedDict):
-    instanceType: str
-    before: int
-    after: int
-
-
-class _Capacity(TypedDict):
-    met: bool
-    changes: list[_Change]
-    teams: list[_Team]
-    instances: list[_Instances]
-    monthlyUsd: Annotated[str | None, "Additional cost; null: a price is unknown."]
-    pricedIn: list[str]
-    pricesKnown: bool
-    warnings: list[str]
-    patch: str
-
-
-class RecommendedPolicy(TypedDict):
-    """Values that meet the goals, or the nearest ones."""
-
-    stack: str
-    scenario: str
-    file: str
-    met: bool
-    goals: list[_Goal]
-    changes: list[_Change]
-    teams: list[_Team]
-    cluster: _Pair[dict[str, float]]
-    confidence: _Confidence
-    capacity: _Capacity | None
-    tried: int
-    refused: int
-    fixed: list[str]
-    warnings: list[str]
-    patch: str
+_Pair = Annotated[tuple[float, float], PlainSerializer(_pair, return_type=dict[str, float])]
+# JSON has no number for a wait without end.
+_Figure = Annotated[
+    float, PlainSerializer(lambda value: None if value == math.inf else value, return_type=float | None)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +52,11 @@ class ValueChange:
 class GoalResult:
     """A goal, and the figures that it is about: in each draw, as the file is and as recommended."""
 
-    goal: Goal
-    before: tuple[float, ...]
-    after: tuple[float, ...]
+    goal: Annotated[Goal, PlainSerializer(lambda goal: goal.text, return_type=str)]
+    before: tuple[_Figure, ...]
+    after: tuple[_Figure, ...]
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def met(self) -> int:
         """Return in how many draws it is met as recommended."""
@@ -137,14 +71,14 @@ class TeamResult:
     """
 
     name: str
-    guarantee: tuple[float, float]
-    service: tuple[float | None, float | None]
-    wait_median: tuple[float, float]
-    wait_p95: tuple[float, float]
-    used: tuple[float, float]
-    lost: tuple[float, float]
-    preempted: tuple[float, float]
-    never: tuple[float, float]
+    guarantee: _Pair
+    service: Annotated[tuple[float | None, float | None], PlainSerializer(_pair, return_type=dict[str, float | None])]
+    wait_median: _Pair
+    wait_p95: _Pair
+    used: _Pair
+    lost: _Pair
+    preempted: _Pair
+    never: _Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +114,11 @@ class CapacityChange:
     prices: str
     compared: bool
     warnings: tuple[str, ...]
-    texts: Mapping[str, str]
+    texts: Annotated[Mapping[str, str], Field(exclude=True)]
     patch: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
+class Recommendation(Document):
     """Values that meet the goals, or come nearest to them.
 
     texts: the changed files as recommended, by name; patch: the change to them. tried: number of simulated policies;
@@ -200,90 +133,17 @@ class Recommendation:
     goals: tuple[GoalResult, ...]
     changes: tuple[ValueChange, ...]
     teams: tuple[TeamResult, ...]
-    cluster: tuple[dict[str, float], dict[str, float]]
+    cluster: Annotated[
+        tuple[dict[str, float], dict[str, float]], PlainSerializer(_pair, return_type=dict[str, dict[str, float]])
+    ]
     confidence: Confidence
     capacity: CapacityChange | None
     tried: int
     refused: int
     fixed: tuple[str, ...]
     warnings: tuple[str, ...]
-    texts: Mapping[str, str]
+    texts: Annotated[Mapping[str, str], Field(exclude=True)]
     patch: str
-
-    def as_dict(self) -> RecommendedPolicy:
-        """Return it as JSON has it."""
-        return {
-            "stack": self.stack,
-            "scenario": self.scenario,
-            "file": self.file,
-            "met": self.met,
-            "goals": [
-                {
-                    "goal": result.goal.text,
-                    "before": _figures(result.before),
-                    "after": _figures(result.after),
-                    "metIn": result.met,
-                }
-                for result in self.goals
-            ],
-            "changes": [_change(result) for result in self.changes],
-            "teams": [_team(result) for result in self.teams],
-            "cluster": _pair(self.cluster),
-            "confidence": {
-                "drawn": self.confidence.drawn,
-                "searched": {"draws": self.confidence.draws, "met": self.confidence.met},
-                "others": {"draws": self.confidence.other_draws, "met": self.confidence.other_met},
-            },
-            "capacity": None if self.capacity is None else _capacity(self.capacity),
-            "tried": self.tried,
-            "refused": self.refused,
-            "fixed": list(self.fixed),
-            "warnings": list(self.warnings),
-            "patch": self.patch,
-        }
-
-
-def _figures(values: tuple[float, ...]) -> list[float | None]:
-    """Return figures as JSON has them: a wait without end is none."""
-    return [None if value == math.inf else value for value in values]
-
-
-def _change(change: ValueChange) -> _Change:
-    return {"path": change.path, "before": change.before, "after": change.after}
-
-
-def _pair(values: tuple[T, T]) -> _Pair[T]:
-    return {"before": values[0], "after": values[1]}
-
-
-def _team(team: TeamResult) -> _Team:
-    return {
-        "team": team.name,
-        "guarantee": _pair(team.guarantee),
-        "service": _pair(team.service),
-        "waitMedian": _pair(team.wait_median),
-        "waitP95": _pair(team.wait_p95),
-        "usedInstanceHours": _pair(team.used),
-        "lostInstanceHours": _pair(team.lost),
-        "preempted": _pair(team.preempted),
-        "never": _pair(team.never),
-    }
-
-
-def _capacity(capacity: CapacityChange) -> _Capacity:
-    return {
-        "met": capacity.met,
-        "changes": [_change(each) for each in capacity.changes],
-        "teams": [_team(each) for each in capacity.teams],
-        "instances": [
-            {"instanceType": kind, "before": before, "after": after} for kind, before, after in capacity.instances
-        ],
-        "monthlyUsd": None if capacity.monthly is None else str(capacity.monthly.quantize(Decimal("0.01"))),
-        "pricedIn": list(capacity.priced_in),
-        "pricesKnown": capacity.compared,
-        "warnings": list(capacity.warnings),
-        "patch": capacity.patch,
-    }
 
 
 def team_results(before: tuple[Report, ...], after: tuple[Report, ...]) -> tuple[TeamResult, ...]:

@@ -7,7 +7,11 @@ Times are seconds from the scenario's start.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
+
+from pydantic import Field, PlainSerializer, computed_field
+
+from hpkit.text.document import Document
 
 __all__ = [
     "QUEUED",
@@ -22,6 +26,7 @@ __all__ = [
     "TeamReport",
 ]
 
+Figure = Annotated[float, PlainSerializer(lambda value: round(value, 4), return_type=float)]
 QUEUED: Final = "Queued"
 """Instead of a reason of Kueue's, of a task that it has not looked at yet."""
 _WORDS: Final = {
@@ -34,147 +39,6 @@ _WORDS: Final = {
     "ExceedsMaxQuota": "it requests more than its team can ever have",
     "NoMatchingFlavor": "its team has no quota for what it requests",
 }
-
-
-class AdmissionData(TypedDict):
-    """When a task was admitted; nodes: pods by node."""
-
-    time: float
-    borrowed: Annotated[dict[str, float], "Instances borrowed from each team; the empty name: that no team reserved."]
-    nodes: dict[str, int]
-
-
-class EvictionData(TypedDict):
-    """A preemption."""
-
-    time: float
-    by: str
-    byTeam: str
-    reason: str
-    lost: Annotated[float, "Seconds of work."]
-
-
-class TaskData(TypedDict):
-    """A task; times are seconds from the start of the scenario."""
-
-    name: str
-    team: str
-    instanceType: str
-    instances: float
-    priority: int
-    submit: float
-    admitted: float | None
-    finished: float | None
-    wait: float
-    admissions: list[AdmissionData]
-    preempted: list[EvictionData]
-    lost: float
-    never: Annotated[str | None, "Why it can never run."]
-    waitsFor: Annotated[str | None, "Kueue's reason, if it waits at the end."]
-
-
-class TaskCounts(TypedDict):
-    """A team's tasks by result."""
-
-    submitted: int
-    admitted: int
-    finished: int
-    waiting: int
-    never: int
-
-
-class InstanceHours(TypedDict):
-    """Instance-hours of a team."""
-
-    used: float
-    borrowed: float
-    lent: float
-    lost: float
-    idleGuarantee: float
-
-
-class Waits(TypedDict):
-    """Waits in seconds."""
-
-    median: float
-    p95: float
-    max: float
-
-
-class MostInstances(TypedDict):
-    """The most instances at any time."""
-
-    used: float
-    waitedFor: float
-
-
-class TeamData(TypedDict):
-    """A team's tasks together."""
-
-    name: str
-    guarantee: float
-    fairShareWeight: int
-    tasks: TaskCounts
-    instanceHours: InstanceHours
-    service: Annotated[float | None, "Part of the requested instance-hours that ran and wasn't lost; null: no tasks."]
-    wait: Waits
-    mostInstances: MostInstances
-    preempted: int
-    preempts: int
-
-
-class ClusterData(TypedDict):
-    """The cluster as a whole."""
-
-    capacity: float
-    utilization: float
-    idleGuarantee: float
-    waitedInstanceHours: float
-    waitCostUsd: Annotated[float | None, "null: a price is unknown."]
-    waitCostPricedIn: list[str]
-    fairness: float
-    preemptions: int
-    flapping: Annotated[list[str], "Tasks that are preempted repeatedly."]
-
-
-class SkippedData(TypedDict):
-    """A task that was left out."""
-
-    place: str
-    name: str
-    team: str
-    why: str
-
-
-class TeamSeries(TypedDict):
-    """Average instances in each step."""
-
-    used: list[float]
-    waiting: list[float]
-
-
-class Timeline(TypedDict):
-    """Instances over time; step: seconds."""
-
-    step: float
-    teams: dict[str, TeamSeries]
-
-
-class Simulation(TypedDict):
-    """The results of a scenario's tasks on a stack."""
-
-    stack: str
-    scenario: str
-    end: float
-    warnings: list[str]
-    cluster: ClusterData
-    teams: list[TeamData]
-    tasks: list[TaskData]
-    omittedTasks: int
-    lateTasks: int
-    skippedTasks: int
-    skipped: list[SkippedData]
-    timeline: Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +61,7 @@ class Admission:
     """
 
     time: float
-    borrowed: dict[str, float] = field(default_factory=dict)
+    borrowed: dict[str, Figure] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
 
 
@@ -212,7 +76,7 @@ class TaskReport:
     name: str
     team: str
     instance_type: str
-    instances: float
+    instances: Figure
     priority: int
     submit: float
     admissions: list[Admission] = field(default_factory=list)
@@ -222,6 +86,7 @@ class TaskReport:
     never: str | None = None
     waits_for: str | None = None
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def admitted(self) -> float | None:
         """Return when it was first admitted, None if it never was."""
@@ -234,39 +99,11 @@ class TaskReport:
             return f"never runs: it {self.never}"
         return "" if self.waits_for is None else f"waits: {reason_in_words(self.waits_for)}"
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def lost(self) -> float:
         """Return the seconds of work that preemptions cost it."""
         return sum(each.lost for each in self.evictions)
-
-    def as_dict(self) -> TaskData:
-        """Return it as JSON has it."""
-        return {
-            "name": self.name,
-            "team": self.team,
-            "instanceType": self.instance_type,
-            "instances": _round(self.instances),
-            "priority": self.priority,
-            "submit": self.submit,
-            "admitted": self.admitted,
-            "finished": self.finished,
-            "wait": self.wait,
-            "admissions": [
-                {
-                    "time": admission.time,
-                    "borrowed": {team: _round(amount) for team, amount in admission.borrowed.items()},
-                    "nodes": dict(admission.nodes),
-                }
-                for admission in self.admissions
-            ],
-            "preempted": [
-                {"time": e.time, "by": e.by, "byTeam": e.by_team, "reason": e.reason, "lost": e.lost}
-                for e in self.evictions
-            ],
-            "lost": self.lost,
-            "never": self.never,
-            "waitsFor": self.waits_for,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,24 +117,24 @@ class TeamReport:
     """
 
     name: str
-    guarantee: float
-    weight: int
+    guarantee: Figure
+    fair_share_weight: int
     submitted: int
     admitted: int
     finished: int
     waiting: int
     never_tasks: tuple[str, ...]
-    used: float
-    borrowed: float
-    lent: float
-    lost: float
-    idle: float
-    service: float | None
+    used: Figure
+    borrowed: Figure
+    lent: Figure
+    lost: Figure
+    idle: Figure
+    service: Figure | None
     wait_median: float
     wait_p95: float
     wait_most: float
-    used_most: float
-    waiting_most: float
+    used_most: Figure
+    waiting_most: Figure
     evicted: int
     evicts: int
 
@@ -305,33 +142,6 @@ class TeamReport:
     def never(self) -> int:
         """Return how many of its tasks can never run."""
         return len(self.never_tasks)
-
-    def as_dict(self) -> TeamData:
-        """Return it as JSON has it."""
-        return {
-            "name": self.name,
-            "guarantee": _round(self.guarantee),
-            "fairShareWeight": self.weight,
-            "tasks": {
-                "submitted": self.submitted,
-                "admitted": self.admitted,
-                "finished": self.finished,
-                "waiting": self.waiting,
-                "never": self.never,
-            },
-            "instanceHours": {
-                "used": _round(self.used),
-                "borrowed": _round(self.borrowed),
-                "lent": _round(self.lent),
-                "lost": _round(self.lost),
-                "idleGuarantee": _round(self.idle),
-            },
-            "service": None if self.service is None else _round(self.service),
-            "wait": {"median": self.wait_median, "p95": self.wait_p95, "max": self.wait_most},
-            "mostInstances": {"used": _round(self.used_most), "waitedFor": _round(self.waiting_most)},
-            "preempted": self.evicted,
-            "preempts": self.evicts,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,38 +154,24 @@ class ClusterReport:
     regions whose prices are used, with their dates. fairness: Jain's index of the teams' service, 1 if all are equal.
     """
 
-    capacity: float
-    utilization: float
-    idle_guarantee: float
-    waited: float
-    wait_cost: float | None
+    capacity: Figure
+    utilization: Figure
+    idle_guarantee: Figure
+    waited: Figure
+    wait_cost: Figure | None
     priced_in: tuple[str, ...]
     prices: str
-    fairness: float
+    fairness: Figure
     preemptions: int
     flapping: tuple[str, ...]
-
-    def as_dict(self) -> ClusterData:
-        """Return it as JSON has it."""
-        return {
-            "capacity": _round(self.capacity),
-            "utilization": _round(self.utilization),
-            "idleGuarantee": _round(self.idle_guarantee),
-            "waitedInstanceHours": _round(self.waited),
-            "waitCostUsd": None if self.wait_cost is None else round(self.wait_cost, 2),
-            "waitCostPricedIn": list(self.priced_in),
-            "fairness": _round(self.fairness),
-            "preemptions": self.preemptions,
-            "flapping": list(self.flapping),
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     """Averages over steps of equal length: instances in use, and instances that tasks wait for."""
 
-    used: tuple[float, ...]
-    waiting: tuple[float, ...]
+    used: tuple[Figure, ...]
+    waiting: tuple[Figure, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,9 +183,23 @@ class Skipped:
     team: str
     why: str
 
-    def as_dict(self) -> SkippedData:
-        """Return it as JSON has it."""
-        return {"place": self.place, "name": self.name, "team": self.team, "why": f"It {self.why}."}
+
+class Simulation(Document):
+    """The results of a scenario's tasks on a stack."""
+
+    stack: str
+    scenario: str
+    end: float
+    warnings: list[str]
+    cluster: ClusterReport
+    teams: list[TeamReport]
+    tasks: list[TaskReport]
+    omitted_tasks: int = Field(validation_alias="omitted")
+    late_tasks: int = Field(validation_alias="late")
+    skipped_tasks: int = Field(validation_alias="impossible")
+    skipped: list[Skipped]
+    step: float = Field(description="Seconds per step of the series.")
+    series: dict[str, Series]
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,34 +233,7 @@ class Report:
                 return team
         raise KeyError(name)
 
-    def as_dict(self) -> Simulation:
-        """Return it as JSON has it."""
-        return {
-            "stack": self.stack,
-            "scenario": self.scenario,
-            "end": self.end,
-            "warnings": list(self.warnings),
-            "cluster": self.cluster.as_dict(),
-            "teams": [team.as_dict() for team in self.teams],
-            "tasks": [task.as_dict() for task in self.tasks],
-            "omittedTasks": self.omitted,
-            "lateTasks": self.late,
-            "skippedTasks": self.impossible,
-            "skipped": [each.as_dict() for each in self.skipped],
-            "timeline": {
-                "step": self.step,
-                "teams": {
-                    name: {"used": [_round(v) for v in series.used], "waiting": [_round(v) for v in series.waiting]}
-                    for name, series in self.series.items()
-                },
-            },
-        }
-
 
 def reason_in_words(reason: str) -> str:
     """Return the meaning of a Kueue reason as text."""
     return _WORDS.get(reason, reason)
-
-
-def _round(value: float) -> float:
-    return round(value, 4)

@@ -397,7 +397,7 @@ class Recorder:
         return TeamReport(
             name=name,
             guarantee=sum(account.guarantee for account in accounts),
-            weight=weight,
+            fair_share_weight=weight,
             submitted=team.counts["submitted"],
             admitted=team.counts["admitted"],
             finished=team.counts["finished"],

@@ -1,130 +1,59 @@
 """The review as JSON: the contract that docs/guides/review.md describes."""
 
-from collections.abc import Callable
-from decimal import Decimal
-from typing import Annotated, Literal, TypedDict, TypeVar
+from typing import Annotated
 
-from hpkit.changes import Step
-from hpkit.changes.plan_diff import CapacityChange, Change, PlanDiff, ShareChange, TeamChange
-from hpkit.changes.review.cost import quota_cost
+from pydantic import AliasPath, BeforeValidator, Field
+
+from hpkit.changes.plan_diff import CapacityChange, Change, TeamChange
 from hpkit.changes.review.formatting import cost_change
 from hpkit.changes.review.model import (
     Cost,
     FileReview,
     FindingChanges,
     Loss,
-    MoneyChange,
     Preview,
-    Review,
+    Risk,
     ScenarioChange,
-    StackReview,
     Status,
     Verdict,
 )
-from hpkit.changes.review.tables import concerned_teams, nodes_lost
-from hpkit.text.formatting import json_number
+from hpkit.text.document import Document
 
-__all__ = ["ChangeReview", "as_dict"]
+__all__ = ["ChangeReview"]
 
-T = TypeVar("T")
-Written = TypeVar("Written")
-Number = int | float
+_TEAMS, _STEPS = AliasPath("diff", "teams"), AliasPath("change", "steps")
 
 
-class _Base(TypedDict):
-    ref: str
-    commit: str
-
-
-class _Summary(TypedDict):
-    stack: str
-    verdict: Verdict
-    nodesLost: int
-    resourcesLost: int
-    teamsConcerned: list[str]
-    guaranteedCost: str
-    maximumCost: str
-
-
-class _Money(TypedDict):
-    of: Literal["guaranteed", "maximum"]
-    change: str
-    about: Annotated[bool, "Whether the prices are those of another region."]
-
-
-class _Risk(TypedDict):
-    code: str
-    verdict: Verdict
-    subject: str
-    message: str
-    teams: list[str]
-    monthlyCost: _Money | None
-
-
-class _Cost(TypedDict):
-    known: Annotated[str, "US dollars per month."]
-    complete: bool
-    unknown: Annotated[list[str], "What has no price."]
-    unbounded: list[str]
-    pricesOf: Annotated[list[str], "Other regions whose prices are used."]
-
-
-class _CostChange(TypedDict):
-    before: _Cost | None
-    after: _Cost | None
+class _CostChange(Document):
+    before: Cost | None
+    after: Cost | None
     change: str
 
 
-class _Costs(TypedDict):
-    currency: Literal["USD"]
-    per: Literal["month"]
-    guaranteed: _CostChange
-    maximum: _CostChange
-    platform: Annotated[
-        _CostChange, "EKS, NAT gateways, interface endpoints, additional volumes, FSx for Lustre; not in the others."
-    ]
+_Costs = Annotated[
+    _CostChange,
+    BeforeValidator(lambda cost: {"before": cost.before, "after": cost.after, "change": cost_change(cost)}),
+]
 
 
-class _Share(TypedDict):
-    instanceType: str
-    guarantee: Change[Number]
-    elastic: Change[Number]
-    borrowable: Change[Number]
-    lendable: Change[Number]
-    monthlyUsd: Annotated[Change[int], "null: nothing is reserved on that side, or the catalog has no price."]
-    monthlyUsdIsAbout: bool
-
-
-class _Team(TypedDict):
-    team: str
-    present: Change[bool]
-    edited: bool
-    fairShareWeight: Change[int]
-    strategy: Change[str]
-    borrowLimitPercent: Change[int]
-    preemptTeamTasks: Change[str]
-    membersAdded: list[str]
-    membersRemoved: list[str]
-    shares: list[_Share]
-
-
-class _Cause(TypedDict):
+class _Cause(Document):
     path: str
     place: str
     replaces: bool
     because: list[str]
 
 
-class _Step(TypedDict):
+class _Step(Document):
     action: str
     type: str
     name: str
     urn: str
-    retained: Annotated[bool, "Whether the resource remains when Pulumi forgets it."]
+    retained: bool = Field(description="Whether the resource remains when Pulumi forgets it.")
+    lost: bool = Field(description="Whether an existing resource is deleted.")
     causes: list[_Cause]
 
 
-class _Stack(TypedDict):
+class _Stack(Document):
     stack: str
     file: str
     why: str
@@ -133,159 +62,38 @@ class _Stack(TypedDict):
     reasons: list[str]
     note: str
     findings: FindingChanges
-    watch: list[_Risk]
+    watch: list[Risk] = Field(validation_alias="risks")
     losses: list[Loss]
-    cost: _Costs
-    capacity: list[CapacityChange]
-    teams: Annotated[list[_Team], "Teams with a difference."]
-    unchangedTeams: int
-    policy: dict[str, Change[str]]
-    priorityClasses: dict[str, Change[int]]
-    changes: Annotated[list[_Step], "Resources that change."]
-    preview: Annotated[Preview | None, "What `pulumi preview` reports, with --preview."]
-    scenario: Annotated[ScenarioChange | None, "The simulation, with --scenario."]
+    nodes_lost: int
+    teams_concerned: list[str]
+    guaranteed_cost: _Costs
+    maximum_cost: _Costs
+    platform_cost: _Costs = Field(
+        description="EKS, NAT gateways, interface endpoints, additional volumes, FSx for Lustre; not in the others."
+    )
+    capacity: list[CapacityChange] = Field([], validation_alias=AliasPath("diff", "capacity"))
+    teams: Annotated[list[TeamChange], BeforeValidator(lambda teams: [each for each in teams if each.changed])] = Field(
+        [], validation_alias=_TEAMS, description="Teams with a difference."
+    )
+    unchanged_teams: Annotated[int, BeforeValidator(lambda teams: sum(not each.changed for each in teams))] = Field(
+        0, validation_alias=_TEAMS
+    )
+    policy: dict[str, Change[str]] = Field({}, validation_alias=AliasPath("diff", "policy"))
+    priority_classes: dict[str, Change[int]] = Field({}, validation_alias=AliasPath("diff", "priority_classes"))
+    changes: Annotated[list[_Step], BeforeValidator(lambda steps: [each for each in steps if each.custom])] = Field(
+        [], validation_alias=_STEPS, description="Resources that change."
+    )
+    preview: Preview | None = Field(description="What `pulumi preview` reports, with --preview.")
+    scenario: ScenarioChange | None = Field(description="The simulation, with --scenario.")
 
 
-class ChangeReview(TypedDict):
+class ChangeReview(Document):
     """The effect of a change on the stacks that it affects."""
 
-    base: _Base
+    base: str
+    commit: str
     verdict: Verdict
     reasons: list[str]
     notes: list[str]
-    summary: list[_Summary]
     files: list[FileReview]
     stacks: list[_Stack]
-
-
-def as_dict(review: Review) -> ChangeReview:
-    """Return the review as plain values."""
-    return {
-        "base": {"ref": review.base, "commit": review.commit},
-        "verdict": review.verdict,
-        "reasons": list(review.reasons),
-        "notes": list(review.notes),
-        "summary": [_summary(each) for each in review.stacks],
-        "files": list(review.files),
-        "stacks": [_stack(each) for each in review.stacks],
-    }
-
-
-def _summary(stack: StackReview) -> _Summary:
-    return {
-        "stack": stack.stack,
-        "verdict": stack.verdict,
-        "nodesLost": nodes_lost(stack),
-        "resourcesLost": len(stack.change.lost) if stack.change else 0,
-        "teamsConcerned": concerned_teams(stack),
-        "guaranteedCost": cost_change(stack.guaranteed_cost),
-        "maximumCost": cost_change(stack.maximum_cost),
-    }
-
-
-def _stack(stack: StackReview) -> _Stack:
-    diff = stack.diff
-    return {
-        "stack": stack.stack,
-        "file": stack.file,
-        "why": stack.why,
-        "status": stack.status,
-        "verdict": stack.verdict,
-        "reasons": list(stack.reasons),
-        "note": stack.note,
-        "findings": stack.findings,
-        "watch": [
-            {
-                "code": risk.code,
-                "verdict": risk.verdict,
-                "subject": risk.subject,
-                "message": risk.message,
-                "teams": list(risk.teams),
-                "monthlyCost": None if risk.money is None else _money(risk.money),
-            }
-            for risk in stack.risks
-        ],
-        "losses": list(stack.losses),
-        "cost": {
-            "currency": "USD",
-            "per": "month",
-            "guaranteed": _costs(stack.guaranteed_cost),
-            "maximum": _costs(stack.maximum_cost),
-            "platform": _costs(stack.platform_cost),
-        },
-        "capacity": list(diff.capacity) if diff else [],
-        "teams": [_team(diff, each) for each in diff.teams if each.changed] if diff else [],
-        "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
-        "policy": dict(diff.policy) if diff else {},
-        "priorityClasses": dict(diff.priority_classes) if diff else {},
-        "changes": [_step(each) for each in stack.change.steps if each.custom] if stack.change else [],
-        "preview": stack.preview,
-        "scenario": stack.scenario,
-    }
-
-
-def _step(step: Step) -> _Step:
-    return {
-        "action": step.action,
-        "type": step.type,
-        "name": step.name,
-        "urn": step.urn,
-        "retained": step.retained,
-        "causes": [
-            {"path": cause.path, "place": cause.place, "replaces": cause.replaces, "because": list(cause.because)}
-            for cause in step.causes
-        ],
-    }
-
-
-def _written(change: Change[T], write: Callable[[T], Written]) -> Change[Written]:
-    before = None if change.before is None else write(change.before)
-    return Change(before, None if change.after is None else write(change.after))
-
-
-def _money(money: MoneyChange) -> _Money:
-    return {"of": money.of, "change": str(money.change), "about": money.about}
-
-
-def _costs(change: Change[Cost]) -> _CostChange:
-    written = _written(change, _cost)
-    return {"before": written.before, "after": written.after, "change": cost_change(change)}
-
-
-def _cost(cost: Cost) -> _Cost:
-    """Write money as text, since a JSON number would round it."""
-    return {
-        "known": str(cost.known.quantize(Decimal("0.01"))),
-        "complete": cost.complete,
-        "unknown": list(cost.unknown),
-        "unbounded": list(cost.unbounded),
-        "pricesOf": list(cost.about),
-    }
-
-
-def _team(diff: PlanDiff, team: TeamChange) -> _Team:
-    return {
-        "team": team.name,
-        "present": team.present,
-        "edited": team.edited,
-        "fairShareWeight": team.weight,
-        "strategy": team.strategy,
-        "borrowLimitPercent": team.borrow_limit,
-        "preemptTeamTasks": team.preempt,
-        "membersAdded": list(team.members_added),
-        "membersRemoved": list(team.members_removed),
-        "shares": [_share(diff, each) for each in team.shares],
-    }
-
-
-def _share(diff: PlanDiff, share: ShareChange) -> _Share:
-    money, is_about = quota_cost(diff, share)
-    return {
-        "instanceType": share.instance_type,
-        "guarantee": _written(share.guarantee, json_number),
-        "elastic": _written(share.elastic, json_number),
-        "borrowable": _written(share.borrowable, json_number),
-        "lendable": _written(share.lendable, json_number),
-        "monthlyUsd": money,
-        "monthlyUsdIsAbout": is_about,
-    }

@@ -224,7 +224,7 @@ def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) 
         "attention",
         new.spec.name,
         f"NodePool {new.spec.name} may add {listing(texts, 20)} too; its maximum cost a month is {bound}",
-        money=_change(*sides, "maximum"),
+        monthly_cost=_change(*sides, "maximum"),
     )
 
 
@@ -273,7 +273,7 @@ def _limit_risk(
         "attention",
         new.spec.name,
         f"{opening} may add {listing(texts, 20) or 'nothing'}; its maximum cost is {price}",
-        money=_change(*costs, "maximum"),
+        monthly_cost=_change(*costs, "maximum"),
     )
 
 
@@ -282,7 +282,7 @@ def _change(was: Cost | None, now: Cost | None, capacity: Literal["guaranteed", 
     before, after = (total([each]) for each in (was, now))
     change = after.known - before.known
     known = before.complete and after.complete
-    return MoneyChange(change, capacity, bool(before.about or after.about)) if known and change else None
+    return MoneyChange(change, capacity, bool(before.prices_of or after.prices_of)) if known and change else None
 
 
 def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
@@ -301,7 +301,7 @@ def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after:
         "attention",
         new.spec.name,
         f"warmPool of NodePool {new.spec.name} {_difference(was, now)}: {means}",
-        money=_change(*sides, "guaranteed"),
+        monthly_cost=_change(*sides, "guaranteed"),
     )
 
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hpkit.catalog import cluster_hour, find_instance_type, find_kubernetes_version
-from hpkit.catalog.prices import HOURS_PER_MONTH, Price, near_monthly_cost, near_price, region_prices
-from hpkit.changes.plan_diff import Change, PlanDiff, ShareChange
-from hpkit.changes.review.formatting import as_fraction
+from hpkit.catalog.prices import HOURS_PER_MONTH, Price, near_price, region_prices
 from hpkit.changes.review.model import Cost
-from hpkit.plan.capacity import Amount, pods_on, pool_instances
+from hpkit.plan.capacity import pods_on, pool_instances
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 
 __all__ = [
@@ -26,7 +24,6 @@ __all__ = [
     "platform_cost",
     "platform_items",
     "pool_cost",
-    "quota_cost",
     "ready_cost",
     "ready_nodes",
     "total",
@@ -166,7 +163,7 @@ def total(parts: Iterable[Cost | None]) -> Cost:
         sum((part.known for part in costs), Decimal(0)),
         tuple(name for part in costs for name in part.unknown),
         tuple(name for part in costs for name in part.unbounded),
-        tuple(sorted({name for part in costs for name in part.about})),
+        tuple(sorted({name for part in costs for name in part.prices_of})),
         tuple(sorted({name for part in costs for name in part.own})),
     )
 
@@ -174,7 +171,7 @@ def total(parts: Iterable[Cost | None]) -> Cost:
 def _cost(monthly: Decimal, unknown: tuple[str, ...], prices: Iterable[Price], region: str) -> Cost:
     """Return a cost with the regions whose prices it is by."""
     used = {each.region for each in prices}
-    return Cost(monthly, unknown, about=tuple(sorted(used - {region})), own=tuple(used & {region}))
+    return Cost(monthly, unknown, prices_of=tuple(sorted(used - {region})), own=tuple(used & {region}))
 
 
 def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, find: FindPrice = near_price) -> Cost:
@@ -211,26 +208,3 @@ def _pool(pool: NodePoolPlan, region: str, find: FindPrice) -> Cost:
         elif most:
             return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {instance_type})",))
     return _cost(max(costs, default=Decimal(0)), (), prices, region)
-
-
-def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
-    """Return a team's reserved quota in whole US dollars a month, and whether another region's prices are used.
-
-    None on a side without quota, or if it's unknown.
-    """
-    sides = (
-        _reserved(share, diff.before, share.guarantee.before, share.elastic.before),
-        _reserved(share, diff.after, share.guarantee.after, share.elastic.after),
-    )
-    before, after = (None if side is None else side[0] for side in sides)
-    return Change(before, after), any(side is not None and side[1] for side in sides)
-
-
-def _reserved(
-    share: ShareChange, plan: Plan | None, guarantee: Amount | None, elastic: Amount | None
-) -> tuple[int, bool] | None:
-    if plan is None or (guarantee is None and elastic is None):
-        return None
-    region = plan.spec.region
-    found = near_monthly_cost(share.instance_type, region, as_fraction(guarantee) + as_fraction(elastic))
-    return None if found is None else (found[0], found[1] != region)

@@ -49,7 +49,7 @@ def gravest_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
             key=lambda risk: (
                 risk.verdict != "blocked",
                 GRAVITY.index(risk.code),
-                -abs(risk.money.change) if risk.money else Decimal(0),
+                -abs(risk.monthly_cost.change) if risk.monthly_cost else Decimal(0),
             ),
         )
     )
@@ -58,7 +58,8 @@ def gravest_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
 def with_effects(risks: Sequence[Risk], diff: PlanDiff) -> tuple[Risk, ...]:
     """Return the risks with affected teams and the change of cost, as far as known."""
     return tuple(
-        replace(each, teams=each.teams or _teams(each, diff), money=each.money or _money(each, diff)) for each in risks
+        replace(each, teams=each.teams or _teams(each, diff), monthly_cost=each.monthly_cost or _money(each, diff))
+        for each in risks
     )
 
 
@@ -94,7 +95,7 @@ def _money(risk: Risk, diff: PlanDiff) -> MoneyChange | None:
     if risk.code == "node-pool-leaves":
         pools = [pool_cost(pool, before) for pool in before.node_pools if pool.spec.name == risk.subject]
         known = pools and pools[0].complete and pools[0].known
-        return MoneyChange(-pools[0].known, "maximum", bool(pools[0].about)) if known else None
+        return MoneyChange(-pools[0].known, "maximum", bool(pools[0].prices_of)) if known else None
     return None
 
 
@@ -105,4 +106,4 @@ def _of_group(name: str, before: Plan, after: Plan) -> MoneyChange | None:
     )
     if not (old.complete and new.complete) or old.known == new.known:
         return None
-    return MoneyChange(new.known - old.known, "guaranteed", bool(old.about or new.about))
+    return MoneyChange(new.known - old.known, "guaranteed", bool(old.prices_of or new.prices_of))

@@ -66,7 +66,7 @@ def cost(value: Cost | None) -> str:
         return "–"
     if value.unbounded:
         return "unbounded"
-    about = "about " if value.about else ""
+    about = "about " if value.prices_of else ""
     if value.complete:
         return f"{about}{money(value.known)}"
     return f"at least {about}{money(value.known)}" if value.known else "unknown"
@@ -101,7 +101,7 @@ def cost_change(change: Change[Cost]) -> str:
     if not difference:
         return "no change"
     later = " once it is destroyed" if change.after is None else ""
-    return f"{'about ' if before.about or after.about else ''}{signed_money(difference)}{later}"
+    return f"{'about ' if before.prices_of or after.prices_of else ''}{signed_money(difference)}{later}"
 
 
 def signed_money(value: Decimal) -> str:

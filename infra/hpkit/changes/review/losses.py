@@ -69,8 +69,8 @@ def _team(team: TeamChange) -> Iterator[Loss]:
         yield Loss(team.name, "queue", None, 1, 0)
     for share in team.shares:
         yield from _share(team.name, share, leaves=not team.present.after)
-    if team.present.after and decreased(team.weight):
-        yield Loss(team.name, "weight", None, team.weight.before or 0, team.weight.after or 0)
+    if team.present.after and decreased(team.fair_share_weight):
+        yield Loss(team.name, "weight", None, team.fair_share_weight.before or 0, team.fair_share_weight.after or 0)
     if team.members_removed:
         yield Loss(team.name, "access", None, len(team.members_removed), 0, team.members_removed)
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from hpkit.changes import Action, StackChange
+from pydantic import Field, PlainSerializer, computed_field
+
+from hpkit.changes import CLUSTER, Action, StackChange
 from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
@@ -31,6 +33,8 @@ __all__ = [
 
 Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 Verdict = Literal["ok", "attention", "blocked"]
+# JSON has money as text, since a number would be rounded.
+_CENTS = PlainSerializer(lambda money: str(money.quantize(Decimal("0.01"))), return_type=str)
 _UNKNOWN: Change[Any] = Change(None, None)
 _ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
 
@@ -71,7 +75,7 @@ class MoneyChange:
 class Risk:
     """A risk: a code for tools, its subject, and one sentence.
 
-    teams: whose work or rights it affects; money: the change of cost, None if it doesn't change or isn't known.
+    teams: whose work or rights it affects; monthly_cost: the change of cost, None if it doesn't change or isn't known.
     """
 
     code: str
@@ -79,7 +83,7 @@ class Risk:
     subject: str
     message: str
     teams: tuple[str, ...] = ()
-    money: MoneyChange | None = None
+    monthly_cost: MoneyChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +108,17 @@ class Cost:
     - known: the sum of the known prices.
     - unknown: what has no known price (`4 × ml.p5e.48xlarge`).
     - unbounded: NodePools without a limit, whose cost isn't limited either.
-    - about: regions whose prices are used because those of the stack's region are missing.
+    - prices_of: regions whose prices are used because those of the stack's region are missing.
     - own: the stack's region, if its prices are used.
     """
 
-    known: Decimal
+    known: Annotated[Decimal, _CENTS]
     unknown: tuple[str, ...] = ()
     unbounded: tuple[str, ...] = ()
-    about: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
+    prices_of: tuple[str, ...] = ()
+    own: Annotated[tuple[str, ...], Field(exclude=True)] = ()
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def complete(self) -> bool:
         """Return whether known is the whole cost."""
@@ -207,6 +212,28 @@ class StackReview:
     losses: tuple[Loss, ...]
     preview: Preview | None
     scenario: ScenarioChange | None = None
+
+    @property
+    def nodes_lost(self) -> int:
+        """Return how many nodes are certainly deleted: of deleted or smaller groups, and of a recreated cluster."""
+        if self.diff is None or self.diff.before is None or self.diff.after is None:
+            return 0
+        anew = self.change is not None and any(step.lost and step.type == CLUSTER for step in self.change.steps)
+        # Nodes of one type don't count as another, even if the group keeps its name.
+        after = () if anew else self.diff.after.own_groups
+        staying = {(group.spec.name, group.spec.types): group.spec.instance_count for group in after}
+        # Nodes of a group that Karpenter now manages stay.
+        kept = {group.spec.name for group in after if group.autoscaled}
+        specs = [
+            each.spec for each in self.diff.before.own_groups if not each.autoscaled and each.spec.name not in kept
+        ]
+        return sum(max(0, each.instance_count - staying.get((each.name, each.types), 0)) for each in specs)
+
+    @property
+    def teams_concerned(self) -> list[str]:
+        """Return the teams with losses, the greatest losses first, and those that risks affect."""
+        about = (team for risk in self.risks for team in risk.teams)
+        return list(dict.fromkeys([*(loss.team for loss in self.losses), *about]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def _held_back(share: ShareChange) -> bool:
 def _settings(diff: PlanDiff) -> Iterator[Risk]:
     for team in diff.teams:
         if team.present.before and team.present.after:
-            if team.preempt.changed:
+            if team.preempt_team_tasks.changed:
                 yield _preemption(team)
             if team.strategy.changed:
                 yield _strategy(team)
@@ -106,7 +106,7 @@ def _weights(diff: PlanDiff) -> Iterator[Risk]:
     others = [
         team
         for team in borrowing
-        if team not in raised and not decreased(team.weight) and _part(team, 1, totals) < _part(team, 0, totals)
+        if not (team in raised or decreased(team.fair_share_weight)) and _part(team, 1, totals) < _part(team, 0, totals)
     ]
     if raised and others:
         texts = ["{} {} → {}".format(team.name, *weights[team.name]) for team in raised]
@@ -118,7 +118,7 @@ def _weights(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _weight(team: TeamChange) -> tuple[int, int]:
-    return team.weight.before or 0, team.weight.after or 0
+    return team.fair_share_weight.before or 0, team.fair_share_weight.after or 0
 
 
 def _part(team: TeamChange, side: int, totals: Sequence[int]) -> Fraction:
@@ -146,10 +146,10 @@ def _strategy(team: TeamChange) -> Risk:
 def _preemption(team: TeamChange) -> Risk:
     effect = (
         "a task of a higher priority class now evicts the team's own lower ones"
-        if team.preempt.after == "LowerPriority"
+        if team.preempt_team_tasks.after == "LowerPriority"
         else "a task of a higher priority class now waits for the team's own lower ones"
     )
-    change = arrow(str(team.preempt.before), str(team.preempt.after))
+    change = arrow(str(team.preempt_team_tasks.before), str(team.preempt_team_tasks.after))
     return Risk("preemption", "attention", team.name, f"preemptTeamTasks of {team.name} {change}: {effect}")
 
 

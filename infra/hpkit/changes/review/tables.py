@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hpkit.catalog.prices import dated_regions, near_note
-from hpkit.changes import CLUSTER, GUARDED_TYPES, Step, describe, place_text
+from hpkit.changes import GUARDED_TYPES, Step, describe, place_text
 from hpkit.changes.plan_diff import Change, PlanDiff, TeamChange
-from hpkit.changes.review.cost import nat_data_price, quota_cost
+from hpkit.changes.review.cost import nat_data_price
 from hpkit.changes.review.formatting import arrow, cost, cost_change, cost_sides, maximum, quantity, signed_money
 from hpkit.changes.review.losses import TEAM_RESOURCES
 from hpkit.changes.review.model import (
@@ -39,13 +39,11 @@ __all__ = [
     "Row",
     "capacity_rows",
     "changed_teams",
-    "concerned_teams",
     "cost_rows",
     "finding_groups",
     "headline",
     "location",
     "loss_lines",
-    "nodes_lost",
     "policy_lines",
     "preview_lines",
     "resource_lines",
@@ -131,37 +129,17 @@ def _summary_row(stack: StackReview) -> Row:
     # A move is refused, so nothing of it happens.
     moves = stack.change is not None and stack.change.moves
     counts = (
-        (0 if moves else nodes_lost(stack), "node"),
+        (0 if moves else stack.nodes_lost, "node"),
         (len(stack.change.lost) if stack.change else 0, "resource"),
     )
     goes = ", ".join(plural(number, word) for number, word in counts if number) or "nothing"
-    teams = listing(concerned_teams(stack)) or "none"
+    teams = listing(stack.teams_concerned) or "none"
     if stack.status == "unreadable":
         goes = teams = "not known"
     elif stack.status == "removed":
         goes = "its description"
     money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
     return (stack.stack, f"{stack.verdict} ({stack.status})", goes, teams, *money)
-
-
-def nodes_lost(stack: StackReview) -> int:
-    """Return how many nodes are certainly deleted: of deleted or smaller groups, and of a recreated cluster."""
-    if stack.diff is None or stack.diff.before is None or stack.diff.after is None:
-        return 0
-    anew = stack.change is not None and any(step.lost and step.type == CLUSTER for step in stack.change.steps)
-    # Nodes of one type don't count as another, even if the group keeps its name.
-    after = () if anew else stack.diff.after.own_groups
-    staying = {(group.spec.name, group.spec.types): group.spec.instance_count for group in after}
-    # Nodes of a group that Karpenter now manages stay.
-    kept = {group.spec.name for group in after if group.autoscaled}
-    groups = [each for each in stack.diff.before.own_groups if not each.autoscaled and each.spec.name not in kept]
-    return sum(max(0, each.spec.instance_count - staying.get((each.spec.name, each.spec.types), 0)) for each in groups)
-
-
-def concerned_teams(stack: StackReview) -> list[str]:
-    """Return the teams with losses, the greatest losses first, and those that risks affect."""
-    about = (team for risk in stack.risks for team in risk.teams)
-    return list(dict.fromkeys([*(loss.team for loss in stack.losses), *about]))
 
 
 def _cost_both(change: Change[Cost]) -> str:
@@ -179,10 +157,10 @@ def risk_line(risk: Risk) -> str:
     notes = []
     if risk.teams:
         notes.append(f"teams: {listing(list(risk.teams))}")
-    if risk.money is not None:
-        most = "at most " if risk.money.of == "maximum" else ""
-        about = "about " if risk.money.about else ""
-        notes.append(f"{most}{about}{signed_money(risk.money.change)} a month")
+    if risk.monthly_cost is not None:
+        most = "at most " if risk.monthly_cost.of == "maximum" else ""
+        about = "about " if risk.monthly_cost.about else ""
+        notes.append(f"{most}{about}{signed_money(risk.monthly_cost.change)} a month")
     return f"{risk.message} [{'; '.join(notes)}]" if notes else risk.message
 
 
@@ -206,13 +184,13 @@ def changed_teams(stack: StackReview) -> list[TeamChange]:
 
 def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
     """Return one row per instance type; the first one has the team's settings."""
-    name, settings = _marked(diff, team.name, team.present), (_both(team.weight), _text(team.preempt))
+    name = _marked(diff, team.name, team.present)
+    settings = _both(team.fair_share_weight), _text(team.preempt_team_tasks)
     for index, share in enumerate(team.shares):
         guarantee = _both(share.guarantee)
         if share.elastic.before or share.elastic.after:
             guarantee += f" (elastic {_both(share.elastic)})"
-        money, is_about = quota_cost(diff, share)
-        near = "about " if is_about else ""
+        near, money = "about " if share.monthly_usd_is_about else "", share.monthly_usd
         dollars = arrow(*("–" if side is None else f"{near}{side:,}" for side in (money.before, money.after)))
         cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable), dollars)
         yield (name, *_only_side(team.present, (*cells, *(settings if index == 0 else ("", "")))))
@@ -239,8 +217,8 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
 
     A new strategy, and what follows for the limit, is among the risks; members who lose access are among the losses.
     """
-    if team.present.before and team.present.after and team.borrow_limit.changed and not team.strategy.changed:
-        before, after = map(_borrow_limit, (team.borrow_limit.before, team.borrow_limit.after))
+    if team.present.before and team.present.after and team.borrow_limit_percent.changed and not team.strategy.changed:
+        before, after = map(_borrow_limit, (team.borrow_limit_percent.before, team.borrow_limit_percent.after))
         yield f"{team.name}: borrowLimit {before} → {after}"
     for member in team.members_added:
         yield f"{team.name}: gains member {member}"
@@ -303,7 +281,7 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
         yield f"at prices of {dated_regions(own)}"
     if stack.diff is not None and stack.diff.after is not None and (price := nat_data_price(stack.diff.after)):
         yield f"not included: data through NAT gateways, ${price} per GB"
-    about = sorted({name for side in sides for name in side.about})
+    about = sorted({name for side in sides for name in side.prices_of})
     if about:
         yield near_note(about)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypedDict
+from typing import Any
 
 import click
 
@@ -16,15 +16,16 @@ from hpkit.extensions import extension
 from hpkit.plan.model import Plan
 from hpkit.program.charts import MirroredImage
 from hpkit.project import Loaded, project_root
+from hpkit.text.document import Document
 
 __all__ = ["ImageList", "command"]
 
 
-class ImageList(TypedDict):
+class ImageList(Document):
     """Images that the nodes of a stack pull."""
 
     stack: str
-    readFrom: str
+    read_from: str
     images: list[MirroredImage]
 
 
@@ -64,7 +65,7 @@ def command(stack: str, registry: str | None, account: str | None, *, copying: b
     return Output(
         bool(remaining),
         text=lambda: "\n".join(remaining) if copying else _print(plan, rows, read_from),
-        json=lambda: json_document(ImageList, stack=plan.stack, readFrom=read_from, images=list(rows)),
+        json=lambda: json_document(ImageList(stack=plan.stack, read_from=read_from, images=list(rows))),
     )
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,19 +18,19 @@ from hpkit.plan.model import Plan
 from hpkit.preflight.model import CheckResult
 from hpkit.preflight.training_plans import Offering
 from hpkit.project import is_local
+from hpkit.text.document import Document
 
 if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.clients.calls import Responses
     from hpkit.config import Organization
-    from hpkit.preflight.training_plans import Offering
     from hpkit.program.recording import Recording
 
 __all__ = ["OfferingList", "Preflight", "command"]
 
 
-class Preflight(TypedDict):
+class Preflight(Document):
     """Whether an account has what a stack needs."""
 
     stack: str
@@ -38,7 +38,7 @@ class Preflight(TypedDict):
     summary: dict[str, int]
 
 
-class OfferingList(TypedDict):
+class OfferingList(Document):
     """Training plans that AWS sells for the groups of a stack."""
 
     stack: str
@@ -91,7 +91,7 @@ def command(stack: str, profile: str | None, offerings: bool) -> Output:
     return Output(
         code,
         text=lambda: _table(plan, results, counts),
-        json=lambda: json_document(Preflight, stack=plan.stack, checks=list(results), summary=counts),
+        json=lambda: json_document(Preflight(stack=plan.stack, checks=list(results), summary=counts)),
     )
 
 
@@ -105,7 +105,7 @@ def _list_offerings(plan: Plan, session: "Session") -> Output:
     offerings = offerings_of(calls, Responses(call_all(session, tuple(calls.values()), on_progress=_progress(plan))))
     return Output(
         text=lambda: _offerings_text(plan, offerings),
-        json=lambda: json_document(OfferingList, stack=plan.stack, offerings=list(offerings)),
+        json=lambda: json_document(OfferingList(stack=plan.stack, offerings=list(offerings))),
     )
 
 

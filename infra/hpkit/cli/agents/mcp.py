@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from pydantic.alias_generators import to_camel
 
 from hpkit.cli.common.documents import Error, documents_of, schema_of
 from hpkit.config import MAX_BYTES, read_file, read_text
 from hpkit.errors import InputError, ToolError
 from hpkit.project import project_root
-from hpkit.text.formatting import camel_case
 
 if TYPE_CHECKING:
     from mcp import types
@@ -208,7 +208,7 @@ def _parameters(tool: _Tool) -> Iterator[tuple[str, click.Parameter]]:
     for parameter in _command_of(tool).params:
         if parameter.name in tool.inputs:
             is_ref = parameter.name == "ref"
-            yield ("base" if is_ref else camel_case(parameter.name)), parameter
+            yield ("base" if is_ref else to_camel(parameter.name)), parameter
 
 
 def _definition(name: str, tool: _Tool) -> types.Tool:

@@ -7,15 +7,17 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING
 
 import click
+from pydantic import Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import kubernetes_api, platform_options, rights
 from hpkit.cli.common.tables import columns
+from hpkit.text.document import Document
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["ClusterCheck", "command"]
 
 
-class _Check(TypedDict):
+class _Check(Document):
     name: str
-    status: Annotated[str, "ok, failed or skipped."]
+    status: str = Field(description="ok, failed or skipped.")
     seconds: float
     detail: str
-    simulated: Annotated[str | None, "The parts that the local cloud doesn't test."]
+    simulated: str | None = Field(description="The parts that the local cloud doesn't test.")
 
 
-class ClusterCheck(TypedDict):
+class ClusterCheck(Document):
     """The results of `hpkit cluster check`."""
 
     items: list[_Check]
@@ -86,7 +88,7 @@ def command(stack: str | None, profile: str | None, image: str | None, timeout: 
     return Output(
         bool(failed),
         text=lambda: _table(plan.stack, results, failed, simulated=simulated),
-        json=lambda: json_document(ClusterCheck, items=[_row(result, simulated=simulated) for result in results]),
+        json=lambda: json_document(ClusterCheck(items=[_row(result, simulated=simulated) for result in results])),
     )
 
 
@@ -111,21 +113,19 @@ def _progress(result: Result) -> None:
 
 def _row(result: Result, *, simulated: bool) -> _Check:
     is_unreal = simulated and result.status == "ok" and result.probe.unreal
-    return {
-        "name": result.probe.name,
-        "status": result.status,
-        "seconds": round(result.seconds, 1),
-        "detail": result.detail,
-        "simulated": result.probe.unreal if is_unreal else None,
-    }
+    return _Check(
+        name=result.probe.name,
+        status=result.status,
+        seconds=round(result.seconds, 1),
+        detail=result.detail,
+        simulated=result.probe.unreal if is_unreal else None,
+    )
 
 
 def _table(stack: str, results: list[Result], failed: int, *, simulated: bool) -> str:
     rows = [_row(result, simulated=simulated) for result in results]
-    lines = [
-        (row["name"], row["status"], f"{row['seconds']:.0f} s", row["detail"], row["simulated"] or "") for row in rows
-    ]
+    lines = [(row.name, row.status, f"{row.seconds:.0f} s", row.detail, row.simulated or "") for row in rows]
     head = ("check", "result", "time", "detail", "simulated, so not tested" if simulated else "")
-    skipped = sum(row["status"] == "skipped" for row in rows)
+    skipped = sum(row.status == "skipped" for row in rows)
     summary = f"{stack}: {plural(len(rows), 'check')}, {failed} failed, {skipped} skipped"
     return f"{columns([head, *lines])}\n{summary}"

@@ -6,10 +6,12 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from pydantic import AliasPath, Field
 
 from hpkit.cli.common.completion import complete_teams, stack_option
 from hpkit.cli.common.documents import json_document
@@ -17,6 +19,7 @@ from hpkit.cli.common.formats import Output, colored, folded, output_option, out
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import observe, profile_option, rights
 from hpkit.cluster.jobs.kinds import KINDS
+from hpkit.text.document import Document, TextOrNull
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ _FATES = {"now": "starts at once", "borrowing": "starts by borrowing", "waits": 
 _COLORS = {"error": "red", "warning": "yellow"}
 
 
-class _Finding(TypedDict):
+class _Finding(Document):
     file: str
     line: int
     column: int
@@ -40,28 +43,28 @@ class _Finding(TypedDict):
     fix: str
 
 
-class _Forecast(TypedDict):
-    name: str
-    team: str
-    fate: Annotated[
-        Literal["now", "borrowing", "waits", "never"], "now: on its team's quota; borrowing: now, on lent quota."
-    ]
+class _Forecast(Document):
+    name: str = Field(validation_alias=AliasPath("task", "owner_name"))
+    team: str = Field(validation_alias=AliasPath("task", "team"))
+    fate: Literal["now", "borrowing", "waits", "never"] = Field(
+        description="now: on its team's quota; borrowing: now, on lent quota."
+    )
     reason: str
-    borrowsFrom: Annotated[list[str], "Teams that have what it borrows idle."]
-    preempts: Annotated[list[str], "Tasks that it preempts to start."]
-    mayBePreemptedBy: list[str]
-    holders: Annotated[list[str], "Teams that hold the quota for which it waits."]
-    wouldRunIf: list[str]
-    couldRunAt: str | None
-    when: str | None
+    borrows_from: list[str] = Field(description="Teams that have what it borrows idle.")
+    preempts: list[str] = Field(description="Tasks that it preempts to start.")
+    may_be_preempted_by: list[str]
+    holders: list[str] = Field(description="Teams that hold the quota for which it waits.")
+    would_run_if: list[str] = Field(validation_alias="remedies")
+    could_run_at: datetime | None = Field(validation_alias="runs_at")
+    when: TextOrNull
 
 
-class JobCheck(TypedDict):
+class JobCheck(Document):
     """The problems of job manifests, and with --live, what Kueue would do with each job now."""
 
     findings: list[_Finding]
-    fixed: Annotated[list[_Finding], "What --write fixed in the files."]
-    forecasts: Annotated[list[_Forecast], "One per job; one per pod of a Deployment. Empty without --live."]
+    fixed: list[_Finding] = Field(description="What --write fixed in the files.")
+    forecasts: list[_Forecast] = Field(description="One per job; one per pod of a Deployment. Empty without --live.")
 
 
 @click.command("new")
@@ -229,10 +232,7 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
         errors or any(each.fate == "never" for each in forecasts),
         text=lambda: "\n".join([*_lines(findings, fixed), *summary]),
         json=lambda: json_document(
-            JobCheck,
-            findings=[*map(_as_dict, findings)],
-            fixed=[*map(_as_dict, fixed)],
-            forecasts=[*map(_forecast_as_dict, forecasts)],
+            JobCheck.model_validate({"findings": findings, "fixed": fixed, "forecasts": forecasts})
         ),
     )
 
@@ -244,22 +244,6 @@ def _forecasts(documents: list[Any], plan: Plan, profile: str | None) -> list[Fo
     observed = observe(plan, profile, aws=(), places=False)
     tasks = tasks_of(documents, plan, observed)
     return list(foresee_all(observed, tasks, fair_sharing=fair_sharing_of(plan)))
-
-
-def _forecast_as_dict(forecast: Forecast) -> _Forecast:
-    return {
-        "name": forecast.task.owner_name,
-        "team": forecast.task.team,
-        "fate": forecast.fate,
-        "reason": forecast.reason,
-        "borrowsFrom": list(forecast.borrows_from),
-        "preempts": list(forecast.preempts),
-        "mayBePreemptedBy": list(forecast.may_be_preempted_by),
-        "holders": list(forecast.holders),
-        "wouldRunIf": list(forecast.remedies),
-        "couldRunAt": None if forecast.runs_at is None else forecast.runs_at.isoformat(),
-        "when": forecast.when or None,
-    }
 
 
 def _forecast_text(forecast: Forecast) -> str:
@@ -277,18 +261,6 @@ def _forecast_text(forecast: Forecast) -> str:
     if forecast.when:
         lines.append(f"Estimated start: {forecast.when}.")
     return "\n".join(folded(line, "    ", "  " if number else "") for number, line in enumerate(lines))
-
-
-def _as_dict(finding: JobFinding) -> _Finding:
-    return {
-        "file": finding.file,
-        "line": finding.line,
-        "column": finding.column,
-        "severity": finding.severity,
-        "check": finding.check,
-        "message": finding.message,
-        "fix": finding.fix,
-    }
 
 
 def _where(finding: JobFinding) -> str:

@@ -57,7 +57,7 @@ def command(stack: str | None, profile: str | None, topology: bool, watch: bool,
 
     --topology shows the labels `topology.k8s.aws/network-node-layer-1` to `-3` of each node, its use, and its tasks.
     """
-    from hpkit.cluster.live.as_json import ClusterStatus, status_document
+    from hpkit.cluster.live.as_json import ClusterStatus
     from hpkit.cluster.live.differences import differences
     from hpkit.cluster.live.status import status_of
     from hpkit.cluster.live.tables import topology_table
@@ -74,7 +74,9 @@ def command(stack: str | None, profile: str | None, topology: bool, watch: bool,
     status, differs = status_of(observed), differences(observed, plan)
     return Output(
         text=lambda: columns(topology_table(status)) if topology else _print(plan, status, differs),
-        json=lambda: json_document(ClusterStatus, **status_document(plan, status, differs)),
+        json=lambda: json_document(
+            ClusterStatus.model_validate(status).model_copy(update={"stack": plan.stack, "differences": list(differs)})
+        ),
     )
 
 

@@ -6,9 +6,10 @@ import itertools
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypedDict
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
+from pydantic import BeforeValidator, Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
@@ -17,14 +18,14 @@ from hpkit.cli.common.live import observe, platform_options, rights, seconds_of
 from hpkit.cli.common.tables import columns
 from hpkit.cluster.usage.report import GROUPINGS
 from hpkit.errors import InputError, ToolError
+from hpkit.text.document import Document
 from hpkit.text.formatting import span
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.model import Observed
     from hpkit.cluster.live.read import AwsPart
     from hpkit.cluster.usage.history import History
-    from hpkit.cluster.usage.report import Row, Usage
-    from hpkit.plan.model import Plan
+    from hpkit.cluster.usage.report import Usage
 
 __all__ = ["ClusterUsage", "command"]
 
@@ -32,28 +33,32 @@ _CLOCK_SECONDS: Final = 60
 _PARTS: Final[tuple[AwsPart, ...]] = ("nodes",)
 
 
-class _UsageRow(TypedDict):
+class _UsageRow(Document):
     """Instance-hours; null: not divided that way."""
 
     name: str
     team: str
-    used: Annotated[float, "Within the team's quota, and borrowed."]
+    used: float = Field(description="Within the team's quota, and borrowed.")
     borrowed: float | None
-    lent: Annotated[float | None, "Idle quota that other teams used; not part of `hours`."]
-    idle: Annotated[float | None, "Quota that nobody used."]
-    notReserved: Annotated[float | None, "Instances that are in no quota, and that nobody used."]
-    hours: Annotated[float, "Sum of used, idle and notReserved."]
-    cost: Annotated[str, "US dollars for the hours with a known price, in cents."]
-    unpricedHours: float
+    lent: float | None = Field(description="Idle quota that other teams used; not part of `hours`.")
+    idle: float | None = Field(description="Quota that nobody used.")
+    not_reserved: float | None = Field(
+        validation_alias="unreserved", description="Instances that are in no quota, and that nobody used."
+    )
+    hours: float = Field(description="Sum of used, idle and notReserved.")
+    cost: Annotated[str, BeforeValidator("{:.2f}".format)] = Field(
+        description="US dollars for the hours with a known price, in cents."
+    )
+    unpriced_hours: float = Field(validation_alias="unpriced")
 
 
-class ClusterUsage(TypedDict):
+class ClusterUsage(Document):
     """Instance-hours of a cluster and their cost; the rows sum to the total."""
 
-    stack: str
-    region: str
-    since: datetime
-    until: datetime
+    stack: str = ""
+    region: str = ""
+    since: datetime = Field(validation_alias="begin")
+    until: datetime = Field(validation_alias="end")
     by: str
     rows: list[_UsageRow]
     total: _UsageRow
@@ -121,7 +126,9 @@ def command(stack: str | None, profile: str | None, since: int, by: str, history
     title = f"{plan.stack}: usage by {by}, {_day(begin)} to {_day(end)}"
     return Output(
         text=lambda: _text(title, usage),
-        json=lambda: _json(plan, usage),
+        json=lambda: json_document(
+            ClusterUsage.model_validate(usage).model_copy(update={"stack": plan.stack, "region": plan.spec.region})
+        ),
     )
 
 
@@ -219,32 +226,3 @@ def _text(title: str, usage: Usage) -> str:
     head, notes = _head(usage), [folded(f"note: {note}", "  ", "") for note in usage.notes]
     figures = range(len(head) - len(HEAD), len(head))
     return "\n".join([title, "", columns([head, *usage_rows(usage)], numbers=figures), "", *notes])
-
-
-def _json(plan: Plan, usage: Usage) -> str:
-    return json_document(
-        ClusterUsage,
-        stack=plan.stack,
-        region=plan.spec.region,
-        since=datetime.fromtimestamp(usage.begin, tz=UTC),
-        until=datetime.fromtimestamp(usage.end, tz=UTC),
-        by=usage.by,
-        rows=[_document(row) for row in usage.rows],
-        total=_document(usage.total),
-        notes=list(usage.notes),
-    )
-
-
-def _document(row: Row) -> _UsageRow:
-    return {
-        "name": row.name,
-        "team": row.team,
-        "used": row.used,
-        "borrowed": row.borrowed,
-        "lent": row.lent,
-        "idle": row.idle,
-        "notReserved": row.unreserved,
-        "hours": row.hours,
-        "cost": f"{row.cost:.2f}",
-        "unpricedHours": row.unpriced,
-    }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
+from pydantic import AliasPath, Field
 
 from hpkit.cli.common.completion import complete_teams
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import age, observe, platform_options, rights
+from hpkit.text.document import Document, TextOrNull
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.why import Explanation
@@ -18,19 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["WaitingJob", "command"]
 
 
-class WaitingJob(TypedDict):
+class WaitingJob(Document):
     """Why a job is waiting, and what would let it run."""
 
-    name: str
-    team: str
-    state: str
+    name: str = Field(validation_alias=AliasPath("task", "owner_name"))
+    team: str = Field(validation_alias=AliasPath("task", "team"))
+    state: str = Field(validation_alias=AliasPath("task", "state"))
     reason: str
-    preemptedBy: str | None
-    holders: Annotated[list[str], "Teams that hold its capacity."]
-    wouldRunIf: list[str]
-    outlook: str | None
-    couldRunAt: str | None
-    when: str | None
+    preempted_by: str | None
+    holders: list[str] = Field(description="Teams that hold its capacity.")
+    would_run_if: list[str] = Field(validation_alias="remedies")
+    outlook: TextOrNull
+    could_run_at: datetime | None = Field(validation_alias="runs_at")
+    when: TextOrNull
 
 
 @click.command("why", epilog=rights("job why"))
@@ -56,23 +59,10 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None)
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())
     explanation = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
-    waiting_task = explanation.task
-    since = age(int((observed.time - waiting_task.created).total_seconds()))
+    since = age(int((observed.time - explanation.task.created).total_seconds()))
     return Output(
         text=lambda: _print(explanation, since),
-        json=lambda: json_document(
-            WaitingJob,
-            name=waiting_task.owner_name,
-            team=waiting_task.team,
-            state=waiting_task.state,
-            reason=explanation.reason,
-            preemptedBy=explanation.preempted_by or None,
-            holders=list(explanation.holders),
-            wouldRunIf=list(explanation.remedies),
-            outlook=explanation.outlook or None,
-            couldRunAt=None if explanation.runs_at is None else explanation.runs_at.isoformat(),
-            when=explanation.when or None,
-        ),
+        json=lambda: json_document(WaitingJob.model_validate(explanation)),
     )
 
 

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,6 +16,7 @@ from hpkit.cli.common.documents import FormatOption, outcome_document
 from hpkit.cli.common.output import output_to, stdout_to_stderr
 from hpkit.config import format_path
 from hpkit.project import Loaded
+from hpkit.text.document import Document
 from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 from hpkit.text.printable import printable, printable_lines
@@ -57,7 +58,7 @@ class Output:
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-class Validation(TypedDict):
+class Validation(Document):
     """All findings of the files, errors first."""
 
     findings: list[Finding]

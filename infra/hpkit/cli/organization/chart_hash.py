@@ -1,17 +1,16 @@
 """`hpkit catalog hash-chart`: what `cluster.dependencies.sha256` has to be."""
 
-from typing import TypedDict
-
 import click
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, output_options
 from hpkit.config.reading.chart import chart_hash
+from hpkit.text.document import Document
 
 __all__ = ["ChartHash", "command"]
 
 
-class ChartHash(TypedDict):
+class ChartHash(Document):
     """The hash of a chart, for `dependencies.sha256`."""
 
     path: str
@@ -31,4 +30,4 @@ def command(path: str) -> Output:
       LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
     """  # noqa: D301 - click takes the character itself for "keep these lines", and would print a raw one
     sha256 = chart_hash(path)
-    return Output(text=lambda: sha256, json=lambda: json_document(ChartHash, path=path, sha256=sha256))
+    return Output(text=lambda: sha256, json=lambda: json_document(ChartHash(path=path, sha256=sha256)))

@@ -1,40 +1,41 @@
 """`hpkit catalog instances`: the catalog's figures of each instance type, with their sources."""
 
 import fnmatch
-from typing import Annotated, NotRequired, TypedDict
 
 import click
+from pydantic import Field
 
 from hpkit.catalog import InstanceType, MigProfile, Source, find_nearest, instance_types
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.tables import console, grid
 from hpkit.errors import InputError
+from hpkit.text.document import Document
 
 __all__ = ["InstanceTypeList", "command"]
 
 
-class _InstanceType(TypedDict):
+class _InstanceType(Document):
     """An instance type; null: unknown."""
 
     name: str
     vcpu: int | None
-    threadsPerCore: int | None
-    memoryGiB: int | None
+    threads_per_core: int | None
+    memory_gib: int | None = Field(serialization_alias="memoryGiB")
     accelerators: int | None
-    acceleratorKind: str | None
-    acceleratorResource: str | None
-    neuronCores: int | None
-    efaInterfaces: int | None
-    maxPods: int | None
-    addresses: Annotated[int | None, "IPv4 addresses that a node can use."]
+    accelerator_kind: str | None
+    accelerator_resource: str | None
+    neuron_cores: int | None
+    efa_interfaces: int | None
+    max_pods: int | None
+    addresses: int | None = Field(description="IPv4 addresses that a node can use.")
     architecture: str | None
-    networkLayers: int
-    migProfiles: list[MigProfile] | None
-    sources: NotRequired[Annotated[dict[str, Source], "Source of each figure, with --sources."]]
+    network_layers: int
+    mig_profiles: list[MigProfile] | None
+    sources: dict[str, Source] | None = Field(description="Source of each figure, with --sources.")
 
 
-class InstanceTypeList(TypedDict):
+class InstanceTypeList(Document):
     """Instance types and their specifications."""
 
     items: list[_InstanceType]
@@ -57,7 +58,14 @@ def command(pattern: str | None, sources: bool) -> Output:
         raise InputError(f"no instance type matches `{pattern}`; {hint}")
     return Output(
         text=lambda: _print(matching, sources),
-        json=lambda: json_document(InstanceTypeList, items=[_as_dict(each, sources) for each in matching]),
+        json=lambda: json_document(
+            InstanceTypeList(
+                items=[
+                    _InstanceType.model_validate(each).model_copy(update={} if sources else {"sources": None})
+                    for each in matching
+                ]
+            )
+        ),
     )
 
 
@@ -65,29 +73,6 @@ def _matches(name: str, pattern: str | None) -> bool:
     if not pattern:
         return True
     return fnmatch.fnmatchcase(name, pattern) if any(mark in pattern for mark in "*?[") else pattern in name
-
-
-def _as_dict(details: InstanceType, with_sources: bool) -> _InstanceType:
-    profiles = details.mig_profiles
-    data: _InstanceType = {
-        "name": details.name,
-        "vcpu": details.vcpu,
-        "threadsPerCore": details.threads_per_core,
-        "memoryGiB": details.memory_gib,
-        "accelerators": details.accelerators,
-        "acceleratorKind": details.accelerator_kind,
-        "acceleratorResource": details.accelerator_resource,
-        "neuronCores": details.neuron_cores,
-        "efaInterfaces": details.efa_interfaces,
-        "maxPods": details.max_pods,
-        "addresses": details.addresses,
-        "architecture": details.architecture,
-        "networkLayers": details.network_layers,
-        "migProfiles": None if profiles is None else list(profiles),
-    }
-    if with_sources:
-        data["sources"] = dict(sorted(details.sources.items()))
-    return data
 
 
 def _cell(value: int | str | None) -> str:

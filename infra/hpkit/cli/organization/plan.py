@@ -1,9 +1,10 @@
 """`hpkit plan`: what will be created."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING
 
 import click
+from pydantic import Field
 
 from hpkit.cli.common.completion import stacks_option
 from hpkit.cli.common.documents import json_document
@@ -12,6 +13,7 @@ from hpkit.cli.common.inputs import plans_of, record_plan
 from hpkit.cli.common.tables import console
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
+from hpkit.text.document import Document
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording, TreeItem
@@ -19,23 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["PlanList", "command"]
 
 
-class _Node(TypedDict):
+class _Node(Document):
     """A resource, a component, or a part of a resource."""
 
-    kind: Annotated[str, "Type of the resource; empty for components and parts."]
+    kind: str = Field(description="Type of the resource; empty for components and parts.")
     name: str
     detail: str
-    children: "list[_Node]"
+    children: list["_Node"]
 
 
-class _Plan(TypedDict):
-    stack: str
-    region: str
-    resources: Annotated[int, "Without the stack, components and providers, which Pulumi also counts."]
+class _Plan(Document):
+    stack: str = Field(validation_alias="name")
+    region: str = Field(validation_alias="detail")
+    resources: int = Field(description="Without the stack, components and providers, which Pulumi also counts.")
     children: list[_Node]
 
 
-class PlanList(TypedDict):
+class PlanList(Document):
     """The resources of each stack, as a tree."""
 
     items: list[_Plan]
@@ -61,9 +63,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], *, everything: bool
         for each in recordings:
             _print(tree_of(each), _assumed(each), everything=everything)
 
-    return Output(
-        text=text, json=lambda: json_document(PlanList, items=[_as_dict(tree_of(each)) for each in recordings])
-    )
+    return Output(text=text, json=lambda: json_document(PlanList.model_validate({"items": map(tree_of, recordings)})))
 
 
 def _recording(plan: Plan, loaded: Loaded) -> "Recording":
@@ -85,20 +85,6 @@ def _assumed(recording: "Recording") -> list[str]:
         *([] if plan.spec.account else ["the account"]),
         *(f"zone {zone}" for zone in sorted(used_zones - file_zones)),
     ]
-
-
-def _as_dict(tree: "TreeItem") -> _Plan:
-    return {
-        "stack": tree.name,
-        "region": tree.detail,
-        "resources": tree.count(),
-        "children": [_node(child) for child in tree.children],
-    }
-
-
-def _node(node: "TreeItem") -> _Node:
-    children = [_node(child) for child in node.children]
-    return {"kind": node.kind, "name": node.name, "detail": node.detail, "children": children}
 
 
 def _print(tree: "TreeItem", assumed: list[str], *, everything: bool) -> None:
@@ -126,7 +112,7 @@ def _print(tree: "TreeItem", assumed: list[str], *, everything: bool) -> None:
     add(root, tree)
     paper = console()
     paper.print(root)
-    paper.print(f"{tree.count()} resources; Pulumi also counts its stack, components and providers")
+    paper.print(f"{tree.resources} resources; Pulumi also counts its stack, components and providers")
     if assumed:
         paper.print(f"Not in the file, so only known at deployment: {', '.join(assumed)}")
 

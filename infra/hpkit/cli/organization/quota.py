@@ -1,9 +1,9 @@
 """`hpkit quota`: capacity, and every team's part of it."""
 
 from fractions import Fraction
-from typing import Annotated, TypedDict
 
 import click
+from pydantic import AliasPath, Field
 
 from hpkit.catalog.prices import near_monthly_cost, price_note
 from hpkit.cli.common.completion import complete_teams, stacks_option
@@ -16,64 +16,67 @@ from hpkit.config.reading.document import value_at
 from hpkit.errors import SelectionError
 from hpkit.plan.capacity import TeamShare, TypeQuota, rounding
 from hpkit.plan.derive import quotas_of
-from hpkit.plan.model import Plan, RestrictedGroupPlan, TeamPlan
+from hpkit.plan.model import Plan, TeamPlan
 from hpkit.project import Loaded, select
-from hpkit.text.formatting import amount, json_number, listing
+from hpkit.text.document import Document, Exact
+from hpkit.text.formatting import amount, listing
 from hpkit.text.spelling import hint
 
 __all__ = ["QuotaList", "command"]
 
 
-class _Share(TypedDict):
+class _Share(Document):
     """A team's part of an instance type, in instances."""
 
     team: str
-    reserved: int | float
-    elastic: int | float
-    borrowLimit: int | float
-    borrowable: Annotated[int | float, "The limit, or what other teams can lend if that is less."]
-    lendable: int | float
-    monthlyUsd: Annotated[int | None, "On-demand price of the quota; null: the catalog has no price."]
-    pricesOf: Annotated[
-        str | None, "Region of the price. If it's another region than the stack's, the price is approximate."
-    ]
+    reserved: Exact
+    elastic: Exact
+    borrow_limit: Exact
+    borrowable: Exact = Field(description="The limit, or what other teams can lend if that is less.")
+    lendable: Exact
+    monthly_usd: int | None = Field(None, description="On-demand price of the quota; null: the catalog has no price.")
+    prices_of: str | None = Field(
+        None, description="Region of the price. If it's another region than the stack's, the price is approximate."
+    )
 
 
-class _TypeQuota(TypedDict):
-    instanceType: str
-    guaranteed: int
-    maximum: Annotated[int | None, "null: no NodePool limit bounds it."]
-    unreserved: int | float
+class _TypeQuota(Document):
+    instance_type: str
+    guaranteed: int = Field(validation_alias=AliasPath("capacity", "guaranteed"))
+    maximum: int | None = Field(
+        validation_alias=AliasPath("capacity", "maximum"), description="null: no NodePool limit bounds it."
+    )
+    unreserved: Exact
     teams: list[_Share]
 
 
-class _RestrictedGroup(TypedDict):
-    name: str
-    instanceType: str
-    instanceCount: int
+class _RestrictedGroup(Document):
+    name: str = Field(validation_alias=AliasPath("spec", "name"))
+    instance_type: str = Field(validation_alias=AliasPath("spec", "instance_type"))
+    instance_count: int = Field(validation_alias=AliasPath("spec", "instance_count"))
 
 
-class _Team(TypedDict):
+class _Team(Document):
     name: str
     namespace: str
     queue: str
     members: list[str]
-    userIds: Annotated[list[int], "First and last ID of its pods' users on a shared file system."]
+    user_ids: list[int] = Field(description="First and last ID of its pods' users on a shared file system.")
     strategy: str
-    fairShareWeight: int
-    preemptTeamTasks: str
-    priorityClasses: dict[str, int]
-    setIn: Annotated[list[str], "Key of the organization file, with file, line and column."]
+    fair_share_weight: int
+    preempt_team_tasks: str
+    priority_classes: dict[str, int]
+    set_in: list[str] = Field(description="Key of the organization file, with file, line and column.")
 
 
-class _Quota(TypedDict):
+class _Quota(Document):
     stack: str
-    team: Annotated[_Team | None, "The team that --team names; null without it."]
+    team: _Team | None = Field(description="The team that --team names; null without it.")
     types: list[_TypeQuota]
-    restrictedInstanceGroups: list[_RestrictedGroup]
+    restricted_instance_groups: list[_RestrictedGroup]
 
 
-class QuotaList(TypedDict):
+class QuotaList(Document):
     """Capacity of each stack, and each team's share of it."""
 
     items: list[_Quota]
@@ -123,7 +126,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], team: str | None) -
     return Output(
         text=text,
         json=lambda: json_document(
-            QuotaList, items=[_quota(plan, table, details.get(plan.stack)) for plan, table in tables]
+            QuotaList(items=[_quota(plan, table, details.get(plan.stack)) for plan, table in tables])
         ),
     )
 
@@ -143,78 +146,56 @@ def _team(loaded: Loaded, plan: Plan, team: TeamPlan) -> _Team:
     paths += [(*governance, key, team.name) for key in ("allocations", "overrides")]
     marks = [(path, document.locate(path)) for path in paths if value_at(document.data, path) is not None]
     classes = policy.priority_classes if policy is not None and policy.task_prioritization == "Rank" else ()
-    return {
-        "name": team.name,
-        "namespace": team.namespace,
-        "queue": team.local_queue,
-        "members": list(team.spec.members),
-        "userIds": [team.user_ids.start, team.user_ids.stop - 1],
-        "strategy": team.spec.sharing.strategy,
-        "fairShareWeight": team.spec.fair_share_weight,
-        "preemptTeamTasks": team.spec.preempt_team_tasks,
-        "priorityClasses": {each.name: each.weight for each in classes},
-        "setIn": [
+    return _Team(
+        name=team.name,
+        namespace=team.namespace,
+        queue=team.local_queue,
+        members=list(team.spec.members),
+        user_ids=[team.user_ids.start, team.user_ids.stop - 1],
+        strategy=team.spec.sharing.strategy,
+        fair_share_weight=team.spec.fair_share_weight,
+        preempt_team_tasks=team.spec.preempt_team_tasks,
+        priority_classes={each.name: each.weight for each in classes},
+        set_in=[
             f"{format_path(path, document.data)}: {mark.file or loaded.file}:{mark.line}:{mark.column}"
             for path, mark in marks
         ],
-    }
+    )
 
 
 def _print_team(plan: Plan, team: _Team, table: tuple[TypeQuota, ...]) -> None:
     """Print from which teams a team borrows and to which it lends, and its queue and settings."""
     weights = {each.name: each.spec.fair_share_weight for each in plan.teams if not each.is_shared_pool}
-    lines = [f"queue {team['queue']} in namespace {team['namespace']}, user IDs {team['userIds'][0]} and higher"]
-    lines.append(f"members: {listing(team['members']) or 'none'}")
+    lines = [f"queue {team.queue} in namespace {team.namespace}, user IDs {team.user_ids[0]} and higher"]
+    lines.append(f"members: {listing(team.members) or 'none'}")
     for quota in table:
-        own = _share_of(team["name"], quota)
+        own = _share_of(team.name, quota)
         assert own is not None  # noqa: S101 - the table has only types with a share
-        others = [share for share in quota.teams if share.team != team["name"]]
+        others = [share for share in quota.teams if share.team != team.name]
         lenders = listing([f"{share.team} {amount(share.lendable)}" for share in others if share.lendable])
         borrowers = listing([share.team for share in others if share.borrowable and own.lendable])
         lines.append(
-            f"{quota.instance_type}: borrows {amount(own.borrowable)} at most (strategy {team['strategy']}, limit "
+            f"{quota.instance_type}: borrows {amount(own.borrowable)} at most (strategy {team.strategy}, limit "
             f"{amount(own.borrow_limit)}); others lend: {lenders or 'none'}"
         )
         lines.append(f"{quota.instance_type}: lends {amount(own.lendable)} at most, to: {borrowers or 'none'}")
-    same = {share.team for quota in table for share in quota.teams if share.borrowable} | {team["name"]}
+    same = {share.team for quota in table for share in quota.teams if share.borrowable} | {team.name}
     lines.append(
         "fair-share weights: " + listing([f"{name} {weights[name]}" for name in sorted(same & weights.keys())])
     )
-    classes = listing([f"{name} {weight}" for name, weight in team["priorityClasses"].items()])
-    lines.append(f"priority classes: {classes or 'none'}; preempts its own jobs: {team['preemptTeamTasks']}")
-    lines += [f"set in {place}" for place in team["setIn"]]
-    click.echo("\n".join([team["name"], *(folded(line, "    ", "  ") for line in lines)]))
+    classes = listing([f"{name} {weight}" for name, weight in team.priority_classes.items()])
+    lines.append(f"priority classes: {classes or 'none'}; preempts its own jobs: {team.preempt_team_tasks}")
+    lines += [f"set in {place}" for place in team.set_in]
+    click.echo("\n".join([team.name, *(folded(line, "    ", "  ") for line in lines)]))
 
 
 def _quota(plan: Plan, table: tuple[TypeQuota, ...], team: _Team | None) -> _Quota:
-    return {
-        "stack": plan.stack,
-        "team": team,
-        "types": [_as_dict(plan, quota) for quota in table],
-        "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
-    }
-
-
-def _as_dict(plan: Plan, quota: TypeQuota) -> _TypeQuota:
-    return {
-        "instanceType": quota.instance_type,
-        "guaranteed": quota.capacity.guaranteed,
-        "maximum": quota.capacity.maximum,
-        "unreserved": json_number(quota.unreserved),
-        "teams": [
-            {
-                "team": share.team,
-                "reserved": json_number(share.reserved),
-                "elastic": json_number(share.elastic),
-                "borrowLimit": json_number(share.borrow_limit),
-                "borrowable": json_number(share.borrowable),
-                "lendable": json_number(share.lendable),
-                "monthlyUsd": None if (cost := _cost(plan, quota, share)) is None else cost[0],
-                "pricesOf": None if cost is None else cost[1],
-            }
-            for share in quota.teams
-        ],
-    }
+    types = [_TypeQuota.model_validate(quota) for quota in table]
+    for quota, shown in zip(table, types, strict=True):
+        for share, row in zip(quota.teams, shown.teams, strict=True):
+            row.monthly_usd, row.prices_of = _cost(plan, quota, share) or (None, None)
+    groups = [_RestrictedGroup.model_validate(group) for group in plan.restricted_groups]
+    return _Quota(stack=plan.stack, team=team, types=types, restricted_instance_groups=groups)
 
 
 def _rounded(plan: Plan, quota: TypeQuota) -> list[str]:
@@ -227,11 +208,6 @@ def _rounded(plan: Plan, quota: TypeQuota) -> list[str]:
     ]
     end = "Shares are rounded down; remaining instances go to the shares with the largest fractions."
     return [*lines, end] if lines else []
-
-
-def _restricted(group: RestrictedGroupPlan) -> _RestrictedGroup:
-    spec = group.spec
-    return {"name": spec.name, "instanceType": spec.instance_type, "instanceCount": spec.instance_count}
 
 
 def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> tuple[int, str] | None:

@@ -57,7 +57,7 @@ def command(
     and capacity. Exit codes: 0, can be deployed; 1, blocked by errors or a replacement that isn't allowed; 2, usage
     error.
     """
-    from hpkit.changes.review.as_json import ChangeReview, as_dict
+    from hpkit.changes.review.as_json import ChangeReview
     from hpkit.changes.review.as_markdown import as_markdown
     from hpkit.changes.review.as_text import as_text
     from hpkit.project import today
@@ -89,7 +89,7 @@ def command(
         result.verdict == "blocked",
         text=lambda: as_text(result, width=width()),
         markdown=lambda: as_markdown(result),
-        json=lambda: json_document(ChangeReview, **as_dict(result)),
+        json=lambda: json_document(ChangeReview.model_validate(result)),
     )
 
 

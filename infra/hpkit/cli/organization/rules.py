@@ -3,9 +3,10 @@
 import json
 from collections.abc import Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
+from pydantic import Field
 
 from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.rule import Rule
@@ -15,6 +16,7 @@ from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.tables import console, grid
 from hpkit.config.messages.suggest import rule_id as written
 from hpkit.errors import InputError
+from hpkit.text.document import Document
 from hpkit.text.spelling import near
 
 if TYPE_CHECKING:
@@ -23,28 +25,28 @@ if TYPE_CHECKING:
 __all__ = ["RuleList", "command", "examples"]
 
 
-class _ExampleFinding(TypedDict):
+class _ExampleFinding(Document):
     path: str
     message: str
     fix: str
 
 
-class _Example(TypedDict):
-    diff: Annotated[list[str], "From lines that break the rule to lines that pass."]
+class _Example(Document):
+    diff: list[str] = Field(description="From lines that break the rule to lines that pass.")
     finding: _ExampleFinding
 
 
-class _Rule(TypedDict):
+class _Rule(Document):
     id: str
     severity: str
     title: str
     source: str
     waivable: bool
-    example: NotRequired[Annotated[_Example, "Only if you ask for one rule."]]
-    parameters: NotRequired[Annotated[dict[str, str], "Name → meaning; only of policies."]]
+    example: _Example | None = Field(None, description="Only if you ask for one rule.")
+    parameters: dict[str, str] = Field({}, description="Name → meaning; only of policies.")
 
 
-class RuleList(TypedDict):
+class RuleList(Document):
     """Rules of the validator."""
 
     items: list[_Rule]
@@ -71,7 +73,7 @@ def command(rule_id: str | None) -> Output:
     if rule_id is None or (family and meant not in ids):
         return Output(
             text=lambda: _print_list(family),
-            json=lambda: json_document(RuleList, items=[_as_dict(rule) for rule in family]),
+            json=lambda: json_document(RuleList(items=[_Rule.model_validate(rule) for rule in family])),
         )
     rule = rule_by_id(rule_id.upper())
     if rule is None:
@@ -80,25 +82,17 @@ def command(rule_id: str | None) -> Output:
         policies = {policy.name: policy for policy in POLICIES}
         if policy := policies.get(rule_id):
             return Output(
-                text=lambda: _policy_text(policy), json=lambda: json_document(RuleList, items=[_policy(policy)])
+                text=lambda: _policy_text(policy), json=lambda: json_document(RuleList(items=[_policy(policy)]))
             )
         likely = meant if meant in ids else near(rule_id.upper(), ids) or near(rule_id, list(policies))
         hint = f"did you mean {likely}?" if likely else "run `hpkit catalog rules` for a list"
         raise InputError(f"no rule {rule_id}; {hint}")
     return Output(
         text=lambda: _explained(rule),
-        json=lambda: json_document(RuleList, items=[{**_as_dict(rule), "example": examples()[rule.id]}]),
+        json=lambda: json_document(
+            RuleList(items=[_Rule.model_validate(rule).model_copy(update={"example": examples()[rule.id]})])
+        ),
     )
-
-
-def _as_dict(rule: Rule) -> _Rule:
-    return {
-        "id": rule.id,
-        "severity": rule.severity,
-        "title": rule.title,
-        "source": rule.source,
-        "waivable": rule.waivable,
-    }
 
 
 def _print_list(rules: Sequence[Rule]) -> None:
@@ -127,14 +121,14 @@ def _waiver(waivable: bool) -> str:
 
 
 def _policy(policy: "Policy") -> _Rule:
-    return {
-        "id": policy.name,
-        "severity": "error" if policy.level == "mandatory" else "warning",
-        "title": policy.description,
-        "source": "policy pack",
-        "waivable": policy.waivable,
-        "parameters": {parameter.name: parameter.description for parameter in policy.parameters},
-    }
+    return _Rule(
+        id=policy.name,
+        severity="error" if policy.level == "mandatory" else "warning",
+        title=policy.description,
+        source="policy pack",
+        waivable=policy.waivable,
+        parameters={parameter.name: parameter.description for parameter in policy.parameters},
+    )
 
 
 def _policy_text(policy: "Policy") -> str:

@@ -51,7 +51,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], *, policies: bool) 
     return Output(
         summary.errors > 0,
         text=lambda: findings_text(findings, loaded),
-        json=lambda: json_document(Validation, findings=findings, summary=summary),
+        json=lambda: json_document(Validation(findings=findings, summary=summary)),
         sarif=lambda: findings_sarif(findings),
         github=lambda: click.echo(findings_github(findings), file=own(sys.stdout), nl=bool(findings)),
     )

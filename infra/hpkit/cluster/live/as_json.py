@@ -1,144 +1,83 @@
 """The state of a platform as JSON."""
 
-from collections.abc import Iterable
-from typing import Annotated, TypedDict
+from datetime import datetime
+from typing import Any
 
-from hpkit.cluster.live.model import AddonHealth, ClusterEvent, NodePool, SchedulerPolicy
+from pydantic import AliasPath, Field
+
+from hpkit.cluster.live.model import AddonHealth, ClusterEvent, NodePool
 from hpkit.cluster.live.nodes import Node
-from hpkit.cluster.live.status import RunningTask, Status, TeamStatus, WaitingTask
-from hpkit.plan.model import Plan
-from hpkit.text.formatting import json_number
+from hpkit.cluster.live.status import RunningTask, WaitingTask
+from hpkit.text.document import Document, Exact, TextOrNull
 
-__all__ = ["ClusterStatus", "status_document"]
+__all__ = ["ClusterStatus"]
 
 
-class _Cluster(TypedDict):
+def _of(*path: str, default: Any = None) -> Any:
+    """Return a field that is read from parts of the state, with a default if a part of the platform wasn't read."""
+    return Field(default, validation_alias=AliasPath(*path))
+
+
+class _Cluster(Document):
     name: str
     status: str
 
 
-class _Policy(TypedDict):
+class _Policy(Document):
     name: str
     status: str
-    message: str | None
-    fairShare: str | None
-    idleResourceSharing: str | None
-    priorityClasses: dict[str, int]
+    message: TextOrNull
+    fair_share: TextOrNull
+    idle_resource_sharing: TextOrNull = Field(validation_alias="idle_sharing")
+    priority_classes: dict[str, int]
 
 
-class _Group(TypedDict):
-    name: str
-    instanceTypes: list[str]
-    target: int
-    current: int
-    running: Annotated[int | None, "null: you may not list the instances."]
-    others: Annotated[dict[str, int], "Instances in other states."]
-    reasons: Annotated[list[str], "Why instances are missing."]
+class _Group(Document):
+    name: str = Field(validation_alias=AliasPath("group", "name"))
+    instance_types: list[str] = Field(validation_alias=AliasPath("group", "instance_types"))
+    target: int = Field(validation_alias=AliasPath("group", "target"))
+    current: int = Field(validation_alias=AliasPath("group", "current"))
+    running: int | None = Field(description="null: you may not list the instances.")
+    others: dict[str, int] = Field(description="Instances in other states.")
+    reasons: list[str] = Field(description="Why instances are missing.")
 
 
-class _Share(TypedDict):
-    instanceType: str
+class _Share(Document):
+    instance_type: str = Field(validation_alias="flavor")
     resource: str
-    quota: int | float
-    used: int | float
-    borrowed: int | float
-    borrowLimit: Annotated[int | float | None, "null: no limit."]
+    quota: Exact
+    used: Exact
+    borrowed: Exact
+    borrow_limit: Exact | None = Field(validation_alias="borrowing_limit", description="null: no limit.")
     lenders: list[str]
-    moreLenders: int
-    lentAtLeast: int | float
-    lentAtMost: int | float
+    more_lenders: int
+    lent_at_least: Exact = Field(validation_alias=AliasPath("lent", 0))
+    lent_at_most: Exact = Field(validation_alias=AliasPath("lent", 1))
 
 
-class _Team(TypedDict):
+class _Team(Document):
     team: str
     shares: list[_Share]
-    running: Annotated[list[RunningTask] | None, "null: you may not read its tasks."]
-    waiting: Annotated[list[WaitingTask] | None, "null: you may not read its tasks."]
-    problem: str | None
+    seen: bool = Field(description="Whether you may read its tasks; if not, the lists are empty.")
+    running: list[RunningTask]
+    waiting: list[WaitingTask]
+    problem: TextOrNull
 
 
-class ClusterStatus(TypedDict):
+class ClusterStatus(Document):
     """State of a running platform."""
 
-    stack: str
-    time: str
-    cluster: _Cluster | None
-    policy: _Policy | None
-    instanceGroups: list[_Group]
-    nodePools: list[NodePool]
+    stack: str = ""
+    time: datetime = _of("observed", "time")
+    cluster: _Cluster | None = _of("observed", "platform")
+    policy: _Policy | None = _of("observed", "platform", "policy")
+    instance_groups: list[_Group] = Field(validation_alias="groups")
+    node_pools: list[NodePool] = Field(validation_alias="pools")
     nodes: list[Node]
     teams: list[_Team]
-    waitingInNoQueue: list[WaitingTask]
-    addons: list[AddonHealth]
-    events: list[ClusterEvent]
+    waiting_in_no_queue: list[WaitingTask] = Field(validation_alias="unserved")
+    addons: list[AddonHealth] = _of("observed", "platform", "addons", default=[])
+    events: list[ClusterEvent] = _of("observed", "platform", "events", default=[])
     problems: list[str]
-    differences: Annotated[list[str], "What differs from the organization file."]
-    unknown: Annotated[list[str], "What couldn't be read."]
-
-
-def status_document(plan: Plan, status: Status, differs: Iterable[str]) -> ClusterStatus:
-    """Return the state as the document of `hpkit cluster status --format json`."""
-    observed = status.observed
-    platform = observed.platform
-    return {
-        "stack": plan.stack,
-        "time": observed.time.isoformat(),
-        "cluster": None if platform is None else {"name": platform.name, "status": platform.status},
-        "policy": None if platform is None or platform.policy is None else _policy(platform.policy),
-        "instanceGroups": [
-            {
-                "name": group_status.group.name,
-                "instanceTypes": list(group_status.group.instance_types),
-                "target": group_status.group.target,
-                "current": group_status.group.current,
-                "running": group_status.running,
-                "others": dict(group_status.others),
-                "reasons": list(group_status.reasons),
-            }
-            for group_status in status.groups
-        ],
-        "nodePools": list(status.pools),
-        "nodes": list(status.nodes),
-        "teams": [_team(each) for each in status.teams],
-        "waitingInNoQueue": list(status.unserved),
-        "addons": [] if platform is None else list(platform.addons),
-        "events": [] if platform is None else list(platform.events),
-        "problems": list(status.problems),
-        "differences": list(differs),
-        "unknown": list(observed.unknown),
-    }
-
-
-def _policy(policy: SchedulerPolicy) -> _Policy:
-    return {
-        "name": policy.name,
-        "status": policy.status,
-        "message": policy.message or None,
-        "fairShare": policy.fair_share or None,
-        "idleResourceSharing": policy.idle_sharing or None,
-        "priorityClasses": dict(policy.priority_classes),
-    }
-
-
-def _team(team: TeamStatus) -> _Team:
-    return {
-        "team": team.team,
-        "shares": [
-            {
-                "instanceType": share.flavor,
-                "resource": share.resource,
-                "quota": json_number(share.quota),
-                "used": json_number(share.used),
-                "borrowed": json_number(share.borrowed),
-                "borrowLimit": None if share.borrowing_limit is None else json_number(share.borrowing_limit),
-                "lenders": list(share.lenders),
-                "moreLenders": share.more_lenders,
-                "lentAtLeast": json_number(share.lent[0]),
-                "lentAtMost": json_number(share.lent[1]),
-            }
-            for share in team.shares
-        ],
-        "running": list(team.running) if team.seen else None,
-        "waiting": list(team.waiting) if team.seen else None,
-        "problem": team.problem or None,
-    }
+    differences: list[str] = Field([], description="What differs from the organization file.")
+    unknown: list[str] = Field(description="What couldn't be read.", validation_alias=AliasPath("observed", "unknown"))

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX
+from hpkit.text.document import Quantity
 
 __all__ = [
     "AddonHealth",
@@ -320,8 +321,8 @@ class NodePool:
     name: str
     ready: bool
     message: str
-    limits: Mapping[str, Decimal]
-    used: Mapping[str, Decimal]
+    limits: Mapping[str, Quantity]
+    used: Mapping[str, Quantity]
 
 
 @dataclass(frozen=True, slots=True)

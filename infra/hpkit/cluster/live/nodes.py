@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import ClusterNode, KubernetesNode, Observed, Pod, main_resource, team_of
+from hpkit.text.document import Quantity
 from hpkit.text.formatting import amount
 
 __all__ = ["Node", "nodes_of"]
@@ -43,8 +44,8 @@ class Node:
     cordoned: bool | None
     layers: tuple[str, ...]
     resource: str
-    allocatable: Decimal
-    used: Decimal | None
+    allocatable: Quantity
+    used: Quantity | None
     tasks: Mapping[str, int]
 
     @property

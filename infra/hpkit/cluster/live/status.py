@@ -13,6 +13,7 @@ from decimal import Decimal
 from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task, main_resource
 from hpkit.cluster.live.nodes import Node, nodes_of
 from hpkit.cluster.live.waiting import waiting_reason
+from hpkit.text.document import Quantity
 from hpkit.text.formatting import amount
 
 __all__ = [
@@ -90,7 +91,7 @@ class RunningTask:
     state: str
     priority: int
     pods: int
-    requests: Mapping[str, Decimal]
+    requests: Mapping[str, Quantity]
     seconds: int
 
 

@@ -55,9 +55,10 @@ class TreeItem:
     children: tuple["TreeItem", ...] = field(default=())
     wiring: bool = False
 
-    def count(self) -> int:
+    @property
+    def resources(self) -> int:
         """Return the number of resources in the tree; components and parts are none."""
-        return (1 if self.kind else 0) + sum(child.count() for child in self.children)
+        return (1 if self.kind else 0) + sum(child.resources for child in self.children)
 
 
 def tree_of(recording: Recording) -> TreeItem:
@@ -85,7 +86,7 @@ def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: P
     for component in registered:
         if component.type.startswith(_COMPONENT):
             children = tuple(_nodes(by_parent, component.urn, plan))
-            if any(child.count() for child in children):
+            if any(child.resources for child in children):
                 yield TreeItem("", component.name, "", children)
 
 

@@ -7,7 +7,7 @@ import pulumi
 
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import json_number
+from hpkit.text.document import json_number
 
 __all__ = ["TeamOutputs", "team_table"]
 
