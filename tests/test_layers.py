@@ -23,7 +23,7 @@ FOLDERS = {
     "hpkit_whatif": ROOT / "whatif" / "hpkit_whatif",
 }
 PACKAGE = FOLDERS["hpkit"]
-PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
 
 STANDARD = frozenset(sys.stdlib_module_names)
 CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes"}

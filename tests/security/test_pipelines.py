@@ -35,7 +35,7 @@ def trust_policy(page):
         (page, issuer, audience, subject, allowed)
         for page, issuer, rows in [
             (
-                "guides/aws.md",
+                "guides/github-actions.md",
                 GITHUB,
                 [
                     ("sts.amazonaws.com", "repo:acme/platform:environment:acme-dev:ref:refs/heads/main", True),
