@@ -57,6 +57,13 @@ def test_images_of_the_stacks_own_manifests_are_among_them(project):
     assert "pause" in done.stdout, done.stdout + done.stderr
 
 
+def test_images_that_operators_add_are_among_them(project):
+    done = hpkit("aws", "images", "--stack", "autoscale-dev", "--format", "json", cwd=project)
+    rows = {each["source"]: each["neededBy"] for each in json.loads(done.stdout)["images"]}
+    assert "PyTorchJob" in rows["docker.io/library/alpine:3.10"]
+    assert {name for name in rows if "kedacore" in name} == set(keda_chart().images) != set()
+
+
 def test_the_image_that_makes_the_teams_folders_is_copied_and_then_pulled_from_the_mirror(project):
     file = project / "stacks" / "enterprise.yaml"
     data = yaml.safe_load(file.read_text(encoding="utf-8"))

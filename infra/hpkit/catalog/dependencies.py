@@ -33,6 +33,7 @@ class PublishedChart:
     version: str
     url: str
     sha256: str
+    images: tuple[str, ...] = ()
 
     @property
     def package(self) -> str:
@@ -55,6 +56,35 @@ class Alternative:
     """A part of the chart that EKS also offers as an add-on; the value at switch, off by default, installs it."""
 
     addon: str
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlugin:
+    """A part of the chart that makes a resource of a kind of accelerators available to pods.
+
+    omits: types of the kind for which its affinity has no node. affinity: path of the value that replaces the affinity;
+    empty if the chart has no such value.
+    """
+
+    kind: str
+    resource: str
+    subchart: str
+    omits: tuple[str, ...]
+    affinity: str = ""
+
+    @property
+    def switch(self) -> str:
+        """Return the value that turns the part off."""
+        return f"{self.subchart}.devicePlugin.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedImage:
+    """An image that an operator of the chart adds to pods, so that no manifest has it; by: which pods, and who."""
+
+    image: str
+    by: str
     switch: str
 
 
@@ -103,6 +133,8 @@ class PinnedChart:
     alternatives: tuple[Alternative, ...]
     subcharts: tuple[PublishedChart, ...]
     images: tuple[ChartImage, ...]
+    injected: tuple[InjectedImage, ...]
+    devices: tuple[DevicePlugin, ...]
     values: tuple[str, ...]
 
     @property
@@ -131,6 +163,8 @@ def dependencies_chart() -> PinnedChart:
         alternatives=tuple(Alternative(**each) for each in data["alternatives"]),
         subcharts=tuple(PublishedChart(**each) for each in data["subcharts"]),
         images=tuple(_image(each) for each in data["images"]),
+        injected=tuple(InjectedImage(**each) for each in data["injected"]),
+        devices=tuple(DevicePlugin(**{**each, "omits": tuple(each["omits"])}) for each in data["devices"]),
         values=tuple(data["values"]),
     )
 
@@ -138,7 +172,8 @@ def dependencies_chart() -> PinnedChart:
 @cache
 def keda_chart() -> PublishedChart:
     """Return hpkit's pin of KEDA's chart, whose version is that of the operator in it."""
-    return PublishedChart(**read_data("dependencies.json")["keda"])
+    data = read_data("dependencies.json")["keda"]
+    return PublishedChart(**{**data, "images": tuple(data["images"])})
 
 
 def _file(name: str, version: str, package: str) -> str:

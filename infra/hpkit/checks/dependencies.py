@@ -1,14 +1,20 @@
 """CLU, the dependencies chart and the images that nodes pull in a closed network."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hpkit.catalog import (
-    dependencies_chart,
-)
+from hpkit.catalog import DevicePlugin, dependencies_chart, find_instance_type
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.reading.document import Path
-from hpkit.plan.dependencies import chart_images, is_regional, mirror_name, unmirrored_images, with_registry
+from hpkit.plan.dependencies import (
+    chart_images,
+    is_regional,
+    mirror_name,
+    unmirrored_images,
+    value_at,
+    with_registry,
+)
 from hpkit.plan.lustre import folder_image
 from hpkit.plan.registry import is_out_of_reach, region_of_registry
 from hpkit.text.formatting import listing
@@ -145,6 +151,40 @@ def _values_of_parts(context: Context) -> Iterator[Issue]:
         )
 
 
+def _devices_of_types(context: Context) -> Iterator[Issue]:
+    wanted = context.spec.cluster.dependencies
+    if wanted.installed or not wanted.is_kits or context.spec.cluster.existing:
+        return
+    for device in dependencies_chart().devices:
+        if value_at(wanted.values, device.switch) is not False:
+            yield from _omitted_types(context, device)
+
+
+def _omitted_types(context: Context, device: DevicePlugin) -> Iterator[Issue]:
+    types = dict.fromkeys(name for _, group in context.groups for name in group.types)
+    own = [name for name in types if (known := find_instance_type(name)) and known.accelerator_kind == device.kind]
+    stated = json.dumps(value_at(context.spec.cluster.dependencies.values, device.affinity)) if device.affinity else ""
+    # Helm replaces a list as a whole, so only types in the file's own affinity count.
+    omitted = [name for name in own if (f'"{name}"' not in stated if '"ml.' in stated else name in device.omits)]
+    if not omitted:
+        return
+    fix = (
+        f"Keep a copy of the chart in the repository, add {listing(omitted)} to the affinity of its part "
+        f"{device.subchart}, and set `chart` to the copy."
+    )
+    if device.affinity:
+        expression = f"{{key: node.kubernetes.io/instance-type, operator: In, values: [{', '.join(own)}]}}"
+        terms = f"nodeSelectorTerms: [{{matchExpressions: [{expression}]}}]"
+        affinity = f"{{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{{terms}}}}}}}"
+        fix = f"Set `dependencies: {{values: {{{device.subchart}: {{affinity: {affinity}}}}}}}`."
+    yield Issue(
+        (*context.path, "cluster", "instanceGroups"),
+        f"the dependencies chart runs no {device.subchart} on {listing(omitted)}, so these nodes have no "
+        f"{device.resource}, and jobs that request it wait",
+        f"{fix} If something else provides the resource, set {device.switch} to false.",
+    )
+
+
 def _folder_image(context: Context) -> Iterator[Issue]:
     lustre = context.spec.storage.lustre if context.spec.storage else None
     image, region = folder_image(context.spec), context.spec.region
@@ -188,5 +228,12 @@ RULES = (
         "Values of the dependencies chart belong to one of its parts.",
         "SageMaker HyperPod CLI, Helm chart: Chart.yaml and values.yaml",
         _values_of_parts,
+    ),
+    Rule(
+        "CLU052",
+        "error",
+        "The chart's device plugins run on all types with GPUs or Trainium.",
+        "SageMaker HyperPod CLI, Helm chart: values.yaml and k8s-neuron-device-plugin.yaml",
+        _devices_of_types,
     ),
 )

@@ -15,6 +15,7 @@ __all__ = [
     "is_regional",
     "mirror_name",
     "unmirrored_images",
+    "value_at",
     "with_registry",
 ]
 
@@ -45,7 +46,7 @@ def alternatives_brought(plan: DependenciesPlan | None) -> tuple[Alternative, ..
     """
     if plan is None:
         return ()
-    return tuple(each for each in dependencies_chart().alternatives if _value(plan.values, each.switch) is True)
+    return tuple(each for each in dependencies_chart().alternatives if value_at(plan.values, each.switch) is True)
 
 
 def is_regional(source: str, region: str) -> bool:
@@ -114,7 +115,7 @@ def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:
     return values
 
 
-def _value(values: Mapping[str, Any], path: str) -> object:
+def value_at(values: Mapping[str, Any], path: str) -> object:
     """Return the value at a path, None if it doesn't exist."""
     value: object = values
     for step in path.split("."):

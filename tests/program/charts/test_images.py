@@ -6,8 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
-from hpkit.catalog import dependencies_chart
+from hpkit.catalog import dependencies_chart, instance_types
 from hpkit.errors import ToolError
 from hpkit.program.charts import copy_commands, images_in, mirror, mirrored, rendered
 from tests.running import chart_mirror, helm
@@ -137,6 +138,20 @@ def test_the_pinned_list_names_what_the_chart_itself_runs():
     assert {name.rpartition(":")[0] for name in found} == {
         each.source("us-west-2").rpartition(":")[0] for each in dependencies_chart().images
     }
+
+
+@pytest.mark.parametrize("device", dependencies_chart().devices, ids=lambda device: device.subchart)
+def test_the_catalog_names_the_types_on_which_the_chart_runs_no_device_plugin(device):
+    package = chart_mirror() / dependencies_chart().published_file
+    documents = yaml.safe_load_all(rendered(package, {}, kubernetes="1.34.0", helm=helm()))
+    sets = {each["metadata"]["name"]: each["spec"] for each in documents if each and each["kind"] == "DaemonSet"}
+    (spec,) = [spec for name, spec in sets.items() if name.removesuffix("-daemonset").endswith(device.subchart)]
+    terms = spec["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    runs_on = {name for term in terms for each in term["matchExpressions"] for name in each["values"]}
+    own = {each.name for each in instance_types() if each.accelerator_kind == device.kind}
+    assert own - runs_on == set(device.omits)
 
 
 def test_a_chart_that_helm_cannot_render_is_said(tmp_path):
