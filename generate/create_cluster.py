@@ -11,8 +11,6 @@ from hpkit.config.models.cluster import (
     BatchSize,
     Cluster,
     ClusterEbsVolumeConfig,
-    ClusterFsxLustreConfig,
-    ClusterFsxOpenZfsConfig,
     ClusterInstanceStorageConfig,
     ClusterNetworkInterface,
     DeploymentConfig,
@@ -52,15 +50,13 @@ _MODELS: Mapping[str, tuple[type[BaseModel], Mapping[str, str]]] = {
     "CapacitySizeConfig": (BatchSize, _NAMES),
     "ClusterDrainPolicy": (DrainPolicy, _NAMES),
     "ClusterEbsVolumeConfig": (ClusterEbsVolumeConfig, _NAMES),
-    "ClusterFsxLustreConfig": (ClusterFsxLustreConfig, _NAMES),
-    "ClusterFsxOpenZfsConfig": (ClusterFsxOpenZfsConfig, _NAMES),
     "ClusterInstanceGroupSpecification": (InstanceGroup, _NAMES),
     "ClusterInstanceStorageConfig": (ClusterInstanceStorageConfig, _NAMES),
     "ClusterKubernetesConfig": (InstanceGroup, _NAMES),
     "ClusterKubernetesTaint": (Taint, _NAMES),
     "ClusterLifeCycleConfig": (
         InstanceGroup,
-        {"SourceS3Uri": "lifecycleScript", "OnCreate": "lifecycleEvent", "OnInitComplete": "lifecycleEvent"},
+        {"SourceS3Uri": "lifecycleScript", "OnCreate": "lifecycleScript"},
     ),
     "ClusterNetworkInterface": (ClusterNetworkInterface, _NAMES),
     "ClusterRestrictedInstanceGroupSpecification": (RestrictedInstanceGroup, _NAMES),
@@ -90,6 +86,10 @@ ELSEWHERE: Mapping[str, set[str]] = {
     },
     "ClusterAutoPatchConfig": {"PatchSchedule"},
     "ClusterInstanceGroupSpecification": {"SlurmConfig"},
+    # FSx systems of a group require Slurm (developer guide, "FSx configuration via InstanceStorageConfigs").
+    "ClusterInstanceStorageConfig": {"FsxLustreConfig", "FsxOpenZfsConfig"},
+    # Groups on EKS require OnCreate (developer guide, "Node lifecycle configuration options").
+    "ClusterLifeCycleConfig": {"OnInitComplete"},
 }  # fmt: skip
 
 

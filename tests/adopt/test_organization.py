@@ -365,20 +365,16 @@ def test_what_the_file_cannot_say_is_listed_with_what_happens_to_it(change, says
     assert says in "\n".join(file_of(live(**change)).remarks.changes)
 
 
-def test_storage_interface_and_event_of_a_group_are_those_of_the_file():
+def test_storage_interface_and_script_of_a_group_are_those_of_the_file():
     key = {"RootVolume": True, "VolumeKmsKeyId": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}
     gpu = group(
-        InstanceStorageConfigs=[{"EbsVolumeConfig": key}, {"FsxOpenZfsConfig": {"DnsName": "fs-1.fsx"}}],
+        InstanceStorageConfigs=[{"EbsVolumeConfig": key}],
         NetworkInterface={"InterfaceType": "efa-only"},
-        LifeCycleConfig={"SourceS3Uri": "s3://sagemaker-scripts", "OnInitComplete": "run.sh"},
+        LifeCycleConfig={"SourceS3Uri": "s3://sagemaker-scripts", "OnCreate": "run.sh"},
     )
     (written,) = spec_of(live(cluster=cluster(InstanceGroups=[gpu])))["cluster"]["instanceGroups"]
     assert written["instanceStorageConfigs"] == [
         {"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": key["VolumeKmsKeyId"]}},
-        {"fsxOpenZfsConfig": {"dnsName": "fs-1.fsx"}},
     ]
     assert written["networkInterface"] == {"interfaceType": "efa-only"}
-    assert (written["lifecycleScript"], written["lifecycleEvent"]) == (
-        "s3://sagemaker-scripts/run.sh",
-        "OnInitComplete",
-    )
+    assert written["lifecycleScript"] == "s3://sagemaker-scripts/run.sh"

@@ -183,19 +183,7 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
             "instanceType": "ml.p5.48xlarge",
             "instanceCount": 1,
             "availabilityZone": "us-west-2a",
-            "instanceStorageConfigs": [
-                {"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": KEY}},
-                {
-                    "fsxLustreConfig": {
-                        "dnsName": "fs-0a1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com",
-                        "mountName": "fsx",
-                        "mountPath": "/fsx",
-                    }
-                },
-                {"fsxOpenZfsConfig": {"dnsName": "fs-0b1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com"}},
-            ],
-            "lifecycleScript": "s3://sagemaker-mine/folder/run.sh",
-            "lifecycleEvent": "OnInitComplete",
+            "instanceStorageConfigs": [{"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": KEY}}],
             "imageReleaseVersion": "1.2.3",
             "networkInterface": {"interfaceType": "efa-only"},
         },
@@ -222,10 +210,6 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
     assert registered["any"]["capacityRequirements"] == {"spot": {}}
     assert registered["any"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id", "nodes-us-west-2b-id"]
     assert registered["late"]["instanceStorageConfigs"] == groups[1]["instanceStorageConfigs"]
-    assert registered["late"]["lifeCycleConfig"] == {
-        "sourceS3Uri": "s3://sagemaker-mine/folder",
-        "onInitComplete": "run.sh",
-    }
     assert (registered["late"]["imageReleaseVersion"], registered["late"]["networkInterface"]) == (
         "1.2.3",
         {"interfaceType": "efa-only"},

@@ -20,7 +20,15 @@ STUDIO = f"arn:aws:iam::{ACCOUNT}:role/service-role/AmazonSageMaker-ExecutionRol
 POD = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
 URI = "s3://sagemaker-acme-scripts/v1/set up.sh"
 MEANT = "#!/bin/bash\necho trusted > ran\n"
-DIGEST = hashlib.sha256(MEANT.encode()).hexdigest()
+
+
+def folder_digest(**files):
+    """Return what the command in the reference prints in a folder with these files."""
+    lines = [f"{hashlib.sha256(text.encode()).hexdigest()}  ./{name}\n" for name, text in sorted(files.items())]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+DIGEST = folder_digest(**{"set up.sh": MEANT})
 
 
 def program(*, environment=None, **named):
@@ -56,15 +64,17 @@ def node(tmp_path):
     if missing := [name for name in ("bash", "sha256sum", "mktemp") if not shutil.which(name)]:
         pytest.skip(f"not here, but on every node: {', '.join(missing)}")
 
-    def boot(stored, *, uri=URI, digest=DIGEST):
+    def boot(stored, *, uri=URI, digest=DIGEST, **beside):
         (tmp_path / "bin").mkdir(exist_ok=True)
-        if stored is None:
-            (tmp_path / "object").unlink(missing_ok=True)
-        else:
-            (tmp_path / "object").write_text(stored, encoding="utf-8")
+        shutil.rmtree(tmp_path / "stored", ignore_errors=True)
+        (tmp_path / "stored").mkdir()
+        for name, text in {} if stored is None else {uri.rpartition("/")[2]: stored, **beside}.items():
+            (tmp_path / "stored" / name).write_text(text, encoding="utf-8")
         fetch = tmp_path / "bin" / "aws"
+        folder = shlex.quote(uri.rpartition("/")[0] + "/")
         fetch.write_text(
-            f'#!/bin/bash\n[[ "$4" == {shlex.quote(uri)} ]] && cp "{tmp_path}/object" "$5"\n', encoding="utf-8"
+            f'#!/bin/bash\n[[ "$4 $5" == "--recursive "{folder} ]] && cp -r "{tmp_path}/stored/." "$6"\n',
+            encoding="utf-8",
         )
         fetch.chmod(0o755)
         log = tmp_path / "provisioning.log"
@@ -89,19 +99,28 @@ def test_a_node_runs_the_script_with_the_stated_hash(node):
 def test_a_node_refuses_a_script_with_another_hash(node, stored):
     status, log, ran = node(stored)
     assert (status, ran) == (1, [])
-    found = hashlib.sha256(stored.encode()).hexdigest()
-    assert f"refused: {URI} has the SHA-256 {found}, but the organization file has {DIGEST}" in log
+    found = folder_digest(**{"set up.sh": stored})
+    assert f"refused: the folder of {URI} has the SHA-256 {found}, but the organization file has {DIGEST}" in log
 
 
 def test_a_node_runs_no_commands_in_the_address_of_its_script(node):
     uri = "s3://sagemaker-x/'; echo evil > ran; '$(echo evil > ran).sh"
-    status, log, ran = node(MEANT, uri=uri)
+    status, log, ran = node(MEANT, uri=uri, digest=folder_digest(**{uri.rpartition("/")[2]: MEANT}))
     assert (status, ran) == (0, ["trusted\n"]), log
 
 
 def test_a_failing_script_fails_the_node(node):
     failing = "#!/bin/bash\nexit 3\n"
-    assert node(failing, digest=hashlib.sha256(failing.encode()).hexdigest())[0] == 3
+    assert node(failing, digest=folder_digest(**{"set up.sh": failing}))[0] == 3
+
+
+def test_a_script_of_two_files_runs_whole_and_both_are_verified(node):
+    # As AWS's lifecycle scripts for EKS: on_create.sh runs on_create_main.sh, which is next to it.
+    first, second = "#!/bin/bash\nbash ./on_create_main.sh\n", "echo trusted > ran\n"
+    digest = folder_digest(**{"set up.sh": first, "on_create_main.sh": second})
+    status, log, ran = node(first, digest=digest, **{"on_create_main.sh": second})
+    assert (status, ran) == (0, ["trusted\n"]), log
+    assert node(first, digest=digest, **{"on_create_main.sh": "echo evil > ran\n"})[0] == 1
 
 
 def test_a_missing_script_fails_the_node(node):

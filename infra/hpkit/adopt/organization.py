@@ -230,10 +230,8 @@ def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> di
     if group.get("AutoPatchConfig"):
         spec["autoPatch"] = _update(AutoPatch, group["AutoPatchConfig"])
     script = group.get("LifeCycleConfig", {})
-    for event in ("OnCreate", "OnInitComplete"):
-        if script.get(event):
-            spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script[event]}"
-            spec |= {} if event == "OnCreate" else {"lifecycleEvent": event}
+    if script.get("OnCreate"):
+        spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script['OnCreate']}"
     spec |= _section(InstanceGroup, group, "NetworkInterface")
     # Settings that only a Slurm cluster has: an update would remove them.
     if group.get("SlurmConfig"):

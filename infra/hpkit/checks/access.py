@@ -284,6 +284,12 @@ def _scripts_are_objects(context: Context) -> Iterator[Issue]:
                     f"{uri} is a {'folder' if key else 'bucket'}; nodes of {group.name} need a script",
                     f"Use the URI of the script, such as {uri.rstrip('/')}/on_create.sh.",
                 )
+            elif "/" not in key and group.lifecycle_script_sha256 is not None:
+                yield Issue(
+                    (*path, "lifecycleScript"),
+                    f"{uri} is in no folder, so nodes of {group.name} would download and verify the whole bucket",
+                    f"Put the script and the files that it uses in a folder, such as {uri.removesuffix(key)}v1/{key}.",
+                )
 
 
 def _account(context: Context) -> Iterator[Issue]:
@@ -307,7 +313,8 @@ def _scripts(context: Context) -> Iterator[Issue]:
                     (*path, "lifecycleScript"),
                     f"every new node of {group.name} runs the current content of {uri} as root, so anyone who can "
                     f"write to the bucket {bucket} controls these nodes",
-                    "Set `lifecycleScriptSha256` to the output of `sha256sum`. Nodes then run only this version.",
+                    "Set `lifecycleScriptSha256` to the SHA-256 of the files in its folder. Nodes then run only this "
+                    "version.",
                 )
 
 
@@ -320,12 +327,6 @@ def _need_a_script(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
         if isinstance(group, InstanceGroup):
             uri = group.lifecycle_script or "not set"
-            if group.lifecycle_event != "OnCreate" and group.runs_kits_script:
-                yield Issue(
-                    (*path, "lifecycleEvent"),
-                    f"lifecycleEvent of {group.name} has no effect, because lifecycleScript is {uri}",
-                    "Set `lifecycleScript` to the s3:// URI of your script, or remove lifecycleEvent.",
-                )
             if group.lifecycle_script_sha256 is not None and not uri.startswith("s3://"):
                 yield Issue(
                     (*path, "lifecycleScriptSha256"),
@@ -352,7 +353,7 @@ RULES = (
     Rule(
         "ACC006",
         "error",
-        "Lifecycle scripts are objects in S3, which a SHA-256 and lifecycleEvent require.",
+        "Lifecycle scripts are objects in S3; with a SHA-256, they have a folder of their own.",
         _LIFECYCLE,
         _own_scripts,
     ),

@@ -507,41 +507,14 @@ def _schedules(context: Context) -> Iterator[Issue]:
 def _storage(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
         for index, storage in enumerate(group.instance_storage_configs):
-            where = (*path, "instanceStorageConfigs", index)
-            storage_types = list(storage.model_dump(by_alias=True, exclude_none=True))
-            if len(storage_types) != 1:
-                yield Issue(
-                    where,
-                    f"entry {index + 1} of {group.name} has {listing(storage_types) or 'no storage'}; it must have "
-                    "exactly one",
-                    "Set one of ebsVolumeConfig, fsxLustreConfig and fsxOpenZfsConfig in each entry.",
-                )
-            yield from _own_key(group, storage.ebs_volume_config, (*where, "ebsVolumeConfig"))
+            where = (*path, "instanceStorageConfigs", index, "ebsVolumeConfig")
+            yield from _own_key(group, storage.ebs_volume_config, where)
         for problem in group_problems(group.model_dump(by_alias=True, include={"instance_storage_configs"})):
             yield Issue((*path, *problem.path), f"{group.name} {problem.message}", problem.fix)
-        yield from _mounts(group, (*path, "instanceStorageConfigs"))
 
 
-def _mounts(group: InstanceGroupBase, path: Path) -> Iterator[Issue]:
-    seen: set[str] = set()
-    for index, storage in enumerate(group.instance_storage_configs):
-        for key, system in (
-            ("fsxLustreConfig", storage.fsx_lustre_config),
-            ("fsxOpenZfsConfig", storage.fsx_open_zfs_config),
-        ):
-            folder = system.mount_path if system else None
-            if folder in seen:
-                yield Issue(
-                    (*path, index, key, "mountPath"),
-                    f"{group.name} mounts two file systems at {folder}, so one hides the other",
-                    "Use another folder.",
-                )
-            if folder:
-                seen.add(folder)
-
-
-def _own_key(group: InstanceGroupBase, volume: ClusterEbsVolumeConfig | None, path: Path) -> Iterator[Issue]:
-    if volume is not None and volume.volume_kms_key_id is not None and not isinstance(group, InstanceGroup):
+def _own_key(group: InstanceGroupBase, volume: ClusterEbsVolumeConfig, path: Path) -> Iterator[Issue]:
+    if volume.volume_kms_key_id is not None and not isinstance(group, InstanceGroup):
         yield Issue(
             (*path, "volumeKmsKeyId"),
             f"{group.name} is a restricted instance group, for which HyperPod doesn't support your own KMS keys",

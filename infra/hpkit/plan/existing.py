@@ -125,7 +125,7 @@ def volume_keys(plan: Plan) -> list[str]:
         if group.spec.execution_role is None
         for config in group.spec.instance_storage_configs
     )
-    return sorted({key for volume in storage if volume is not None and (key := volume.volume_kms_key_id) is not None})
+    return sorted({key for volume in storage if (key := volume.volume_kms_key_id) is not None})
 
 
 def makes_karpenter_role(plan: Plan) -> bool:

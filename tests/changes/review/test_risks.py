@@ -398,8 +398,8 @@ def test_a_warning_that_stays_is_named_without_its_text():
 def test_of_a_groups_storage_only_what_differs_is_shown():
     def stored(size):
         volumes = [{"ebsVolumeConfig": {"volumeSizeInGB": size}}]
-        systems = [{"fsxOpenZfsConfig": {"dnsName": "fs-0a1b2c3d4e5f60719.fsx.us-west-2.amazonaws.com"}}]
-        return organization(groups=[group("gpu", "ml.g5.12xlarge", 1, instanceStorageConfigs=volumes + systems)])
+        root = [{"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}}]
+        return organization(groups=[group("gpu", "ml.g5.12xlarge", 1, instanceStorageConfigs=volumes + root)])
 
     assert risks(stored(500), stored(600))["group-settings"].message.startswith(
         "instanceStorageConfigs of instance group gpu {ebsVolumeConfig: {rootVolume: false, volumeSizeInGB: 500}} → "

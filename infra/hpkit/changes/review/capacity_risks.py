@@ -27,7 +27,6 @@ _GROUP_MEANS: Final = {
     "imageId": "new nodes use it, and existing nodes get it when their software is updated",
     "lifecycleScript": "only new nodes run it",
     "instanceStorageConfigs": "only new nodes have it",
-    "lifecycleEvent": "only new nodes run the script at this event",
     "networkInterface": "only new nodes have it",
     "imageReleaseVersion": "existing nodes keep their image until their software is updated",
     "labels": "pods that select a removed label find no node",

@@ -113,7 +113,6 @@ def _volumes(plan: Plan) -> int:
         for group in plan.own_groups
         if not group.autoscaled
         for storage in group.spec.instance_storage_configs
-        if storage.ebs_volume_config is not None
     )
 
 

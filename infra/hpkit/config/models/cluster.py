@@ -160,42 +160,11 @@ class ClusterEbsVolumeConfig(Model):
     )
 
 
-class ClusterFsxLustreConfig(Model):
-    """An existing FSx for Lustre file system that the nodes mount."""
-
-    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(
-        description="DNS name of the file system.", examples=["fs-0a1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com"]
-    )
-    mount_name: Annotated[str, Api("ClusterMountName")] = Field(
-        description="Mount name of the file system.", examples=["fsx"]
-    )
-    mount_path: Annotated[str, Api("ClusterFsxMountPath")] | None = Field(
-        default=None, description="Folder on the nodes. Default: AWS's.", examples=["/fsx"]
-    )
-
-
-class ClusterFsxOpenZfsConfig(Model):
-    """An existing FSx for OpenZFS file system that the nodes mount."""
-
-    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(
-        description="DNS name of the file system.", examples=["fs-0a1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com"]
-    )
-    mount_path: Annotated[str, Api("ClusterFsxMountPath")] | None = Field(
-        default=None, description="Folder on the nodes. Default: AWS's.", examples=["/home"]
-    )
-
-
 class ClusterInstanceStorageConfig(Model):
     """One kind of storage."""
 
-    ebs_volume_config: ClusterEbsVolumeConfig | None = Field(
-        default=None, description="Encryption of the root volume, or an additional EBS volume."
-    )
-    fsx_lustre_config: ClusterFsxLustreConfig | None = Field(
-        default=None, description="An existing FSx for Lustre file system that the nodes mount."
-    )
-    fsx_open_zfs_config: ClusterFsxOpenZfsConfig | None = Field(
-        default=None, description="An existing FSx for OpenZFS file system that the nodes mount."
+    ebs_volume_config: ClusterEbsVolumeConfig = Field(
+        description="Encryption of the root volume, or an additional EBS volume."
     )
 
 
@@ -225,7 +194,7 @@ class InstanceGroupBase(Model):
         examples=["us-west-2a"],
     )
     instance_storage_configs: tuple[ClusterInstanceStorageConfig, ...] = Field(
-        default=(), max_length=4, description="Storage of each node: EBS volumes and FSx file systems, at most 4."
+        default=(), max_length=4, description="EBS volumes of each node, at most 4."
     )
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
         default=None,
@@ -302,12 +271,9 @@ class InstanceGroup(InstanceGroupBase):
     )
     lifecycle_script_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         default=None,
-        description="SHA-256 of that script, as `sha256sum` prints it. A node whose script differs fails.",
+        description="SHA-256 of all files in the script's folder. A node on which they differ fails. Print it in the "
+        "folder: `find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum`.",
         examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
-    )
-    lifecycle_event: Literal["OnCreate", "OnInitComplete"] = Field(
-        default="OnCreate",
-        description="When lifecycleScript runs: OnCreate, or OnInitComplete, after the AMI's own initialization.",
     )
     execution_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,

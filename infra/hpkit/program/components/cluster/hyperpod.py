@@ -208,8 +208,6 @@ class HyperPod(Component):
         folder, _, script = spec.lifecycle_script.rpartition("/")
         if spec.verified_script is not None:
             folder, script = self._storage.loader_uris[spec.verified_script], ON_CREATE
-        if spec.lifecycle_event == "OnInitComplete":
-            return {"sourceS3Uri": folder, "onInitComplete": script}
         return {"sourceS3Uri": folder, "onCreate": script}
 
 

@@ -164,7 +164,7 @@ def _squash(spec: Lustre) -> aws.fsx.LustreFileSystemRootSquashConfigurationArgs
 
 
 def loader(uri: str, digest: str) -> str:
-    """Return the script that fetches the one at a URI, and runs it only if its SHA-256 is the digest."""
+    """Return the script that fetches the folder of the one at a URI, and runs it only if the SHA-256 is the digest."""
     text = (_FOLDER / "load.sh").read_text("utf-8")
     return text.replace("@URI@", shlex.quote(uri)).replace("@SHA256@", digest)
 

@@ -153,7 +153,7 @@ def _missing_script(ctx: Context, cluster: Record) -> str:
     """Return why nodes can't start: they fetch their script with their execution role, and fail without it."""
     for group in cluster["groups"].values():
         config = group["spec"].get("LifeCycleConfig", {})
-        script = config.get("OnCreate") or config.get("OnInitComplete")
+        script = config.get("OnCreate")
         if not script or not group["spec"]["InstanceCount"]:
             continue
         where = f"Instance group '{group['spec']['InstanceGroupName']}': lifecycle script {script}"

@@ -140,7 +140,8 @@ def _check_lifecycle(group: Record) -> None:
         raise refuse(f"LifeCycleConfig is required for instance group {name}")
     if "OnCreate" in config and "OnInitComplete" in config:
         raise refuse(f"OnCreate and OnInitComplete in LifeCycleConfig are mutually exclusive for instance group {name}")
-    if "SourceS3Uri" not in config or not ("OnCreate" in config or "OnInitComplete" in config):
+    # The same page: groups on EKS continue to require OnCreate and SourceS3Uri.
+    if "SourceS3Uri" not in config or "OnCreate" not in config:
         raise refuse(f"LifeCycleConfig for instance group {name} is incomplete: it needs SourceS3Uri and a script")
 
 
