@@ -275,8 +275,7 @@ def _names_of_roles(context: Context) -> Iterator[Issue]:
 
 def _scripts_are_objects(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
-        uri = group.lifecycle_script if isinstance(group, InstanceGroup) else None
-        if uri is not None and uri.startswith("s3://"):
+        if isinstance(group, InstanceGroup) and (uri := group.lifecycle_script or "").startswith("s3://"):
             key = uri.removeprefix("s3://").partition("/")[2]
             if not key or key.endswith("/"):
                 yield Issue(
