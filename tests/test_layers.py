@@ -139,13 +139,6 @@ def test_nothing_but_the_command_line_imports_it():
         assert own or not any(belongs(name, {"hpkit.cli"}) for name in imports_of(file)), f"{file} imports hpkit.cli"
 
 
-@pytest.mark.parametrize("package", ["hpkit", "hpkit_provider", "hpkit_policies"])
-def test_what_is_always_installed_imports_nothing_that_is_optional(package):
-    for file in sorted(FOLDERS[package].rglob("*.py")):
-        found = {name for name in imports_of(file) if belongs(name, {"hpkit_local", "hpkit_whatif"})}
-        assert not found, f"{file.relative_to(ROOT)} imports {found}"
-
-
 def test_every_extension_that_the_kit_asks_for_is_declared():
     """Extensions are requested by name; an undeclared one would be reported as not installed."""
     for name in extensions._EXTRAS:
@@ -182,12 +175,6 @@ def test_no_package_has_a_circle_of_modules(folder):
             graph.add_edges_from((module, name) for name in names if name in modules and name != module)
     circles = [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1]
     assert not circles
-
-
-def test_policies_check_what_is_registered_not_what_was_meant():
-    for file in sorted(FOLDERS["hpkit_policies"].rglob("*.py")):
-        for name in imports_of(file):
-            assert not belongs(name, {"hpkit.config"}), f"{file.relative_to(ROOT)} imports {name}"
 
 
 def test_rules_are_in_order_of_their_number():

@@ -1,17 +1,24 @@
-"""Pulumi's state of an adopted stack: added resources, resources that stay as they are, and errors."""
+"""Pulumi's state of an adopted stack, the commands that write it, and the first preview's differences."""
 
 import copy
 import dataclasses
 import json
+import os
 import shlex
+import socket
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
+from hpkit.adopt import pulumi_stack
 from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
+from hpkit.adopt.preview import differences
+from hpkit.adopt.pulumi_stack import PulumiStack
 from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
 from hpkit.cli.account.adopt import command
+from hpkit.errors import ToolError
 from hpkit.plan.derive import derive
 from hpkit.project import load
 from hpkit_provider.resources.state_only import imported_inputs
@@ -174,3 +181,131 @@ def test_kubernetes_objects_of_the_kit_are_written_with_their_live_values_and_wi
     assert written[patch.urn]["outputs"]["__fieldManager"] == "pulumi-kubernetes-0a1b2c3d"
     assert written[patch.urn]["id"] == "hyperpod-ns-nlp"
     assert written[patch.urn]["provider"].rpartition("::")[0] == patch.provider
+
+
+STATE = {"version": 3, "deployment": {"resources": []}}
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """Return the executed commands, in a backend that has the stack acme-dev."""
+    ran = []
+
+    def run(command, **_):
+        ran.append(" ".join(command[1:3]))
+        printed = [{"name": "organization/hpkit/acme-dev"}] if command[1:3] == ["stack", "ls"] else STATE
+        return subprocess.CompletedProcess(command, 0, json.dumps(printed), "")
+
+    monkeypatch.setattr(pulumi_stack.subprocess, "run", run)
+    return ran
+
+
+def test_an_export_asks_pulumi_for_nothing_else(commands, tmp_path):
+    assert PulumiStack("acme-dev", root=tmp_path, environment={}).export() == STATE
+    assert commands == ["stack export"]
+
+
+def test_a_stack_is_created_only_where_there_is_none(commands, tmp_path):
+    PulumiStack("acme-dev", root=tmp_path, environment={}).create()
+    assert commands == ["stack ls"]
+    PulumiStack("acme-prod", root=tmp_path, environment={}).create()
+    assert commands == ["stack ls", "stack ls", "stack init"]
+
+
+def locked_by(host, pid):
+    return (
+        "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the "
+        f"lock file with `pulumi cancel`.\n  file:///state: created by ada@{host} (pid {pid}) at 2026-11-27T18:00:00Z"
+    )
+
+
+@pytest.fixture
+def locks(monkeypatch):
+    """Return the messages about locks with which Pulumi rejects writes until it releases them, and the commands."""
+    messages, ran = [], []
+
+    def run(command, **_):
+        ran.append(" ".join(command[1:3]))
+        if command[1] == "cancel":
+            messages.clear()
+        failed = command[1:3] == ["stack", "import"] and bool(messages)
+        return subprocess.CompletedProcess(command, int(failed), json.dumps(STATE), "".join(messages))
+
+    monkeypatch.setattr(pulumi_stack.subprocess, "run", run)
+    return messages, ran
+
+
+def test_a_state_is_replaced_unless_another_run_changed_or_locked_it(locks, tmp_path):
+    messages, ran = locks
+    stack = PulumiStack("acme-dev", root=tmp_path, environment={})
+    with pytest.raises(ToolError, match="another run has changed the state of acme-dev"):
+        stack.replace_state({"deployment": {"resources": [{"urn": "urn::vpc"}]}}, STATE)
+    assert ran == ["stack export"]
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for host, pid, is_replaced in (
+        (socket.gethostname(), ended.pid, True),
+        (socket.gethostname(), os.getpid(), False),
+        ("elsewhere", ended.pid, False),
+    ):
+        ran.clear()
+        messages[:] = [locked_by(host, pid)]
+        if is_replaced:
+            stack.replace_state(STATE, STATE)
+            assert ran == ["stack export", "stack import", "cancel --yes", "stack import"]
+        else:
+            with pytest.raises(ToolError, match="If no other run is active: `pulumi cancel --yes --stack acme-dev`"):
+                stack.replace_state(STATE, STATE)
+            assert ran == ["stack export", "stack import"]
+
+
+URN = "urn:pulumi:acme-prod::hpkit::hpkit:index:Addons$aws:eks/addon:Addon::coredns"
+
+
+def preview(*steps):
+    return json.dumps({"steps": list(steps)})
+
+
+def step(op, urn=URN, *, old=None, new=None, at=()):
+    paths = {name: {"kind": "update"} for name in at or new or {}}
+    return {"op": op, "urn": urn, "oldState": {"inputs": old}, "newState": {"inputs": new}, "detailedDiff": paths}
+
+
+def test_what_stays_the_same_is_not_mentioned():
+    assert differences(preview(step("same"), step("read"))) == []
+
+
+def test_what_would_be_lost_comes_first_and_says_so():
+    found = differences(preview(step("create", "urn:pulumi:s::hpkit::a:b:C::new"), step("delete"), step("replace")))
+    assert [each.is_destructive for each in found] == [True, True, False]
+    assert "must not delete or replace" in found[0].reason
+
+
+def test_an_update_shows_both_values_and_a_reason():
+    (difference,) = differences(
+        preview(step("update", old={"configurationValues": '{"a":1}'}, new={"configurationValues": '{"a": 1}'}))
+    )
+    assert difference.resource == "aws:eks/addon:Addon coredns"
+    assert difference.lines == ('configurationValues: "{\\"a\\":1}" → "{\\"a\\": 1}"',)
+    assert "the same settings" in difference.reason
+
+
+def test_an_update_deep_inside_shows_the_values_at_its_path():
+    old, new = ({"spec": {"rules": [{"a.b/c": verb}]}} for verb in ("get", "list"))
+    (found,) = differences(preview(step("update", old=old, new=new, at=('spec.rules[0]["a.b/c"]', "spec.rules[1]"))))
+    assert found.lines == ('spec.rules[0]["a.b/c"]: "get" → "list"', "spec.rules[1]: null → null")
+
+
+def test_long_values_are_shown_from_where_they_begin_to_differ():
+    old, new = ({"spec": f"{'x' * 1000} {name} {'y' * 1000}"} for name in ("ours", "theirs"))
+    (line,) = differences(preview(step("update", old=old, new=new)))[0].lines
+    before, after = line.removeprefix("spec: ").split(" → ")
+    assert before[:4] + before[-1] == "…xxx…"
+    assert " ours " in before
+    assert " theirs " in after
+    assert len(after) < 170
+
+
+def test_an_update_that_nobody_foresaw_says_what_one_can_do():
+    (found,) = differences(preview(step("update", old={"addonVersion": "v1"}, new={"addonVersion": "v2"})))
+    assert "change the file to the live value" in found.reason

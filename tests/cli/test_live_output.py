@@ -1,6 +1,9 @@
-"""Output of commands about a running platform: narrow, wide and piped, without color."""
+"""Output of commands: narrow, wide and piped; color is only for terminals, and NO_COLOR is honored."""
 
 import io
+import os
+import pty
+import subprocess
 import sys
 
 import pytest
@@ -9,9 +12,9 @@ from hpkit.cli.cluster import status
 from hpkit.cli.common import formats, tables
 from hpkit.cluster.live.status import status_of
 from hpkit.plan.derive import derive
-from tests.builders import organization, typed
+from tests.builders import organization, text_of, typed
 from tests.cli.invoke import hpkit
-from tests.cli.test_validate import ROOT
+from tests.cli.test_validate import BROKEN, HPKIT, ROOT
 from tests.cluster.live.builders import node, observed, pod, queue, task
 from tests.cluster.live.test_status import platform
 
@@ -97,3 +100,38 @@ def test_nodes_are_listed_by_network_layer(monkeypatch):
     monkeypatch.setattr(status, "observe", lambda *_, **__: unread)
     failed = hpkit("cluster", "status", "--topology", "--stack", "handson-dev", cwd=ROOT)
     assert (failed.returncode, "the nodes couldn't be read" in failed.stderr) == (1, True)
+
+
+def on_a_terminal(*arguments, **environment):
+    """Run hpkit with a real pseudo-terminal as its output."""
+    main, end = pty.openpty()
+    clean = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [HPKIT, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=end,
+        stderr=subprocess.DEVNULL,
+        env={**clean, "TERM": "xterm-256color", **environment},
+    )
+    os.close(end)
+    output = b""
+    try:
+        while chunk := os.read(main, 65536):
+            output += chunk
+    except OSError:
+        pass  # The other end is closed, so all output has been read.
+    finally:
+        os.close(main)
+    process.wait(timeout=300)
+    return output.decode()
+
+
+@pytest.mark.parametrize("arguments", [("validate",), ("quota",)], ids=str)
+def test_a_terminal_gets_colour_unless_no_color_is_set(arguments, tmp_path):
+    if arguments == ("validate",):
+        file = tmp_path / "broken.yaml"
+        file.write_bytes(text_of(BROKEN))
+        arguments = ("validate", str(file))
+    assert "\x1b[" in on_a_terminal(*arguments)
+    assert "\x1b[3" not in on_a_terminal(*arguments, NO_COLOR="1")

@@ -9,14 +9,13 @@ import sys
 
 import pytest
 
-from hpkit.cli.common.shells import exports, own_shell, to_use
+from hpkit.cli.common.shells import own_shell, to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.lock import exclusive
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS
-from hpkit_local.toolchain.cache import tool_folder
 from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT, ROOT
@@ -144,17 +143,6 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
     assert (
         BEFORE["AWS_SECRET_ACCESS_KEY"] not in hpkit("local", "env", "--name", "cli", cwd=repository, **BEFORE).stdout
     )
-
-
-@pytest.mark.parametrize(
-    ("shell", "line"),
-    [
-        ("fish", "set -gx KUBECONFIG '/a \\\\ b\\'s'"),
-        ("zsh", "export KUBECONFIG='/a \\ b'\"'\"'s'"),
-    ],
-)
-def test_quotes_and_backslashes_are_written_as_each_shell_reads_them(shell, line):
-    assert exports(shell, {"KUBECONFIG": "/a \\ b's"}).splitlines()[-1] == line
 
 
 @pytest.mark.parametrize(
@@ -439,21 +427,6 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path):
     needed = [tool.name for tool in TOOLS if not tool.on_demand]
     assert f"{len(needed)} of {len(TOOLS) + 2} missing" in text
     assert max(len(line) for line in text.splitlines()) <= 80
-
-
-def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, monkeypatch):
-    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path))
-    for tool in TOOLS:
-        if not tool.on_demand:
-            folder = tool_folder(tool) / tool.folder
-            folder.mkdir(parents=True, exist_ok=True)
-            for name in tool.executables:
-                (folder / name).touch(mode=0o755)
-    answer = hpkit("local", "doctor", cwd=ROOT, PATH=str(tmp_path))
-    assert (answer.returncode, "missing" in answer.stdout) == (0, False)
-    optional = ["go", *(tool.name for tool in TOOLS if tool.on_demand)]
-    said = " ".join(answer.stdout.split())
-    assert said.endswith(f"all required tools are installed; optional and not installed: {', '.join(optional)}")
 
 
 # Nothing can be downloaded from there.

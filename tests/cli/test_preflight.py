@@ -258,11 +258,6 @@ def test_an_existing_eks_cluster_that_does_not_fit(cloud, project):
     assert {what: rows[what]["found"] for what in expected} == expected
 
 
-def test_an_existing_eks_cluster_that_is_not_there(cloud, project):
-    rows = checked(project, **on_eks(cloud, "gone"))
-    assert missing(rows) == {"EKS cluster gone"}
-
-
 def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stacks_own(cloud, project):
     cloud.eks.create_addon(clusterName="kube", addonName="vpc-cni")
     owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}

@@ -1,10 +1,11 @@
-"""Enumerated values in the file are those that the API accepts."""
+"""Values and members in the file are those that the API accepts; a new member of CreateCluster fails a test."""
 
 import typing
 
 import pytest
 from pydantic import BaseModel
 
+from generate.create_cluster import ELSEWHERE, without_key
 from hpkit.catalog import limit
 from hpkit.config.models.base import Api
 from hpkit.config.models.organization import Organization
@@ -44,3 +45,7 @@ def test_the_values_of_a_key_are_those_of_the_api(name):
 
 def test_every_enumeration_was_looked_at():
     assert {"ClusterPolicy.fair_share", "Sharing.strategy", "InstanceGroup.deep_health_checks"} <= FOUND.keys()
+
+
+def test_the_file_says_every_property_of_create_cluster():
+    assert without_key() == ELSEWHERE

@@ -1,5 +1,6 @@
-"""The format of an organization: keys, types, limits of the API, and the message for each error."""
+"""The format of an organization: keys, types, limits of the API, add-ons, existing resources, and each error."""
 
+import jsonschema
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -7,7 +8,7 @@ from hpkit.catalog import limit
 from hpkit.config import format_path, parse, read_text
 from hpkit.config.schema.contract import fields_at
 from hpkit.config.schema.reference import json_schema
-from tests.builders import findings, organization, team
+from tests.builders import findings, group, organization, rules, team, typed
 
 
 def only(data):
@@ -300,3 +301,104 @@ def test_a_key_above_everything_is_one_mistake_and_what_is_below_it_is_checked()
 def test_an_optional_section_without_content_can_be_removed():
     (problem,) = parse(read_text(b"organization: acme\ntags:\nenvironments: {}\n")).problems[:1]
     assert (problem.path, problem.fix.partition(" Expected")[0]) == (("tags",), "Add a value, or remove the line.")
+
+
+def addons(**named):
+    return organization(environment={"addons": named})
+
+
+@pytest.mark.parametrize("written", ["v1.11.4-eksbuild.2", {"version": "v1.11.4-eksbuild.2"}])
+def test_text_alone_is_the_version(written):
+    data = addons(coredns=written)
+    found = typed(data).environments["dev"].addons["coredns"]
+    assert (found.version, found.configuration_values) == ("v1.11.4-eksbuild.2", {})
+    jsonschema.validate(data, json_schema())
+
+
+def test_configuration_is_kept_as_json_has_it():
+    data = addons(coredns={"configurationValues": {"replicaCount": 3, "tolerations": [{"key": "system"}]}})
+    found = typed(data).environments["dev"].addons["coredns"]
+    assert found.configuration_values == {"replicaCount": 3, "tolerations": [{"key": "system"}]}
+
+
+def test_a_version_without_quotes_is_told_apart():
+    (finding,) = findings(addons(coredns=1.3))
+    assert finding.rule == "CFG002"
+    assert "quotes" in finding.message
+
+
+def test_an_unknown_key_is_named_with_the_nearest():
+    assert rules(addons(coredns={"versoin": "v1.13.1-eksbuild.1"})) == {"CFG001"}
+
+
+def first_group(**more):
+    return organization(groups=[group("gpu", "ml.g5.12xlarge", 4, **more)])
+
+
+def messages(data):
+    return [(found.rule, found.path.rpartition(".")[2]) for found in findings(data) if found.rule == "CFG002"]
+
+
+@pytest.mark.parametrize("script", ["s3://live/run.sh", "s3://live/v1//run.sh"])
+def test_a_script_is_a_uri(script):
+    (group,) = typed(first_group(lifecycleScript=script)).environments["dev"].cluster.instance_groups
+    assert group.lifecycle_script == script
+    assert not group.runs_kits_script
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lifecycleScript", ""),
+        ("lifecycleScript", "None"),
+        ("executionRole", "nodes"),
+        ("executionRole", "arn:aws:iam::12:role/nodes"),
+    ],
+)
+def test_what_the_api_would_refuse_is_refused(key, value):
+    assert messages(first_group(**{key: value})) == [("CFG002", key)]
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        {"subnets": [], "securityGroupIds": ["sg-0a1b2c3d4e5f60718"]},
+        {"subnets": ["subnet-0a1b2c3d4e5f60718"], "securityGroupIds": []},
+        {"subnets": ["vpc-0a1b2c3d4e5f60718"], "securityGroupIds": ["sg-0a1b2c3d4e5f60718"]},
+    ],
+)
+def test_a_network_of_a_group_has_both_kinds_of_ids(override):
+    assert messages(first_group(overrideVpcConfig=override))
+
+
+def test_a_description_has_any_text_but_no_control_characters():
+    for text in ("", "Sprachmodelle – Köln, 30 %", "言語 モデル"):
+        assert typed(organization(teams=[team("nlp", description=text)])).teams[0].description == text
+    assert messages(organization(teams=[team("nlp", description="a\tb")])) == [("CFG002", "description")]
+    assert messages(organization(teams=[team("nlp", description="x" * 1025)])) == [("CFG002", "description")]
+
+
+@pytest.mark.parametrize("role", [{"permissionSets": ["Schüler"]}, {"samlProvider": "Schüler"}])
+def test_a_name_in_iam_has_only_ascii_letters(role):
+    ((rule, _),) = messages(organization(teams=[team("nlp", memberRole=role)]))
+    assert rule == "CFG002"
+
+
+def test_the_schema_has_no_pattern_that_some_readers_cannot_read():
+    description = json_schema()["$defs"]["Team"]["properties"]["description"]
+    assert {"minLength", "maxLength"} <= description.keys()
+    assert "pattern" not in description
+
+
+@pytest.mark.parametrize("name", ["ml_policy", "-ml", "x" * 64, ""])
+def test_a_name_is_one_that_the_api_takes(name):
+    data = organization()
+    data["environments"]["dev"]["governance"] |= {"policyName": name, "quotaNames": {}}
+    assert messages(data) == [("CFG002", "policyName")]
+
+
+def test_a_bucket_has_a_name_that_s3_takes():
+    assert messages(organization(environment={"storage": {"existing": {"bucket": "Live_Scripts"}}})) == [
+        ("CFG002", "bucket")
+    ]
+    assert not messages(organization(environment={"storage": {"existing": {"bucket": "live.scripts-1"}}}))

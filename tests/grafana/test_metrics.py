@@ -5,25 +5,12 @@ import re
 import pytest
 import urllib3
 
-from generate.metrics import kueue_metrics
 from hpkit.catalog import kueue_metrics_version, metrics
-from hpkit.errors import InputError
 from hpkit_local.toolchain.table import tool_named
 from tests.grafana.exporters import EXPORTERS
 from tests.program.cloud import Live
 from tests.running import eventually
 
-SOURCE = """
-	// +metricsdoc:labels=status="one of `a`, or `b`",cluster_queue="the name"
-	Pending *prometheus.GaugeVec
-
-	Pending = prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{
-			Subsystem: constants.KueueName,
-			Name:      "pending",
-		}, []string{"cluster_queue", "status"},
-	)
-"""
 # It exports the others only after such an event, or not while their feature is off.
 AT_ONCE = {
     "kueue_cluster_queue_nominal_quota",
@@ -46,18 +33,6 @@ LABEL = re.compile(r'(\w+)="')
 
 def test_the_catalog_is_of_the_version_that_runs():
     assert kueue_metrics_version() == tool_named("kueue").version
-
-
-def test_a_metric_is_read_off_the_source_with_its_labels():
-    assert kueue_metrics(SOURCE) == {"kueue_pending": {"type": "gauge", "labels": ["cluster_queue", "status"]}}
-    with pytest.raises(InputError, match="Pending has no line with its labels"):
-        kueue_metrics(SOURCE.replace("+metricsdoc", ""))
-
-
-def test_a_histogram_is_three_series():
-    for suffix in ("_bucket", "_sum", "_count"):
-        assert metrics()[f"kueue_admission_wait_time_seconds{suffix}"].type == "histogram"
-    assert "kueue_admission_wait_time_seconds" not in metrics()
 
 
 @pytest.mark.nightly

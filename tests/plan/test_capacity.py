@@ -1,4 +1,4 @@
-"""The quota arithmetic: shares, fractions, lending and borrowing."""
+"""The quota arithmetic: shares, fractions, lending, borrowing, and threads per core."""
 
 from fractions import Fraction
 
@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hpkit.catalog import find_instance_type
 from hpkit.plan.capacity import apportion, overruns, pods_on, pool_instances, quantity, quota_table, reserve, usage
-from hpkit.plan.derive import derive
+from hpkit.plan.derive import derive, instances_of, quotas_of
 from hpkit.plan.model import Partition, QuotaResource, TypeCapacity
-from tests.builders import group, organization, team, typed
+from tests.builders import findings, group, organization, team, typed
 
 G5 = find_instance_type("ml.g5.12xlarge")  # 48 vCPU, 192 GiB, 4 GPUs
 P4D = find_instance_type("ml.p4d.24xlarge")  # 96 vCPU, 1152 GiB, 8 GPUs, MIG
@@ -237,3 +237,48 @@ def test_a_flexible_group_guarantees_none_of_its_types():
         "ml.g5.24xlarge": 0,
     }
     assert {known.maximum for known in capacity.values()} == {3}
+
+
+def plan_of(*groups, **more):
+    return derive(typed(organization(groups=list(groups), **more)), "dev")
+
+
+@pytest.mark.parametrize(
+    ("stated", "vcpu"),
+    [
+        (None, 48),
+        (1, 24),
+        (2, 48),
+    ],
+)
+def test_what_is_not_stated_counts_as_two(stated, vcpu):
+    given = {} if stated is None else {"threadsPerCore": stated}
+    assert instances_of(plan_of(group("a", "ml.g5.12xlarge", 1, **given)))["ml.g5.12xlarge"].vcpu == vcpu
+
+
+def test_one_thread_halves_the_vcpus_that_teams_may_reserve():
+    allocations = {"nlp": [{"instanceType": "ml.g5.12xlarge", "vCpu": 120}]}
+
+    def found(**more):
+        gpu = group("gpu", "ml.g5.12xlarge", 4, **more)
+        data = organization(groups=[gpu], teams=[team("nlp")], allocations=allocations)
+        return {each.rule for each in findings(data)}
+
+    assert "CAP001" not in found(threadsPerCore=2)
+    assert "CAP001" in found(threadsPerCore=1), "4 × 24 vCPUs are left"
+
+
+def test_of_two_groups_of_a_type_the_smaller_counts():
+    plan = plan_of(group("a", "ml.g5.12xlarge", 1), group("b", "ml.g5.12xlarge", 1, threadsPerCore=1))
+    assert instances_of(plan)["ml.g5.12xlarge"].vcpu == 24
+
+
+def test_whole_instances_are_as_many_with_one_thread():
+    allocations = {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 4}]}
+    gpu = group("gpu", "ml.g5.12xlarge", 4, threadsPerCore=1)
+    plan = plan_of(gpu, teams=[team("nlp")], allocations=allocations)
+    (quota,) = quotas_of(plan)
+    assert quota.capacity.guaranteed == 4
+    assert "CAP001" not in {
+        each.rule for each in findings(organization(groups=[gpu], teams=[team("nlp")], allocations=allocations))
+    }

@@ -1,7 +1,4 @@
-"""The life of an example stack on the real engine and the local cloud: up, jobs, no drift, a change, destroy.
-
-If HPKIT_MIRROR names the folder with the chart of HyperPod's dependencies, the chart is installed too.
-"""
+"""The life of an example stack on the real engine and the local cloud: up, jobs, no drift, a change, destroy."""
 
 import json
 import os
@@ -16,16 +13,9 @@ from tests.program.asked import Asked, recorded
 from tests.program.asked import write as write_asked
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, Live, Program, change_every_part
 from tests.program.states import differences as differences_of_states
-from tests.running import eventually, get_tools
-from tests.security.members import member
+from tests.running import eventually
 
 __all__ = ["live_through"]
-
-# The field with the replicas, the roles, and the version, for one framework of each operator in the chart.
-FRAMEWORKS = {
-    "PyTorchJob": ("pytorchReplicaSpecs", ("Worker",), "v1"),
-    "MPIJob": ("mpiReplicaSpecs", ("Launcher", "Worker"), "v2beta1"),
-}
 
 
 def live_through(stack, instance, repository):
@@ -34,10 +24,6 @@ def live_through(stack, instance, repository):
     live = Live(instance, environment["region"])
     before = live.everything()
     program = Program(instance, stack, root=repository.folder)
-    mirror = os.environ.get("HPKIT_TESTS_MIRROR")
-    if mirror is not None:
-        get_tools("training-operator", "mpi-operator")
-        program.environment["HPKIT_MIRROR"] = mirror
     asked = Asked(instance)
     asked.during(program.up)
     exported = json.loads(program.read("stack", "export"))
@@ -45,8 +31,6 @@ def live_through(stack, instance, repository):
     assert set(live.quotas()) >= set(teams)
     # No wait is needed: the operation that restarted Kueue has waited.
     run_jobs(live, teams)
-    if mirror is not None:
-        assert_chart_runs(live, instance, next(iter(teams)))
     (plan,) = load_stack(stack).plans.values()
     assert list(differences_of_states(exported, record(plan))) == []
     again = program.up("--json")
@@ -115,64 +99,6 @@ def run_jobs(live, teams):
 
 def queue_of(team):
     return {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
-
-
-def assert_chart_runs(live, instance, team):
-    """Wait until the chart's workloads run; its operators run jobs of a member, with their own permissions."""
-
-    def late():
-        wanted = [("daemonsets", "desiredNumberScheduled", "numberReady"), ("deployments", "replicas", "readyReplicas")]
-        return [
-            item["metadata"]["name"]
-            for plural, desired, ready in wanted
-            for item in live.api.items(f"/apis/apps/v1/{plural}")
-            if item["status"].get(desired, 0) != item["status"].get(ready, 0)
-        ]
-
-    eventually(lambda: not late(), late)
-    names = {each["metadata"]["name"] for each in live.api.items("/apis/apps/v1/daemonsets")}
-    assert "health-monitoring-agent" in names
-    for kind in FRAMEWORKS:
-        run_framework_job(live, member(instance, team), team, kind)
-
-
-def run_framework_job(live, scientist, team, kind):
-    """Run a job of a framework as a member of a team, and wait until its operator from the chart reports its end."""
-    field, roles, version = FRAMEWORKS[kind]
-    container = {
-        "name": "pytorch",
-        "image": "train",
-        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-    }
-    metadata = {"labels": queue_of(team), "annotations": {"hpkit.local/run": "1s"}}
-    role = {
-        "replicas": 1,
-        "restartPolicy": "Never",
-        "template": {"metadata": metadata, "spec": {"containers": [container]}},
-    }
-    job = {
-        "apiVersion": f"kubeflow.org/{version}",
-        "kind": kind,
-        "metadata": {"name": "small", "labels": queue_of(team)},
-        "spec": {"runPolicy": {"cleanPodPolicy": "Running"}, field: dict.fromkeys(roles, role)},
-    }
-    namespace = f"namespaces/hyperpod-ns-{team}"
-    folder = f"/apis/kubeflow.org/{version}/{namespace}/{kind.lower()}s"
-    scientist.create(folder, job)
-
-    def done():
-        conditions = live.api.read(f"{folder}/small").get("status", {}).get("conditions") or []
-        return any(each["type"] == "Succeeded" and each["status"] == "True" for each in conditions)
-
-    def pods():
-        return live.api.items(f"/api/v1/{namespace}/pods", labels="training.kubeflow.org/job-name=small")
-
-    eventually(done, lambda: live.api.read(f"{folder}/small").get("status"))
-    (workload,) = live.api.items(f"/apis/kueue.x-k8s.io/v1beta2/{namespace}/workloads")
-    admitted = {each["type"]: each["status"] for each in workload["status"]["conditions"]}["Admitted"]
-    assert (workload["metadata"]["ownerReferences"][0]["kind"], admitted) == (kind, "True")
-    scientist.delete(f"{folder}/small")
-    eventually(lambda: not pods(), pods)
 
 
 def assert_unchanged(events):

@@ -163,15 +163,6 @@ def test_tags_that_are_there_stay_where_the_kit_manages_none():
     assert [each.urn for each in tagged.resources.values() if each.ignore_changes] == [eks]
 
 
-def test_an_addon_without_pod_identity_keeps_tags_and_associations():
-    data = organization(environment={"manageTags": False, "addons": {"vpc-cni": {"podIdentity": False}}})
-    assert recorded_from(data).one("eks/addon:Addon", "vpc-cni").ignore_changes == (
-        "podIdentityAssociations",
-        "tags",
-        "tagsAll",
-    )
-
-
 def test_policy_and_quotas_keep_the_names_that_the_api_has():
     names = {"policyName": "ml-policy", "quotaNames": {"nlp": "Language-2024", "shared": "pool"}, "sharedPool": {}}
     program = recorded_from(governed(**names))

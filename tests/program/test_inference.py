@@ -40,15 +40,6 @@ def policy_of(program, role):
     return json.loads(program.one("iam/rolePolicy:RolePolicy", role).inputs["policy"])["Statement"]
 
 
-def test_nothing_of_it_is_made_unless_it_is_asked_for():
-    names = {each.name for each in recorded_from(organization()).resources.values()}
-    assert not [name for name in names if "inference" in name or name == "oidc" or name in NEEDED]
-
-
-def test_a_file_that_asks_for_it_breaks_no_rule():
-    assert findings(wanted()) == []
-
-
 def test_the_operator_is_installed_after_all_that_it_needs(program):
     operator = program.one("eks/addon:Addon", OPERATOR)
     for name in NEEDED:
@@ -179,10 +170,6 @@ def test_its_certificates_are_kept_like_scripts():
     assert not kept.inputs.get("forceDestroy")
     lifted = recorded_from(wanted(inference={}, allowReplace=["bucket"])).one("s3/bucket:Bucket", "certificates")
     assert not lifted.protect
-
-
-def test_a_file_that_leaves_the_bucket_to_the_kit_breaks_no_rule():
-    assert findings(wanted(inference={})) == []
 
 
 def test_without_model_buckets_the_driver_has_no_role():

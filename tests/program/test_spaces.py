@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from hpkit_policies.recorded import parse_recording, run_policies
 from tests.builders import findings, organization, team
-from tests.policies.builders import TODAY
 from tests.program.recorder import recorded_from
 
 SPACES = "amazon-sagemaker-spaces"
@@ -51,11 +49,6 @@ def policy_of(program, name):
 def trust_of(program, name):
     (statement,) = json.loads(program.one("iam/role:Role", name).inputs["assumeRolePolicy"])["Statement"]
     return statement
-
-
-def test_nothing_of_it_is_made_unless_it_is_asked_for():
-    names = {each.name for each in recorded_from(organization()).resources.values()}
-    assert not [name for name in names if "space" in name or name in ("aws-ebs-csi-driver", "cert-manager")]
 
 
 def test_an_empty_section_installs_it_after_what_it_needs_and_breaks_no_rule(least):
@@ -130,8 +123,3 @@ def test_only_teams_with_spaces_make_them_and_only_in_their_namespace(workloads)
         verb for rule in shared.inputs["rules"] if "workspacetemplates" in rule["resources"] for verb in rule["verbs"]
     }
     assert verbs == ({"get", "list", "watch"} if "spaces" in workloads else set())
-
-
-def test_the_policy_pack_refuses_nothing_of_it(most):
-    found = run_policies(parse_recording(most.resources.values()), {}, TODAY)
-    assert [each for each in found if each.level != "advisory"] == []

@@ -66,34 +66,60 @@ def test_names_are_unique_and_without_double_colons(program):
     assert [name for _, name in program.names if "::" in name] == []
 
 
-def test_the_cluster_outlives_nothing_it_needs(program):
-    cluster = program.one("hyperpod:index:Cluster")
-    eks = program.one("eks/cluster:Cluster")
-    needed = [
-        eks,
-        program.one("s3/bucketObjectv2:BucketObjectv2"),
-        program.one("iam/rolePolicy:RolePolicy", "nodes"),
-        program.one("iam/rolePolicyAttachment:RolePolicyAttachment", "nodes"),
-        *program.all("ec2/vpcEndpoint:VpcEndpoint"),
-        *(route for route in program.all("ec2/route:Route") if route.name.startswith("nodes-")),
-        *(addon for addon in program.all("eks/addon:Addon") if addon.name in {"vpc-cni", "kube-proxy"}),
-    ]
-    assert [each.name for each in needed if not program.waits(cluster, each)] == []
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+# Types, and patterns of names. The first waits for the second: it's created later, and deleted earlier.
+WAITS = [
+    ("hyperpod:index:Cluster", "eks/cluster:Cluster"),
+    ("hyperpod:index:Cluster", "s3/bucketObjectv2:BucketObjectv2"),
+    ("hyperpod:index:Cluster", "iam/rolePolicy:RolePolicy nodes"),
+    ("hyperpod:index:Cluster", "iam/rolePolicyAttachment:RolePolicyAttachment nodes"),
+    ("hyperpod:index:Cluster", "ec2/route:Route nodes-.*"),
+    ("hyperpod:index:Cluster", "ec2/vpcEndpoint:VpcEndpoint"),
+    ("hyperpod:index:Cluster", "eks/addon:Addon (vpc-cni|kube-proxy)"),
+    ("hyperpod:index:Cluster", "helm.sh/v3:Release hyperpod-dependencies"),
+    ("helm.sh/v3:Release hyperpod-dependencies", "eks/cluster:Cluster"),
+    ("eks/cluster:Cluster", "iam/rolePolicy:RolePolicy control-plane"),
+    (f"eks/addon:Addon (coredns|{GOVERNANCE})", "hyperpod:index:Cluster"),
+    ("hyperpod:index:ClusterSchedulerConfig", f"eks/addon:Addon {GOVERNANCE}"),
+    ("hyperpod:index:ComputeQuota", "hyperpod:index:ClusterSchedulerConfig"),
+    # The policy may write Kueue's configuration anew.
+    ("v1:ConfigMapPatch", "hyperpod:index:ClusterSchedulerConfig"),
+    ("v1:DeploymentPatch", "v1:ConfigMapPatch"),
+    ("v1:DeploymentPatch", "hyperpod:index:ComputeQuota"),
+]
+NEVER_WAITS = [
+    ("helm.sh/v3:Release hyperpod-dependencies", "eks/addon:Addon"),
+    ("eks/cluster:Cluster", "ec2/natGateway:NatGateway"),
+    ("eks/cluster:Cluster", "s3/bucket:Bucket"),
+]
+MAY_LACK = {"ec2/route:Route nodes-.*", "ec2/vpcEndpoint:VpcEndpoint", "ec2/natGateway:NatGateway"}
 
 
-def test_the_control_plane_may_use_the_key_of_its_secrets_and_no_other_before_it_is_created(program):
+def of(program, described):
+    """Return the resources of a type whose names match."""
+    kind, _, names = described.partition(" ")
+    found = [each for each in program.all(kind) if re.fullmatch(names or ".*", each.name)]
+    assert found or described in MAY_LACK, described
+    return found
+
+
+def test_what_needs_something_is_created_after_it_and_nothing_waits_without_need(program):
+    for table, expected in ((WAITS, True), (NEVER_WAITS, False)):
+        for late, early in table:
+            waits = [(a.name, b.name, program.waits(a, b)) for a in of(program, late) for b in of(program, early)]
+            assert [(a, b) for a, b, found in waits if found is not expected] == [], (late, early)
+
+
+def test_the_control_plane_may_use_the_key_of_its_secrets_and_no_other(program):
     rights = program.one("iam/rolePolicy:RolePolicy", "control-plane")
     cluster = program.one("eks/cluster:Cluster")
-    assert program.waits(cluster, rights)
     (statement,) = json.loads(rights.inputs["policy"])["Statement"]
     assert statement["Action"] == ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:ListGrants"]
     assert statement["Resource"] == [cluster.inputs["encryptionConfig"]["provider"]["keyArn"]]
 
 
-def test_the_dependencies_chart_is_there_before_the_cluster_and_goes_after_it(program):
+def test_the_dependencies_chart_is_installed_without_waiting_for_its_pods(program):
     release = program.one("helm.sh/v3:Release", "hyperpod-dependencies")
-    assert program.waits(program.one("hyperpod:index:Cluster"), release)
-    assert program.waits(release, program.one("eks/cluster:Cluster"))
     # Without nodes, none of its pods can run, so waiting for them never ends.
     assert release.inputs["skipAwait"] is True
     assert release.inputs["values"]["health-monitoring-agent"]["region"] == program.plan.spec.region
@@ -105,41 +131,19 @@ def test_a_cluster_that_has_the_chart_gets_none():
     assert recorded_from(data).all("helm.sh/v3:Release") == []
 
 
-def test_what_needs_nodes_waits_for_them(program):
-    cluster = program.one("hyperpod:index:Cluster")
-    addons = program.named("eks/addon:Addon")
-    late = ("coredns", "amazon-sagemaker-hyperpod-taskgovernance")
-    assert [name for name in late if not program.waits(addons[name], cluster)] == []
-
-
 def test_add_ons_overwrite_what_is_there_as_the_article_has_it(program):
     for addon in program.named("eks/addon:Addon").values():
         ways = (addon.inputs["resolveConflictsOnCreate"], addon.inputs["resolveConflictsOnUpdate"])
         assert ways == ("OVERWRITE", "OVERWRITE"), addon.name
 
 
-def test_quotas_wait_for_the_policy_so_that_they_are_deleted_first_and_not_for_each_other(program):
-    addon = program.named("eks/addon:Addon")["amazon-sagemaker-hyperpod-taskgovernance"]
-    policy = program.one("hyperpod:index:ClusterSchedulerConfig")
+def test_quotas_do_not_wait_for_each_other(program):
     quotas = program.all("hyperpod:index:ComputeQuota")
-    assert quotas
-    assert all(program.waits(each, addon) for each in [policy, *quotas])
-    assert all(program.waits(each, policy) for each in quotas)
-    others = [(a.name, b.name) for a in quotas for b in quotas if a is not b and program.waits(a, b)]
-    assert others == []
+    assert [(a.name, b.name) for a in quotas for b in quotas if a is not b and program.waits(a, b)] == []
 
 
-def test_the_chart_waits_for_no_add_on(program):
-    release = program.one("helm.sh/v3:Release", "hyperpod-dependencies")
-    assert [each.name for each in program.all("eks/addon:Addon") if program.waits(release, each)] == []
-
-
-def test_kueue_gets_its_configuration_and_restarts_after_the_quotas(program):
-    restart, config = program.one("v1:DeploymentPatch"), program.one("v1:ConfigMapPatch")
-    assert program.waits(restart, config)
-    # Pulumi waits for the rollout of patched objects unless told otherwise.
-    assert "pulumi.com/skipAwait" not in restart.inputs["metadata"]["annotations"]
-    assert [each.name for each in program.all("hyperpod:index:ComputeQuota") if not program.waits(restart, each)] == []
+def test_pulumi_waits_for_the_restart_of_kueue(program):
+    assert "pulumi.com/skipAwait" not in program.one("v1:DeploymentPatch").inputs["metadata"]["annotations"]
 
 
 def test_a_teams_rights_wait_for_its_quota_which_makes_the_namespace(program):
@@ -183,12 +187,6 @@ def test_admission_policies_are_in_force_before_anybody_of_a_team_has_rights(pro
         (selector,) = spec["matchConstraints"]["namespaceSelector"]["matchExpressions"]
         assert selector["key"] == "kubernetes.io/metadata.name", "a label that only the API server writes"
         assert set(selector["values"]) == {f"hyperpod-ns-{binding.name}" for binding in bindings}
-
-
-def test_the_control_plane_does_not_wait_for_nat_or_bucket(program):
-    eks = program.one("eks/cluster:Cluster")
-    slow = [*program.all("ec2/natGateway:NatGateway"), program.one("s3/bucket:Bucket")]
-    assert [each.name for each in slow if program.waits(eks, each)] == []
 
 
 KEPT = {
@@ -244,15 +242,6 @@ def test_the_clusters_plugin_hears_of_allowances_before_anything_is_compared():
     assert program.one("pulumi:providers:hyperpod").inputs["allowReplace"] == "true"
     assert program.one("hyperpod:index:Cluster").inputs["allowDeleteInstanceGroups"] == ["gpu"]
     assert "allowReplace" not in with_files().one("pulumi:providers:hyperpod").inputs
-
-
-def test_kueues_own_file_is_set_after_the_policy_that_may_write_it_anew():
-    program = recorded("autoscale-dev")
-    patch = program.one("v1:ConfigMapPatch")
-    assert program.waits(patch, program.one("hyperpod:index:ClusterSchedulerConfig"))
-    assert "TopologyAwareScheduling: false" in patch.inputs["data"]["controller_manager_config.yaml"]
-    restart = program.one("v1:DeploymentPatch")
-    assert program.waits(restart, patch)
 
 
 def test_groups_are_pinned_to_their_zones_subnet_and_run_the_kits_script():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.program.recorder import recorded
-from tests.program.released import FOLDER, Released, losses, packed, unnamed_losses, unpacked
+from tests.program.released import FOLDER, Released, losses, packed, unnamed_losses
 
 ROOT = Path(__file__).parents[2]
 VPC = "aws:ec2/vpc:Vpc"
@@ -36,13 +36,6 @@ def test_a_loss_is_accepted_only_if_a_later_version_names_it(changelog, reported
     (tmp_path / "0.9.0" / "handson-dev.json.xz").write_bytes(packed(released))
     lost = unnamed_losses(tmp_path, f"# Changelog\n\n{changelog}".replace("VPC", VPC))
     assert lost == ({"0.9.0/handson-dev.json.xz": [f"delete {VPC} gone"]} if reported else {})
-
-
-def test_what_a_release_keeps_is_the_whole_recording():
-    now = recorded("handson-dev")
-    kept = unpacked(packed(now), now.plan)
-    assert losses(kept, now) == []
-    assert kept.resources == dict(now.resources)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,11 @@ NotAction, Resource and NotResource with wildcards; the operators of `_OPERATORS
 `ForAllValues`, `ForAnyValue` and `Null`; policy variables. Not covered: policies of organizations and sessions, access
 across accounts, a Principal (each document is assumed to apply to the request's principal), numbers and addresses.
 
+No maintained library replaces it. moto's `IAMPolicyStatement` (5.2.5) evaluates only `StringEquals`: a `Deny` whose
+condition doesn't hold still denies, one with `NotResource` never does, and other operators always hold. policy_sentry,
+parliament and cloudsplaining check documents without evaluating requests. principalmapper and iamspy have had no
+release since 2022. `iam:SimulateCustomPolicy` requires an account.
+
 Source: IAM user guide, "Policy evaluation logic", "IAM JSON policy elements: Condition operators", "Set operators for
 multi-valued context keys", "Variables and tags".
 """

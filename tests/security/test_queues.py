@@ -42,20 +42,15 @@ def admitted_job(john, api):
     return api.read(f"{JOBS}/small")
 
 
-def test_a_member_cannot_get_more_compute_by_a_pod_that_poses_as_part_of_an_admitted_job(john, api):
-    owners = owner(admitted_job(john, api), "Job", "batch/v1")
-    assert "ownerReferences" in refused(john.create, f"{CORE}/pods", large("posing", owners=owners))
-
-
-def test_a_member_cannot_get_more_compute_by_a_job_that_poses_as_part_of_an_admitted_job(john, api):
-    owners = owner(admitted_job(john, api), "Job", "batch/v1")
-    assert "ownerReferences" in refused(john.create, JOBS, job("posing", pods=5, owners=owners))
-
-
-def test_a_member_cannot_get_more_compute_by_giving_a_waiting_job_to_an_admitted_one(john, api):
+def test_a_member_cannot_get_more_compute_by_work_that_poses_as_part_of_an_admitted_job(john, api):
     owners = owner(admitted_job(john, api), "Job", "batch/v1")
     john.create(JOBS, job("waiting", pods=50))
-    assert "ownerReferences" in refused(john.merge, f"{JOBS}/waiting", {"metadata": {"ownerReferences": owners}})
+    for call, *arguments in (
+        (john.create, f"{CORE}/pods", large("posing", owners=owners)),
+        (john.create, JOBS, job("posing", pods=5, owners=owners)),
+        (john.merge, f"{JOBS}/waiting", {"metadata": {"ownerReferences": owners}}),
+    ):
+        assert "ownerReferences" in refused(call, *arguments)
 
 
 @pytest.fixture
@@ -139,17 +134,13 @@ def test_a_member_cannot_start_a_waiting_pod_with_the_rights_of_hyperpods_own_po
         api.merge(path, {"metadata": {"finalizers": None}})
 
 
-def test_a_member_cannot_start_a_waiting_job_by_unsuspending_it(john, api):
+def test_a_member_cannot_start_a_waiting_job_by_unsuspending_it_or_taking_it_out_of_the_queue(john, api):
     john.create(JOBS, job("waiting", pods=50))
     eventually(lambda: api.read(f"{JOBS}/waiting")["spec"]["suspend"], "it waits")
     assert "spec.suspend" in refused(john.merge, f"{JOBS}/waiting", {"spec": {"suspend": False}})
-    assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=waiting")
-
-
-def test_a_member_cannot_start_a_waiting_job_by_taking_it_out_of_the_queue(john):
-    john.create(JOBS, job("waiting", pods=50))
     nowhere = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
     assert "kueue.x-k8s.io/queue-name" in refused(john.merge, f"{JOBS}/waiting", nowhere)
+    assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=waiting")
 
 
 def test_a_member_cannot_evict_others_by_a_priority_of_the_system(john):

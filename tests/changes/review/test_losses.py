@@ -1,9 +1,13 @@
 """Losses that the files alone show: the review has a sentence and a row for each, and its verdict isn't OK."""
 
+import pytest
+
+from hpkit.changes.review.access_risks import access_risks
 from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.tables import cost_rows, loss_lines
-from tests.builders import group, organization, team, text_of
+from hpkit.plan.derive import derive
+from tests.builders import group, organization, team, text_of, typed
 from tests.changes.review.builders import review_of
 from tests.documents import plain
 
@@ -238,3 +242,41 @@ def test_spaces_that_a_team_no_longer_runs_or_that_change_their_rank_are_said():
     ranked = platform(**with_spaces, spacePriorityClass="training")
     review, _ = compared(ranked, platform(**with_spaces))
     assert "teams.ada.spacePriorityClass training is removed" in as_text(review)
+
+
+ROWS = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
+
+
+def plan(user_ids=None, **lustre):
+    nlp = team("nlp", **({"userIds": user_ids} if user_ids else {}))
+    wanted = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 2400, "teams": True, **lustre}
+    data = organization(teams=[nlp], allocations={"nlp": ROWS}, environment={"storage": {"lustre": wanted}})
+    return derive(typed(data), "dev")
+
+
+def risks(before, after):
+    return {risk.code: risk.message for risk in access_risks(before, after)}
+
+
+def test_a_change_of_user_ids_makes_files_inaccessible():
+    found = risks(plan({"first": 20000}), plan({"first": 30000}))
+    assert set(found) == {"user-ids"}
+    assert found["user-ids"].startswith("userIds 20000–20999 → 30000–30999: files of the old ids become inaccessible")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "part"),
+    [
+        ({}, {"rootSquash": {}}, "root on clients becomes user 65534"),
+        ({"rootSquash": {}}, {}, "root on every client is root on the file system again"),
+        ({"rootSquash": {}}, {"rootSquash": {"noSquashNids": ["10.0.1.6@tcp"]}}, "noSquashNids (10.0.1.6@tcp)"),
+    ],
+)
+def test_a_change_of_root_squash_is_a_risk_of_its_own(before, after, part):
+    found = risks(plan(**before), plan(**after))
+    assert set(found) == {"root-squash"}
+    assert part in found["root-squash"]
+
+
+def test_another_team_moves_no_ids():
+    assert risks(plan(), plan()) == {}

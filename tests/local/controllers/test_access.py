@@ -177,23 +177,6 @@ def test_policies_reach_as_far_as_their_scope_and_into_namespaces_that_come_late
     )
 
 
-def test_hyperpods_policies_let_a_scientist_train_in_the_teams_namespace(environment, aws, as_, role, tmp_path):
-    entry = {"clusterName": "kube", "principalArn": role}
-    environment.eks.create_access_entry(**entry)
-    training, user = "AmazonSagemakerHyperpodTrainingPolicy", "AmazonSagemakerHyperpodUserClusterPolicy"
-    scope = {"type": "namespace", "namespaces": ["default"]}
-    environment.eks.associate_access_policy(**entry, policyArn=POLICIES + training, accessScope=scope)
-    environment.eks.associate_access_policy(**entry, policyArn=POLICIES + user, accessScope={"type": "cluster"})
-    who = as_(session_token(aws, role, "eve"), tmp_path)
-    queues = client.CustomObjectsApi(who)
-    kueue = {"group": "kueue.x-k8s.io", "version": "v1beta2"}
-    eventually(may(lambda: queues.list_cluster_custom_object(**kueue, plural="clusterqueues")), "queues are read")
-    eventually(
-        may(lambda: client.BatchV1Api(who).create_namespaced_job("default", job(), dry_run="All")), "jobs are made"
-    )
-    refused(client.CoreV1Api(who).list_namespaced_secret, "default")
-
-
 @pytest.mark.parametrize(
     ("made", "message"),
     [

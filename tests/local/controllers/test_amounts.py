@@ -1,9 +1,10 @@
-"""Arithmetic of quotas and nodes, without a cluster."""
+"""Arithmetic of quotas and nodes, without a cluster: also one thread per core."""
 
 import pytest
 
 from hpkit.catalog import instance_types, kubelet_reserved, quantity_of
 from hpkit_local.controllers.amounts import amounts
+from hpkit_local.controllers.nodes import capacity_of
 
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
 
@@ -36,3 +37,18 @@ def test_the_kubelet_keeps_less_than_an_instance_has():
         assert 0 < memory < instance_type.memory_gib
     # 0.1 + 0.30 + 0.15 + 2 × 0.10 + 4 × 0.06; 0.5 + 4 × 0.30 + 4 × 0.25 + 8 × 0.20
     assert kubelet_reserved(8, 16) == (pytest.approx(0.99), pytest.approx(4.3))
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "threads", "cpu"),
+    [
+        ("ml.m5.4xlarge", None, "16"),
+        ("ml.m5.4xlarge", 2, "16"),
+        ("ml.m5.4xlarge", 1, "8"),
+        ("ml.m7g.4xlarge", 1, "16"),
+        ("ml.m7g.4xlarge", None, "16"),
+    ],
+)
+def test_one_thread_halves_the_cpus_of_types_that_have_two(instance_type, threads, cpu):
+    capacity, _ = capacity_of({"InstanceType": instance_type, "ThreadsPerCore": threads})
+    assert capacity["cpu"] == cpu

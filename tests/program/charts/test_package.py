@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
-from hpkit.config.reading.chart import chart_hash, contents_hash
+from hpkit.config.reading.chart import contents_hash
 from hpkit.errors import InputError, ToolError
 from hpkit.program.charts.archive import read_archive, write_archive
 from hpkit.program.charts.package import ensure_package, kept_package
@@ -176,11 +176,6 @@ def test_a_mirror_that_is_not_there_or_holds_something_else_is_said(site, projec
         ensure_package(site.pin(), project)
 
 
-def test_a_catalog_that_contradicts_itself_is_said(site, project):
-    with pytest.raises(ToolError, match="but the pin is 0000"):
-        ensure_package(site.pin(package="0" * 64), project)
-
-
 @pytest.mark.parametrize("name", ["../out", "a/../../out"])
 def test_an_archive_that_leads_out_is_refused(name):
     with pytest.raises(InputError, match="neither a file nor a folder of the chart"):
@@ -195,20 +190,6 @@ def test_an_archive_with_a_link_is_refused():
         archive.addfile(link)
     with pytest.raises(InputError, match="neither a file nor a folder"):
         read_archive(content.getvalue())
-
-
-def test_the_hash_of_files_in_memory_is_that_of_the_folder(tmp_path):
-    for name, content in WHOLE.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(content)
-    assert chart_hash(tmp_path) == contents_hash(WHOLE)
-
-
-def test_two_packages_of_the_same_files_are_the_same_file(tmp_path):
-    for name in ("one", "two"):
-        write_archive(tmp_path / name, "it", dict(sorted(WHOLE.items(), reverse=name == "two")))
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert len(list(tmp_path.iterdir())) == 2, "what was half written is gone"
 
 
 def test_another_chart_under_the_pinned_version_is_refused(site, project):

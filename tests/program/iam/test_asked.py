@@ -1,18 +1,21 @@
-"""The recorded calls of each example's deployment, compared with the deployer's policies: allowed, or explained."""
+"""Recorded calls of deployments, compared with the deployer's policies; and the permissions of commands."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from generate.examples import example_stacks
 from hpkit.catalog import type_calls
 from hpkit.plan.model import Plan
+from hpkit.program.iam.commands import COMMANDS
 from hpkit.program.iam.deployer import actions_of, calling_types
 from hpkit.program.iam.rules import actions_of_call
 from hpkit.program.recording import record
 from hpkit.project import load_stack
+from tests.cli.invoke import hpkit
 from tests.program.asked import recorded
-from tests.program.iam.authorization import dependent_actions
+from tests.program.iam.authorization import dependent_actions, is_action
 
 IN_CALLERS_NAME = "AWS asks for it in the caller's name"
 # The same, from a document other than the Service Authorization Reference's dependent actions.
@@ -100,3 +103,23 @@ def test_what_aws_asks_for_in_the_callers_name_is_said_by_a_document():
 def test_a_reason_names_the_type_that_needs_the_action():
     assert reasons("handson-dev")["iam:PassRole"].startswith(IN_CALLERS_NAME)
     assert "aws:ec2/eip:Eip" in reasons("handson-dev")["ec2:DisassociateAddress"]
+
+
+PROJECT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_each_command_lists_its_rights(name):
+    said = "".join(hpkit(*name.split(), "--help", cwd=PROJECT).stdout.split())
+    needed = (*COMMANDS[name].iam, *(resource for _, resource in COMMANDS[name].kubernetes))
+    assert [each for each in needed if each not in said.partition("IAMpermissions:")[2]] == []
+
+
+def test_every_action_is_in_the_service_authorization_reference():
+    actions = {action for rights in COMMANDS.values() for action in rights.iam}
+    assert {action for action in actions if not is_action(action)} == set()
+
+
+def test_no_command_writes():
+    verbs = {action.partition(":")[2] for rights in COMMANDS.values() for action in rights.iam}
+    assert {verb for verb in verbs if not verb.startswith(("Describe", "List"))} == set()

@@ -89,22 +89,6 @@ def test_the_reference_knows_all_that_a_document_says(name):
     assert list(problems(RIGHTS[name])) == []
 
 
-@pytest.mark.parametrize(
-    ("action", "resource", "condition", "message"),
-    [
-        ("ec2:NoSuch", "*", {}, "no such action"),
-        ("eks:DescribeCluster", "*", {}, "takes"),
-        ("eks:DescribeCluster", "arn:aws:eks:us-west-2:123456789012:addon/a/*", {}, "takes"),
-        ("kms:DescribeKey", "arn:aws:kms:us-west-2:123456789012:key/*", {"kms:GrantOperations": "Decrypt"}, "key"),
-        ("kms:ListKeys", "*", {"aws:RequestTag/a": "b"}, "key"),
-    ],
-)
-def test_what_the_reference_does_not_know_is_found(action, resource, condition, message):
-    statement = {"Action": [action], "Resource": [resource], "Condition": {"StringEquals": condition}}
-    (found,) = problems({"Statement": [statement]})
-    assert message in found
-
-
 @pytest.mark.parametrize("name", RIGHTS)
 def test_no_document_has_a_wildcard_among_its_actions(name):
     assert not any("*" in action for action in actions(RIGHTS[name]))

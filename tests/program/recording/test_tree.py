@@ -1,11 +1,16 @@
-"""The tree of resources contains everything that the program registers, with the names that AWS will show."""
+"""Recordings of programs, and the tree of resources with the names that AWS will show."""
+
+import subprocess
+import sys
 
 import pytest
 
 from generate.examples import example_stacks
+from hpkit.plan.derive import derive
 from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
+from tests import builders
 from tests.builders import group, organization, team
-from tests.program.recorder import recorded, recorded_from
+from tests.program.recorder import STACKS, recorded, recorded_from
 
 
 def flat(node):
@@ -91,3 +96,35 @@ def test_a_role_in_two_teams_is_one_access_entry_that_names_both():
     )
     entries = {node.name: node.detail for node in shown(recorded_from(data)) if node.kind == "eks.AccessEntry"}
     assert entries[role] == "data scientist of ada, bob"
+
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from hpkit.plan.derive import derive
+from hpkit.project import load
+from hpkit.program.recording import record
+
+asyncio.run(asyncio.sleep(0))
+print(len(record(derive(load(Path(sys.argv[1])).parsed.organization, "dev")).resources))
+"""
+
+
+@pytest.mark.slow
+def test_a_program_is_recorded_where_asyncio_left_no_event_loop():
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(STACKS / "handson.yaml")], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) > 50
+
+
+def test_registrations_are_not_answered_inside_one_another():
+    names = [f"team-{number}" for number in range(100)]
+    data = builders.organization(
+        teams=[builders.team(name) for name in names],
+        groups=[builders.group("gpu", "ml.g5.12xlarge", len(names))],
+        allocations={name: [{"instanceType": "ml.g5.12xlarge", "count": 1}] for name in names},
+    )
+    found = record(derive(builders.typed(data), "dev"))
+    assert {each.name for each in found.all("index:ComputeQuota")} == set(names)

@@ -1,4 +1,4 @@
-"""Check, diff and schema: no client, no network."""
+"""Check, diff, resets and schema: no client, no network."""
 
 import pytest
 from pulumi.runtime.proto import provider_pb2
@@ -12,6 +12,7 @@ from hpkit_provider.resources.cluster.update_request import next_update
 from hpkit_provider.resources.compute_quota.handler import ComputeQuotaHandler
 from hpkit_provider.schema.check import check
 from hpkit_provider.schema.field_table import table, to_api
+from hpkit_provider.schema.resets import with_resets
 from hpkit_provider.server import HyperpodServicer
 
 ROLE = "arn:aws:iam::123456789012:role/node"
@@ -221,3 +222,37 @@ def test_a_preview_leaves_the_arn_open():
     answer = from_struct(HyperpodServicer().Create(request, None).properties)
     assert answer["clusterArn"] is UNKNOWN
     assert answer["clusterName"] == "train"
+
+
+POLICY = {"name": "p", "clusterArn": "arn", "schedulerConfig": {"fairShare": "Disabled"}}
+QUOTA = {"name": "q", "clusterArn": "arn", "computeQuotaConfig": {}, "computeQuotaTarget": {"teamName": "nlp"}}
+
+
+def test_a_quota_that_states_little_is_sent_in_full():
+    assert with_resets(table("ComputeQuota"), QUOTA) == {
+        **QUOTA,
+        "description": "",
+        "activationState": "Enabled",
+        "computeQuotaTarget": {"teamName": "nlp", "fairShareWeight": 0},
+        "computeQuotaConfig": {
+            "preemptTeamTasks": "LowerPriority",
+            "computeQuotaResources": [],
+            "resourceSharingConfig": {"strategy": "LendAndBorrow"},
+        },
+    }
+
+
+def test_how_a_quota_shares_stays_as_it_is_stated():
+    sharing = {"strategy": "DontLend"}
+    stated = {**QUOTA, "computeQuotaConfig": {"resourceSharingConfig": sharing}}
+    full = with_resets(table("ComputeQuota"), stated)
+    assert full["computeQuotaConfig"]["resourceSharingConfig"] == sharing, "a borrowLimit would be refused beside it"
+
+
+def test_a_policy_keeps_what_it_states_and_resets_the_rest():
+    assert with_resets(table("ClusterSchedulerConfig"), POLICY) == {
+        **POLICY,
+        "description": "",
+        "schedulerConfig": {"fairShare": "Disabled", "idleResourceSharing": "Disabled", "priorityClasses": []},
+    }
+    assert POLICY["schedulerConfig"] == {"fairShare": "Disabled"}, "the inputs are not touched"

@@ -43,7 +43,7 @@ _QUEUES: Final = tuple(
 )
 _LIST: Final = (("list", "nodes"), ("list", "pods"), *_QUEUES, ("list", "nodepools.karpenter.sh"))
 
-# Source of the actions: Service Authorization Reference; tests/program/iam/test_commands.py compares them.
+# Source of the actions: Service Authorization Reference; tests/program/iam/test_asked.py compares them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
     "cluster usage": CommandRights(_INSTANCES, _LIST),

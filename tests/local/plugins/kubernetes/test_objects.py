@@ -41,25 +41,6 @@ def widgets(plugin):
     plugin.delete(DEFINITION, "crd", object_id, outputs)
 
 
-def test_what_is_there_already_is_not_taken_over(plugin, api):
-    api.apply(path("theirs"), config_map("theirs", a="1"))
-    with pytest.raises(FailedError, match=r"ConfigMap default/theirs already exists.*pulumi import"):
-        plugin.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
-    api.delete(path("theirs"))
-
-
-def test_drift_is_found_and_what_others_add_is_not(plugin, api):
-    object_id, inputs, outputs = plugin.create(CONFIG_MAP, "drift", config_map("drift", a="1", b="2"))
-    added = {"metadata": {"labels": {"theirs": "yes"}}, "data": {"a": "changed", "c": "3"}}
-    api.apply(path("drift"), {"apiVersion": "v1", "kind": "ConfigMap", **added})
-    _, seen, live = plugin.read(CONFIG_MAP, "drift", object_id, inputs=inputs, outputs=outputs)
-    assert plugin.diff(CONFIG_MAP, "drift", seen, inputs)[0] == {"data.a"}
-    assert live["data"] == {"a": "changed", "b": "2", "c": "3"}
-    plugin.delete(CONFIG_MAP, "drift", object_id, outputs)
-    assert plugin.read(CONFIG_MAP, "drift", object_id, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
-    plugin.delete(CONFIG_MAP, "drift", object_id, outputs)  # It may already be deleted.
-
-
 def test_a_conflict_names_manager_and_field_and_can_be_forced(plugin, api):
     object_id, inputs, outputs = plugin.create(CONFIG_MAP, "fought", config_map("fought", a="1"))
     api.apply(path("fought"), {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "theirs"}})

@@ -1,9 +1,9 @@
-"""Statuses of clusters, groups, nodes and the autoscaler during changes."""
+"""Statuses of clusters, groups, nodes, the autoscaler and add-ons during changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 def _group(cluster: dict[str, Any], name: str = "gpu") -> dict[str, Any]:
@@ -62,3 +62,27 @@ def test_autoscaling_has_statuses_of_its_own(slow_cloud: Any, refused: Callable[
     slow_cloud.advance(60)
     assert "AutoScaling" not in slow_cloud.describe()
     slow_cloud.sm.update_cluster(ClusterName="train", ClusterRole=other)
+
+
+if TYPE_CHECKING:
+    pass
+
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+
+
+def _addon(cloud: Any, name: str) -> dict[str, Any]:
+    return dict(cloud.eks.describe_addon(clusterName="kube", addonName=name)["addon"])
+
+
+def test_coredns_is_degraded_until_a_node_is_there(cloud: Any) -> None:
+    cloud.eks.create_addon(clusterName="kube", addonName="coredns")
+    degraded = _addon(cloud, "coredns")
+    assert degraded["status"] == "DEGRADED"
+    assert degraded["health"]["issues"][0]["code"] == "InsufficientNumberOfReplicas"
+    cloud.make_cluster()
+    assert _addon(cloud, "coredns")["status"] == "ACTIVE"
+
+
+def test_task_governance_needs_a_node(cloud: Any) -> None:
+    cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
+    assert _addon(cloud, GOVERNANCE)["status"] == "CREATE_FAILED"

@@ -1,0 +1,75 @@
+"""Kueue: when it is healthy, which settings restart it; and CRDs as the local cloud creates them."""
+
+import pytest
+import yaml
+
+from hpkit_local.kubernetes import kueue
+from hpkit_local.kubernetes.crds import without_descriptions
+from hpkit_local.kubernetes.kueue import Kueue
+from hpkit_local.kubernetes.kueue_run import merged
+
+READY = "/readyz"
+JOBS = "/apis/batch/v1/namespaces/default/jobs?dryRun=All"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "healthy"),
+    [({}, True), ({READY: 404}, False), ({JOBS: 500}, False), ({JOBS: 503}, False), ({JOBS: 403}, True)],
+    ids=["all-answer", "kueue-starts", "no-webhook-of-jobs", "api-server-starts", "refused-by-a-policy"],
+)
+def test_kueue_is_healthy_when_the_api_server_reaches_each_webhook(tmp_path, monkeypatch, statuses, healthy):
+    asked = []
+
+    def http_status(port, path, **_):
+        asked.append((port, path))
+        return statuses.get(path, 200)
+
+    monkeypatch.setattr(kueue, "http_status", http_status)
+    service = Kueue(
+        executable=tmp_path,
+        manifests=tmp_path,
+        training_operator=tmp_path,
+        folder=tmp_path,
+        kubeconfig=tmp_path,
+        authority=tmp_path,
+        client=(tmp_path, tmp_path),
+        log=tmp_path,
+        ports={"kueue-health": 1, "kueue-webhook": 2, "kueue-metrics": 3, "kube-apiserver": 5, "kwok": 6},
+        on_by_default=(),
+    ).service()
+    assert service.healthy() is healthy
+    assert asked[0] == (1, READY)
+    assert healthy == (len(asked) == 5 and all(port == 5 for port, _ in asked[1:]))
+
+
+def test_settings_that_name_what_is_on_by_default_are_no_reason_to_restart_and_others_are():
+    base = {"webhook": {"port": 1}, "featureGates": {"TopologyAwareScheduling": True, "VisibilityOnDemand": False}}
+    for gates in ({}, {"TopologyAwareScheduling": True}, {"VisibilityOnDemand": True}):
+        assert merged(base, yaml.safe_dump({"featureGates": gates})) == base, gates
+    off = merged(base, yaml.safe_dump({"featureGates": {"TopologyAwareScheduling": False}}))
+    assert off["featureGates"] == {"TopologyAwareScheduling": False, "VisibilityOnDemand": False}
+
+
+def test_schemas_lose_their_descriptions_and_nothing_else():
+    def crd(**more):
+        named = {"type": "string", **more}
+        values = {
+            "default": {"description": "kept"},
+            "enum": [{"description": "kept"}],
+            "example": {"description": "a"},
+        }
+        inner = {"type": "object", **values, "properties": {"description": named, "items": named}, **more}
+        schema = {
+            "properties": {"spec": inner},
+            "anyOf": [more, {}],
+            "additionalProperties": inner,
+            "not": more,
+            **more,
+        }
+        version = {"name": "v1", "schema": {"openAPIV3Schema": schema}}
+        metadata = {"name": "some", "annotations": {"description": "kept"}}
+        return {"kind": "CustomResourceDefinition", "metadata": metadata, "spec": {"versions": [version]}}
+
+    assert without_descriptions(crd(description="what it is for")) == crd()
+    for malformed in ({"spec": None}, {"spec": {"versions": [None, {"schema": {"openAPIV3Schema": "x"}}]}}):
+        assert without_descriptions(malformed) == malformed
