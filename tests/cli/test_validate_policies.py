@@ -65,6 +65,26 @@ def test_trust_in_a_role_of_a_team_is_reported_where_the_file_states_it(project)
     assert trusts["message"] == "team-smith trusts repo:acme/training:*, which any branch can claim"
 
 
+def test_placeholders_are_reported_until_they_are_replaced(project):
+    def found():
+        output = validate("stacks/handson.yaml", "--format", "json")
+        assert output.exit_code == 0, output.stdout
+        return [
+            each for each in json.loads(output.stdout)["findings"] if each["rule"] in ("ACC004", "ACC011", "EKS010")
+        ]
+
+    file = project / "stacks" / "handson.yaml"
+    (account,) = found()
+    assert (account["path"], account["severity"]) == ("environments.dev.account", "warning")
+    assert account["message"].startswith(
+        "123456789012 is the placeholder of the examples, as are 3 values with it, publicCidrs 203.0.113.0/24; "
+    )
+    file.write_text(file.read_text().replace('account: "123456789012"', 'account: "210987654321"'))
+    assert {each["rule"] for each in found()} == {"ACC011", "EKS010"}
+    file.write_text(file.read_text().replace("123456789012", "210987654321").replace("203.0.113.0", "52.10.20.0"))
+    assert not found()
+
+
 @pytest.mark.parametrize("form", ["github", "sarif"])
 def test_other_formats_carry_policies_as_they_carry_rules(project, form):
     output = validate("--format", form)

@@ -6,23 +6,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.checks import Finding
+from hpkit.checks.rule import Context
 from hpkit.config import Document, Path, format_path
 from hpkit.errors import InputError
+from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.plan.registered import Registered, config_path
 from hpkit.project import Loaded, policy_file, policy_settings
 from hpkit.text.formatting import listing
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
     from hpkit_policies.recorded import PolicyFinding
 
-__all__ = ["checked_settings", "policy_findings", "stack_findings"]
+__all__ = ["checked_settings", "placeholder_findings", "policy_findings", "stack_findings"]
 
 
 def policy_findings(loaded: Loaded) -> list[Finding]:
-    """Return the pack's reports about every environment of a file, without duplicates; mandatory policies are errors.
+    """Return placeholders, and the pack's reports about every environment, without duplicates.
+
+    Mandatory policies are errors.
 
     Raises InputError for an invalid policy file.
     """
@@ -36,7 +42,39 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
     for plan in loaded.plans.values():
         for finding in stack_findings(loaded.file, loaded.document, record(plan), settings):
             findings_alike[finding.rule, finding.severity, finding.message, finding.fix].append(finding)
-    return [_listed_once(findings) for findings in findings_alike.values()]
+    return [*placeholder_findings(loaded), *(_listed_once(findings) for findings in findings_alike.values())]
+
+
+def placeholder_findings(loaded: Loaded) -> list[Finding]:
+    """Return a warning for every environment with the account of the examples; other rules report the rest after it."""
+    organization, document = loaded.parsed.organization, loaded.document
+    findings: list[Finding] = []
+    for environment, plan in loaded.plans.items() if organization else ():
+        spec = plan.spec
+        if spec.account != PLACEHOLDER_ACCOUNT or any(waiver.rule == "ACC004" for waiver in spec.waivers):
+            continue
+        path = ("environments", environment, "account")
+        texts = Context(organization, environment, plan).texts
+        named = len({text for place, text in texts if PLACEHOLDER_ACCOUNT in text and place != path})
+        others = [f"{plural(named, 'value')} with it"] if named else []
+        others += [f"publicCidrs {cidr}" for cidr in documentation_ranges(spec.eks.endpoint.public_cidrs)]
+        mark = document.locate(path)
+        findings.append(
+            Finding(
+                rule="ACC004",
+                severity="warning",
+                path=format_path(path, document.data),
+                file=mark.file or loaded.file,
+                line=mark.line,
+                column=mark.column,
+                message=f"{PLACEHOLDER_ACCOUNT} is the placeholder of the examples"
+                f"{f', as are {listing(others)}' if others else ''}; the local cloud accepts placeholders, but on AWS "
+                "`pulumi up` fails before it starts",
+                fix="Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). "
+                "`hpkit validate` then reports each value that is still a placeholder.",
+            )
+        )
+    return findings
 
 
 def _listed_once(same: list[Finding]) -> Finding:
