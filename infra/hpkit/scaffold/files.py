@@ -10,7 +10,7 @@ from typing import Final
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.config.schema.reference import schema_text
-from hpkit.scaffold.lock import locked_requirements
+from hpkit.scaffold.lock import locked_installer, locked_requirements
 
 __all__ = ["EXAMPLES", "PIPELINES", "Choice", "first_environment", "project_files"]
 
@@ -21,8 +21,9 @@ EXAMPLES: Final = ("autoscale", "bestpractice", "enterprise", "handson", "startu
 PIPELINES: Final = ("github", "gitlab", "none")
 _GITHUB: Final = ("pull-request.yml", "review-comment.yml", "deploy.yml", "drift.yml")
 _INSTALL: Final = (
-    "python -m venv .venv && .venv/bin/pip install --quiet --require-hashes -r requirements.lock && "
-    ".venv/bin/pip install --quiet --no-deps -r requirements.txt"
+    "python -m venv .venv && .venv/bin/pip install --quiet --require-hashes -r installer.lock && "
+    ".venv/bin/uv pip install --quiet --python .venv --require-hashes -r requirements.lock && "
+    ".venv/bin/uv pip install --quiet --python .venv --no-deps -r requirements.txt"
 )
 # What differs between hpkit's repository and a project that installs the package.
 _IN_WORKFLOWS: Final = (
@@ -75,6 +76,7 @@ def _files(choice: Choice) -> Iterator[tuple[str, str]]:
         "version": choice.version,
         "owner": choice.owner or f"@{choice.name}/platform",
         "stack": f"{choice.name}-{environment}",
+        "install": _INSTALL,
     }
     for template, path in (
         ("Pulumi.yaml", "Pulumi.yaml"),
@@ -89,6 +91,7 @@ def _files(choice: Choice) -> Iterator[tuple[str, str]]:
         yield path, _filled(template, words)
     note = f"# Written by hpkit init {choice.version}.\n"
     yield "requirements.lock", note + locked_requirements("local")
+    yield "installer.lock", note + locked_installer()
     yield f"stacks/{choice.name}.yaml", _organization(choice)
     yield "stacks/schema.json", schema_text()
     if (_FOLDER / "examples" / f"{choice.example}.policy.json").is_file():
