@@ -49,7 +49,9 @@ def placeholder_findings(loaded: Loaded) -> list[Finding]:
     """Return a warning for every environment with the account of the examples; other rules report the rest after it."""
     organization, document = loaded.parsed.organization, loaded.document
     findings: list[Finding] = []
-    for environment, plan in loaded.plans.items() if organization else ():
+    if organization is None:
+        return findings
+    for environment, plan in loaded.plans.items():
         spec = plan.spec
         if spec.account != PLACEHOLDER_ACCOUNT or any(waiver.rule == "ACC004" for waiver in spec.waivers):
             continue
