@@ -41,6 +41,7 @@ REFUSED: Final = (
     ("hpkit-member-work", "metadata.ownerReferences"),
     ("hpkit-member-work", "metadata.labels"),
     ("hpkit-member-work", "kueue.x-k8s.io/priority-class"),
+    ("hpkit-member-work", "kueue.x-k8s.io/max-exec-time-seconds"),
     ("hpkit-member-work", "spec.runPolicy.schedulingPolicy.priorityClass"),
     ("hpkit-member-work", "labels and annotations of kueue.x-k8s.io"),
     ("hpkit-member-work", "labels and annotations of an existing job"),

@@ -1,6 +1,7 @@
 """`hpkit job`: its manifests, its messages, and what it doesn't change."""
 
 import re
+from contextlib import nullcontext
 
 import pytest
 import yaml
@@ -31,6 +32,7 @@ def test_a_job_is_written_and_has_nothing_to_lint(tmp_path):
 def test_a_job_is_foretold_to_start_or_never_to_run(tmp_path, monkeypatch):
     seen = observed(queues=(queue("john", 12, limit=0),), tasks=(task("john", "own", 2, runs=True),))
     monkeypatch.setattr(job, "observe", lambda *_, **__: seen)
+    monkeypatch.setattr(job, "_server", lambda *_: nullcontext())
     file = tmp_path / "job.yaml"
     text = yaml.safe_dump(forecast_job("john", "train", 2))
     file.write_text(text, encoding="utf-8")

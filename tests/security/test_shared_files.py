@@ -27,6 +27,7 @@ FOLDERS = {
 ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 JOHN, SMITH = 20000, 30000
 MOUNT = {"volumes": [{"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]}
+MOUNTED = [{"name": "fsx", "mountPath": "/fsx"}]
 LOCKED = container(securityContext={"allowPrivilegeEscalation": False})
 
 
@@ -130,7 +131,7 @@ WRONG = [
     (as_user(JOHN, SMITH), "runAsGroup"),
     (as_user(supplementalGroups=[SMITH]), "supplementalGroups and fsGroup"),
     (as_user(supplementalGroupsPolicy="Merge"), "supplementalGroupsPolicy"),
-    (as_user(containers=[container()]), "allowPrivilegeEscalation"),
+    (as_user(containers=[container(volumeMounts=MOUNTED)]), "allowPrivilegeEscalation"),
     (
         {
             **as_user(SMITH),

@@ -119,6 +119,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
             "workloads": list(team.spec.workloads),
             "priorityClasses": list(team.spec.priority_classes),
             "spacePriorityClass": team.spec.space_priority_class,
+            "maxRunTime": team.spec.max_run_time and team.spec.max_run_time.model_dump(by_alias=True),
             "registry": list(team.spec.registry),
             "description": team.spec.description,
         }

@@ -14,6 +14,7 @@ from hpkit.config.models.governance import ClusterPolicy, GangScheduling, Team
 from hpkit.config.models.organization import Environment
 from hpkit.config.reading.document import Path
 from hpkit.plan.user_ids import user_ids_of
+from hpkit.text.durations import seconds_in
 
 __all__ = [
     "CLUSTER_QUEUE_SUFFIX",
@@ -116,6 +117,14 @@ class TeamPlan:
     def local_queue(self) -> str:
         """Return the name of the team's LocalQueue."""
         return f"{self.namespace}-localqueue"
+
+    @property
+    def run_seconds(self) -> tuple[int, int] | None:
+        """Return the default and the longest run time of the team's jobs; None without a limit."""
+        stated = self.spec.max_run_time
+        if stated is None:
+            return None
+        return int(seconds_in(stated.default or stated.limit)), int(seconds_in(stated.limit))
 
     @property
     def priority_labels(self) -> tuple[str, ...]:

@@ -7,32 +7,87 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 __all__ = ["claims_of", "may_go_to", "pod_requests", "selects"]
 
 Number = TypeVar("Number", int, Decimal)
 Convert = Callable[[str, object], Number]
+_OF_PODS: Final = ("cpu", "memory")
 
 
-def pod_requests(spec: Mapping[str, Any], amount: Convert[Number]) -> dict[str, Number]:
-    """Return a pod's requests: the sum of its containers, or an init container that requests more.
+def pod_requests(
+    spec: Mapping[str, Any],
+    amount: Convert[Number],
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    completed: bool = True,
+) -> dict[str, Number]:
+    """Return a pod's requests, as the API server, the scheduler and Kueue count them.
 
-    amount: returns the given quantity of a resource. A limit without a request counts as one (Kubernetes, Resource
-    Management for Pods and Containers). An init container that always restarts runs together with the others (Sidecar
-    Containers).
+    They are the sum of its containers, or what an init container requests together with the always restarting ones
+    before it, if that is more. Requests of the whole pod replace the sum. The overhead is added.
+
+    amount: returns the given quantity of a resource. defaults: requests that the namespace's LimitRange adds. A limit
+    without a request counts as one: before the defaults if the API server completes the pod itself (completed), and
+    after them in a pod template that Kueue counts.
+
+    Sources: k8s.io/component-helpers 0.36, resource/helpers.go, PodRequests; Kubernetes 1.36, pkg/apis/core/v1,
+    SetDefaults_Pod; Kueue 0.19.2, pkg/workload/resources.go, AdjustResources.
     """
-    first: list[Mapping[Any, Any]] = list(_mappings(spec.get("initContainers")))
-    sidecars: list[Mapping[Any, Any]] = [each for each in first if each.get("restartPolicy") == "Always"]
-    total: dict[str, Number] = {}
-    for container in (*_mappings(spec.get("containers")), *sidecars):
-        for name, requested in _of_container(container, amount).items():
-            total[name] = total[name] + requested if name in total else requested
-    for container in first:
-        if container not in sidecars:
-            for name, requested in _of_container(container, amount).items():
-                total[name] = max(total.get(name, requested), requested)
+    containers, first = list(_mappings(spec.get("containers"))), list(_mappings(spec.get("initContainers")))
+
+    def requests_of(container: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Number]:
+        resources = _mapping(container.get("resources"))
+        limits, requests = _mapping(resources.get("limits")), _mapping(resources.get("requests"))
+        asked = {**added, **limits, **requests} if completed else {**limits, **added, **requests}
+        return {str(name): amount(str(name), text) for name, text in asked.items()}
+
+    def together(added: Mapping[str, Any]) -> dict[str, Number]:
+        return _of_containers(
+            (requests_of(each, added) for each in containers),
+            ((each.get("restartPolicy") == "Always", requests_of(each, added)) for each in first),
+        )
+
+    total, whole = together(defaults or {}), _mapping(spec.get("resources"))
+    limits, requests = ({**_mapping(whole.get(part))} for part in ("limits", "requests"))
+    if limits and completed:
+        # The API server completes the requests of the whole pod before it adds the LimitRange's defaults.
+        asked = together({})
+        total |= {name: each for name, each in asked.items() if name in _OF_PODS}
+        limits = {name: each for name, each in limits.items() if name not in asked}
+    total |= {name: amount(name, text) for name, text in {**limits, **requests}.items() if _is_pod_level(name)}
+    _add(total, {str(name): amount(str(name), text) for name, text in _mapping(spec.get("overhead")).items()})
     return total
+
+
+def _of_containers(
+    containers: Iterable[Mapping[str, Number]], first: Iterable[tuple[bool, Mapping[str, Number]]]
+) -> dict[str, Number]:
+    """Return what containers request; first: for each init container, whether it stays, and its requests."""
+    total: dict[str, Number] = {}
+    staying: dict[str, Number] = {}
+    most: dict[str, Number] = {}
+    for requested in containers:
+        _add(total, requested)
+    for stays, requested in first:
+        together = dict(staying)
+        _add(together, requested)
+        if stays:
+            _add(total, requested)
+            staying = together
+        most |= {name: max(most.get(name, each), each) for name, each in together.items()}
+    return total | {name: max(total.get(name, each), each) for name, each in most.items()}
+
+
+def _add(total: dict[str, Number], more: Mapping[str, Number]) -> None:
+    for name, each in more.items():
+        total[name] = total[name] + each if name in total else each
+
+
+def _is_pod_level(name: object) -> bool:
+    """Return whether a resource can be requested for a whole pod (IsSupportedPodLevelResource)."""
+    return name in _OF_PODS or str(name).startswith("hugepages-")
 
 
 def claims_of(spec: Mapping[str, Any]) -> list[str]:
@@ -56,12 +111,6 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         if not matches.get(str(term.get("operator")), False):
             return False
     return True
-
-
-def _of_container(container: Mapping[str, Any], amount: Convert[Number]) -> dict[str, Number]:
-    resources = _mapping(container.get("resources"))
-    asked = {**_mapping(resources.get("limits")), **_mapping(resources.get("requests"))}
-    return {str(name): amount(str(name), text) for name, text in asked.items()}
 
 
 def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collection[str]) -> bool:

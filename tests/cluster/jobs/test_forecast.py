@@ -18,7 +18,9 @@ FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 def job(team, name, pods, *, kind="Job", gpus=4, priority=None):
     labels = {"kueue.x-k8s.io/priority-class": priority} if priority else {}
     metadata = {"name": name, "namespace": f"hyperpod-ns-{team}", "labels": labels}
-    template = {"spec": {"containers": [{"resources": {"limits": {GPU: gpus}}}]}}
+    # The queues here count only GPUs.
+    resources = {"requests": {"cpu": 0, "memory": 0}, "limits": {GPU: gpus}}
+    template = {"spec": {"containers": [{"resources": resources}]}}
     counts = {"replicas": pods} if kind == "Deployment" else {"parallelism": pods}
     return {"kind": kind, "metadata": metadata, "spec": {**counts, "template": template}}
 

@@ -10,7 +10,8 @@ from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, ku
 from hpkit.cluster.jobs.check import Manifest, check, read_manifests
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
-from hpkit.cluster.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, manifest, resources_of, team_of, verdict
+from hpkit.config.models.governance import MaxRunTime
 from hpkit.errors import SelectionError
 from hpkit.kueue.jobs import JOB_RESOURCES
 from hpkit.plan.capacity import quantity
@@ -75,7 +76,9 @@ def test_each_pod_of_a_job_that_resumes_reaches_its_checkpoints_and_is_admitted(
         (container,) = spec["containers"]
         assert container["env"][-1] == {"name": "CHECKPOINTS", "value": path}
         assert spec["terminationGracePeriodSeconds"] == 120
-        assert ("volumes" in spec, "volumeMounts" in container) == (path[0] == "/",) * 2
+        volumes = {each["name"] for each in spec.get("volumes", ())}
+        mounts = {each["name"]: each["mountPath"] for each in container.get("volumeMounts", ())}
+        assert volumes == mounts.keys() == {*(["fsx-claim"] * (path[0] == "/")), *(["shm"] * (kind != "rayjob"))}
     policies = [*policies_of(plan.teams, pod_limits(plan)), *policies_of_users(plan.teams)]
     requests = [document, *({"apiVersion": "v1", "kind": "Pod", **each.template} for each in pods_of(document))]
     for each in requests[1:]:
@@ -143,8 +146,59 @@ def test_the_pods_of_a_pytorch_job_have_a_master_to_find_and_are_as_many_as_aske
         )
 
 
-def test_a_ray_job_is_submitted_without_a_job_that_would_name_no_queue(plan):
-    assert made(plan, kind="rayjob")["spec"]["submissionMode"] == "HTTPMode"
+def test_a_ray_job_is_submitted_without_a_job_that_would_name_no_queue_and_its_head_has_no_gpu(plan):
+    spec = made(plan, kind="rayjob")["spec"]
+    assert spec["submissionMode"] == "HTTPMode"
+    head = spec["rayClusterSpec"]["headGroupSpec"]
+    assert head["rayStartParams"] == {"num-gpus": "0"}
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["template"]["spec"]["containers"][0]["env"]
+
+
+def test_half_of_the_memory_is_shared_where_a_pod_has_several_accelerators(plan):
+    (pods,) = pods_of(made(plan))
+    assert pods.template["spec"]["volumes"] == [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "73Gi"}}]
+    (pods,) = pods_of(made(plan, instance_type="ml.m5.4xlarge"))
+    assert "volumes" not in pods.template["spec"]
+
+
+def test_karpenter_keeps_the_nodes_of_training():
+    plan = load_stack("autoscale-dev").plans["dev"]
+    for kind in ("job", "pytorchjob", "rayjob"):
+        document = made(plan, plan.teams[0].name, kind=kind, count=2, instance_type="ml.g5.8xlarge", priority=None)
+        for pods in pods_of(document):
+            assert pods.template["metadata"]["annotations"] == {"karpenter.sh/do-not-disrupt": "true"}
+            del pods.template["metadata"]["annotations"]
+        found = [each for each in check(read_manifests("f", text_of(document)), plan) if each.check == "disruption"]
+        assert len(found) == len(pods_of(document))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_ends_after_the_default_run_time_of_its_team(plan, kind):
+    john = team_of(plan, "john")
+    limits = MaxRunTime(limit="7d", default="24h")
+    john = dataclasses.replace(john, spec=john.spec.model_copy(update={"max_run_time": limits}))
+    limited = dataclasses.replace(plan, teams=(john,))
+    document = made(limited, kind=kind)
+    labels = document["metadata"]["labels"]
+    assert labels.pop(RUN_TIME, None) == (None if kind == "deployment" else "86400")
+    checks = [] if kind == "deployment" else ["run-time"]
+    for more, expected in (({}, checks), ({RUN_TIME: "604801"}, checks), ({RUN_TIME: "604800"}, [])):
+        given = {**document, "metadata": {**document["metadata"], "labels": {**labels, **more}}}
+        assert [each.check for each in check(read_manifests("f", text_of(given)), limited)] == expected
+    with pytest.raises(ValueError, match="above the limit"):
+        MaxRunTime(limit="1h", default="61m")
+
+
+def test_a_new_version_of_a_deployment_needs_no_more_quota_than_it_has(plan):
+    document = made(plan, kind="deployment", count=4)
+    assert document["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    del document["spec"]["strategy"]
+    document["spec"]["replicas"] = 3
+    assert [each.check for each in check(read_manifests("f", text_of(document)), plan)] == []
+    team = team_of(plan, "john")
+    lends = team.spec.model_copy(update={"sharing": team.spec.sharing.model_copy(update={"strategy": "Lend"})})
+    narrow = dataclasses.replace(plan, teams=(dataclasses.replace(team, spec=lends),))
+    assert [each.check for each in check(read_manifests("f", text_of(document)), narrow)] == ["rollout"]
 
 
 def test_topology_is_refused_for_a_type_of_which_no_place_in_the_network_is_known(plan):

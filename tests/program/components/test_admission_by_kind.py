@@ -357,3 +357,14 @@ def test_a_space_has_the_class_of_its_teams_spaces_and_other_work_has_not(classe
     assert refused(job, given) == ([rank] if classes else [])
     reference = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "interactive-priority"}
     assert refused(workload({"containers": [container()]}, priorityClassRef=reference), given) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_has_a_run_time_within_its_teams(kind):
+    given, label = policies(maxRunTime={"limit": "2h"}), "kueue.x-k8s.io/max-exec-time-seconds"
+    for seconds, allowed in ((None, False), ("7201", False), ("0", False), ("-1", False), ("x", False), ("7200", True)):
+        document = deepcopy(KINDS[kind]("train"))
+        document["metadata"]["labels"] |= {} if seconds is None else {label: seconds}
+        assert refused(document, given) == ([] if allowed or kind == "Deployment" else [label]), seconds
+    assert refused(KINDS[kind]("train")) == []
+    assert refused(space(), given) == []

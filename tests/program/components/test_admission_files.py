@@ -16,6 +16,7 @@ JOHN, SMITH = 20000, 30000
 CLAIM = [{"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]
 OWN = {"runAsUser": JOHN, "runAsGroup": JOHN, "supplementalGroupsPolicy": "Strict"}
 LOCKED = {"allowPrivilegeEscalation": False}
+MOUNTS = {"volumeMounts": [{"name": "fsx", "mountPath": "/fsx"}]}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def refused(teams):
 
 
 def container(**security):
-    return [{"name": "main", "securityContext": {**LOCKED, **security}}]
+    return [{"name": "main", **MOUNTS, "securityContext": {**LOCKED, **security}}]
 
 
 def without(field):
@@ -57,6 +58,8 @@ def test_a_pod_with_ids_of_the_team_mounts_the_claim(refused):
     groups = {"supplementalGroupsPolicy": "Strict"}
     assert refused({"securityContext": groups, "containers": container(runAsUser=JOHN, runAsGroup=JOHN)}) == set()
     assert refused({"securityContext": OWN, "initContainers": container()}, member=False) == set()
+    token = {"volumeMounts": [{"name": "kube-api-access", "mountPath": "/var/run/secrets"}]}
+    assert refused({"securityContext": OWN, "initContainers": [{"name": "init-pytorch", **token}]}) == set()
 
 
 @pytest.mark.parametrize(
@@ -78,9 +81,10 @@ def test_a_pod_with_ids_of_the_team_mounts_the_claim(refused):
         ({"securityContext": {**OWN, "supplementalGroups": [JOHN, SMITH]}}, "supplementalGroups"),
         ({"securityContext": {**OWN, "supplementalGroupsPolicy": "Merge"}}, "supplementalGroupsPolicy"),
         ({"securityContext": without("supplementalGroupsPolicy")}, "supplementalGroupsPolicy"),
-        ({"securityContext": OWN, "containers": [{"name": "main"}]}, "allowPrivilegeEscalation"),
+        ({"securityContext": OWN, "containers": [{"name": "main", **MOUNTS}]}, "allowPrivilegeEscalation"),
         ({"securityContext": OWN, "containers": container(allowPrivilegeEscalation=True)}, "allowPrivilegeEscalation"),
-        ({"securityContext": OWN, "initContainers": [{"name": "first"}]}, "allowPrivilegeEscalation"),
+        ({"securityContext": OWN, "shareProcessNamespace": True}, "allowPrivilegeEscalation"),
+        ({"securityContext": OWN, "initContainers": [{"name": "first", **MOUNTS}]}, "allowPrivilegeEscalation"),
     ],
     ids=str,
 )

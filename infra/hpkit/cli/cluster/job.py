@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from pydantic import AliasPath, Field
 
+from hpkit.cli.common.aws_session import aws_session
 from hpkit.cli.common.completion import complete_teams, stack_option
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, colored, folded, output_option, output_options
 from hpkit.cli.common.inputs import choose_stack
-from hpkit.cli.common.live import observe, profile_option, rights
+from hpkit.cli.common.live import kubernetes_api, observe, profile_option, rights
 from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.text.document import Document, TextOrNull
 from hpkit.text.plural import plural
@@ -25,6 +27,7 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.cluster.jobs.check import JobFinding
     from hpkit.cluster.jobs.forecast import Forecast
+    from hpkit.cluster.jobs.server import Server
     from hpkit.plan.model import Plan
 
 __all__ = ["JobCheck", "check", "new"]
@@ -179,15 +182,15 @@ def _topology(text: str | None) -> tuple[str, str] | None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @stack_option("Stack to check against; required if the project has several")
 @click.option("--write", is_flag=True, help="Fix errors in the files where possible.")
-@click.option("--live", is_flag=True, help="Show what Kueue would do with the jobs now.")
+@click.option("--live", is_flag=True, help="Ask the API server, and show what Kueue would do with the jobs now.")
 @profile_option
 @output_options("text", "json", documents=("hpkit.cli.cluster.job:JobCheck",))
 def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, profile: str | None) -> Output:
     """Check job manifests: queue, priority, topology, requests that can never be admitted, and rejected pods.
 
-    With --live, the simulator predicts from the running tasks whether each job starts at once, starts by borrowing,
-    waits, or never runs. Exits 1 if an error remains or a job never runs. Documents that Kueue doesn't queue are
-    skipped.
+    With --live, the API server checks each object as if a member of the team created it; it stores nothing. The
+    simulator predicts from the running tasks whether each job starts at once, starts by borrowing, waits, or never
+    runs. Exits 1 if an error remains or a job never runs.
     """
     from hpkit.cluster.jobs.check import check as findings_of
     from hpkit.cluster.jobs.check import read_manifests, repaired
@@ -211,16 +214,22 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
                 "writes one for a job"
             )
         manifests.append((file, manifest))
-    findings: list[JobFinding] = []
     fixed: list[JobFinding] = []
-    documents: list[Any] = []
+    checked = []
     for file, manifest in manifests:
         repaired_manifest, done = repaired(manifest, plan) if write else (manifest, [])
         fixed += done
-        findings += findings_of(repaired_manifest, plan)
-        documents += repaired_manifest.documents
+        checked.append(repaired_manifest)
         if done:
             file.write_bytes(repaired_manifest.text.encode("utf-8"))
+    documents = [document for manifest in checked for document in manifest.documents]
+    with _server(plan, profile) if live else nullcontext() as server:
+        findings = [each for manifest in checked for each in findings_of(manifest, plan, documents, server)]
+    for team in server.unasked() if server is not None else ():
+        click.echo(
+            f"note: the API server wasn't asked, because only members of {team}, and who can impersonate them, can ask",
+            err=True,
+        )
     errors = any(finding.severity == "error" for finding in findings)
     forecasts = _forecasts(documents, plan, profile) if live else []
     summary = [] if errors else [f"{plural(len(files), 'file')}: no errors"]
@@ -235,6 +244,19 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
             JobCheck.model_validate({"findings": findings, "fixed": fixed, "forecasts": forecasts})
         ),
     )
+
+
+@contextmanager
+def _server(plan: Plan, profile: str | None) -> Iterator[Server]:
+    """Return the API server of a plan's platform, for trials."""
+    from hpkit.clients.calls import ApiCall
+    from hpkit.cluster.jobs.server import Server
+    from hpkit.cluster.live.read import ask
+
+    session = aws_session(profile, plan.spec.region)
+    eks = ask(session, ApiCall("eks", "DescribeCluster", {"name": plan.eks_name}))["cluster"]
+    with kubernetes_api(session, eks, needs="list resourceflavors.kueue.x-k8s.io") as api:
+        yield Server(api)
 
 
 def _forecasts(documents: list[Any], plan: Plan, profile: str | None) -> list[Forecast]:

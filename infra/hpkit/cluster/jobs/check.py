@@ -5,31 +5,37 @@ It doesn't check what the API server checks, such as unknown fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import getitem
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.cluster.jobs.fits import Fit, fit
-from hpkit.cluster.jobs.kinds import WORKLOADS, PodTemplate, Unit, mapping, mappings, templates, units
-from hpkit.cluster.jobs.limits import autoscaler_breach, breaches, breaches_of_claims, breaches_of_pods
-from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
+from hpkit.cluster.jobs.kinds import CREATABLE, WORKLOADS, PodTemplate, Unit, mapping, parts, templates, units
+from hpkit.cluster.jobs.limits import Breach, Severity, breaches, breaches_of_claims, breaches_of_pods
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, priorities_of
+from hpkit.cluster.jobs.operators import breaches_of_operators
+from hpkit.cluster.jobs.placement import breaches_of_claims_and_nodes, breaches_of_comfort
+from hpkit.cluster.jobs.pod_security import violations
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
+from hpkit.cluster.jobs.scaling import breaches_of_autoscaler, breaches_of_rollout
 from hpkit.config.reading.document import with_value
 from hpkit.config.reading.edit import dumped, loaded, position, remove_value, set_value
 from hpkit.errors import InputError
 from hpkit.plan.lustre import has_team_volumes
-from hpkit.plan.model import NAMESPACE_PREFIX, POD_SECURITY_LEVEL, Plan, TeamPlan
+from hpkit.plan.model import NAMESPACE_PREFIX, Plan, TeamPlan
 from hpkit.plan.team_limits import pod_limits
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
+if TYPE_CHECKING:
+    from hpkit.cluster.jobs.server import Server
+
 __all__ = ["JobFinding", "Manifest", "check", "read_manifests", "repaired"]
 
 Path = tuple[str | int, ...]
-Severity = Literal["error", "warning"]
 _TOPOLOGY_PREFIX = "kueue.x-k8s.io/podset-"
 _UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 # Slices of a pod set have their own topology (Kueue, Topology Aware Scheduling).
@@ -39,9 +45,14 @@ _OTHER_TOPOLOGY = (
     "kueue.x-k8s.io/podset-group-name",
 )
 _MOST_OF_A_NODE = 0.8
-# Fields of a pod that share something of the node (Kubernetes, Pod Security Standards, baseline: Host Namespaces).
-_OF_THE_NODE = {"hostNetwork": "network", "hostPID": "processes", "hostIPC": "memory"}
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - compared with what a manifest names
+# Kinds that run pods but that members can't create → what to use instead.
+_INSTEAD: Final = {
+    "AppWrapper": "Use a Job or a JobSet",
+    "CronJob": "Use a Job, and create it on a schedule from a pipeline",
+    "LeaderWorkerSet": "Use a JobSet, or a Deployment of pods that fit one instance",
+    "StatefulSet": "Use a Deployment: the add-on would let the pods run without a queue",
+    "TrainJob": "Use a PyTorchJob or a JobSet: task governance doesn't queue TrainJobs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,29 +139,88 @@ def _without(data: Any, path: Path) -> Any:
     return {key: _without(each, rest) if key == step else each for key, each in data.items() if rest or key != step}
 
 
-def check(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
-    """Return the problems of the jobs in a file for a stack; other kinds are skipped."""
+def check(
+    manifest: Manifest, plan: Plan, others: Sequence[Any] = (), server: Server | None = None
+) -> Iterator[JobFinding]:
+    """Return the problems of the jobs in a file for a stack, and of objects that members can't create.
+
+    others: the documents of further files, which can have a claim or the Deployment of an autoscaler. server: the
+    running platform, where each object without an error is created on trial.
+    """
+    documents = (*manifest.documents, *others)
     for number, document in enumerate(manifest.documents):
-        if isinstance(document, Mapping):
-            yield from _autoscalers(manifest, number, document)
-            for unit in units(document):
-                yield from _Job(manifest, number, document, unit, plan).findings()
+        if not isinstance(document, Mapping):
+            continue
+        found = [
+            _finding(manifest, document, path, breach)
+            for path, each in parts(document)
+            for team in (_team_of(each, plan),)
+            for breach in (*_kind(each, plan, team), *breaches_of_autoscaler(each, documents, plan, team))
+        ]
+        for unit in units(document):
+            found += _Job(manifest, number, document, unit, plan, documents, server).findings()
+        yield from found
+        # Otherwise, the API server would repeat the first error.
+        if server is not None and all(each.severity == "warning" for each in found):
+            teams = {team.namespace: team for team in plan.teams}
+            yield from (_finding(manifest, document, (), breach) for breach in server.breaches(document, teams))
 
 
-def _autoscalers(manifest: Manifest, number: int, document: Mapping[Any, Any], path: Path = ()) -> Iterator[JobFinding]:
-    if document.get("kind") == "List":
-        for index, item in enumerate(mappings(document.get("items"))):
-            yield from _autoscalers(manifest, number, item, (*path, "items", index))
-    elif (breach := autoscaler_breach(document)) is not None:
-        line, column = position(manifest.documents[number], (*path, *breach.path))
-        yield JobFinding(manifest.file, line, column, "error", "autoscaler", breach.message, breach.fix)
+def _finding(manifest: Manifest, document: Any, path: Path, breach: Breach) -> JobFinding:
+    line, column = position(document, (*path, *breach.path))
+    return JobFinding(manifest.file, line, column, breach.severity, breach.check, breach.message, breach.fix)
+
+
+def _team_of(document: Mapping[Any, Any], plan: Plan) -> TeamPlan | None:
+    """Return the team of an object's namespace; without a namespace, that of its queue."""
+    metadata = mapping(document.get("metadata"))
+    namespace, queue = metadata.get("namespace"), mapping(metadata.get("labels")).get(QUEUE)
+    return next(
+        (
+            each
+            for each in plan.teams
+            if each.namespace == namespace or (namespace is None and each.local_queue == queue)
+        ),
+        None,
+    )
+
+
+def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None) -> Iterator[Breach]:
+    """Yield the problem of an object of a kind that members of its team can't create."""
+    kind = document.get("kind")
+    if team is None or not team.spec.members or not isinstance(kind, str):
+        return
+    can = listing([name for name, workload in WORKLOADS.items() if workload in team.spec.workloads])
+    message = f"members of {team.name} can't create a {kind}"
+    # Of another API group, even a Job isn't the kind that task governance queues.
+    if kind not in CREATABLE or (kind in WORKLOADS and not any(units(document))):
+        of_group = f" of {document['apiVersion']}" if kind in CREATABLE else ""
+        if kind != "Ingress" or "Ingress" not in pod_limits(plan).publish:
+            fix = _INSTEAD.get(kind, f"Use a kind that they can create ({can}), or ask an administrator to create it")
+            yield Breach(("kind",), f"{message}{of_group}: the role of the team doesn't include it", fix, "kind")
+    elif (needed := CREATABLE[kind]) not in (None, *team.spec.workloads):
+        yield Breach(
+            ("kind",),
+            f"{message}: the team's workloads are {', '.join(team.spec.workloads)}",
+            f"Use a kind that they can create ({can}), or add {needed} to `teams[{team.name}].workloads`",
+            "kind",
+        )
 
 
 class _Job:
     """The part of a document that Kueue queues."""
 
-    def __init__(self, manifest: Manifest, number: int, document: Any, unit: Unit, plan: Plan) -> None:
-        self._file = manifest.file
+    def __init__(
+        self,
+        manifest: Manifest,
+        number: int,
+        document: Any,
+        unit: Unit,
+        plan: Plan,
+        others: Sequence[Any],
+        server: Server | None,
+    ) -> None:
+        self._file, self._others, self._server = manifest.file, others, server
         self._number, self._document, self._unit, self._plan = number, document, unit, plan
         self._templates = tuple(templates(unit))
 
@@ -159,15 +229,24 @@ class _Job:
         if wrong is not None:
             yield wrong
         if team is not None:
-            yield from self._kind(team)
             yield from self._queue(team)
         yield from self._priority(team)
         yield from self._topology()
         yield from self._types()
         yield from self._use(team)
-        yield from self._pod_security()
+        yield from self._reported(breach for pods in self._templates for breach in violations(pods))
         if team is not None and team.spec.members:
-            yield from self._team_limits(team)
+            yield from self._reported(self._team_limits(team))
+            yield from self._run_time(team)
+        yield from self._reported(breaches_of_operators(self._unit, self._templates))
+        for pods in self._templates:
+            yield from self._reported(breaches_of_claims_and_nodes(pods, self._plan, team, self._others, self._server))
+            requested = requests_of(pods, self._plan)
+            yield from self._reported(breaches_of_comfort(pods, self._unit.kind, self._plan, requested))
+            if self._unit.kind == "Deployment" and team is not None and team.quota_resources:
+                yield from self._reported(
+                    breaches_of_rollout(mapping(self._unit.content.get("spec")), pods, self._plan, team)
+                )
         if team is not None and team.quota_resources and all(self._goes_anywhere(each) for each in self._templates):
             yield from self._quota(team)
 
@@ -228,24 +307,6 @@ class _Job:
     def _label(self, name: str, path: Path = ()) -> Any:
         return mapping(mapping(_mapping_in(self._unit.content, path).get("metadata")).get("labels")).get(name)
 
-    def _kind(self, team: TeamPlan) -> Iterator[JobFinding]:
-        """Report if members of the team can't create objects of the kind."""
-        needed = WORKLOADS.get(self._unit.kind)
-        if not team.spec.members or needed is None or needed in team.spec.workloads:
-            return
-        kinds = listing([kind for kind, workload in WORKLOADS.items() if workload in team.spec.workloads])
-        line, column = position(self._document, (*self._unit.namespaced, "kind"))
-        yield JobFinding(
-            self._file,
-            line,
-            column,
-            "error",
-            "kind",
-            f"members of {team.name} can't create a {self._unit.kind}: the team's workloads are "
-            f"{', '.join(team.spec.workloads)}",
-            f"Use a kind that they can create ({kinds}), or add {needed} to `teams[{team.name}].workloads`",
-        )
-
     def _queue(self, team: TeamPlan) -> Iterator[JobFinding]:
         for path in ((), *dict.fromkeys(path for each in self._templates for path in each.labelled)):
             queue = self._label(QUEUE, path)
@@ -291,6 +352,23 @@ class _Job:
             f"the cluster policy of {self._plan.stack} has no priority class {label}",
             f"Use `{likely}`" if likely else f"{f'Use one of {listed}, or remove' if listed else 'Remove'} the label",
             edit=self._edit(("metadata", "labels", PRIORITY), likely) if likely else None,
+        )
+
+    def _run_time(self, team: TeamPlan) -> Iterator[JobFinding]:
+        if team.run_seconds is None or self._unit.kind == "Deployment":
+            return
+        (default, limit), stated = team.run_seconds, self._label(RUN_TIME)
+        text = stated if isinstance(stated, str) else ""
+        if text.isascii() and text.isdecimal() and 0 < int(text) <= limit:
+            return
+        path: Path = ("metadata", "labels", RUN_TIME)
+        yield self._say(
+            path if stated is not None else ("metadata",),
+            "run-time",
+            f"a job of {team.name} must have a run time of at most {limit} seconds in the label {RUN_TIME}; "
+            + ("it has none" if stated is None else f"{stated} isn't"),
+            f'Add the label `{RUN_TIME}: "{default}"`' if stated is None else f'Use `"{default}"`',
+            edit=self._edit(path, str(default)) if stated is None else None,
         )
 
     def _topology(self) -> Iterator[JobFinding]:
@@ -388,7 +466,7 @@ class _Job:
 
     def _use(self, team: TeamPlan | None) -> Iterator[JobFinding]:
         for template in self._templates:
-            requested = requests_of(template.template)
+            requested = requests_of(template, self._plan)
             selected = instance_type_of(template.template) is not None
             kinds = [find_instance_type(name) for name in types_of(template.template, self._plan)]
             able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
@@ -429,59 +507,23 @@ class _Job:
                 severity="warning",
             )
 
-    def _pod_security(self) -> Iterator[JobFinding]:
-        """Report what the namespace's Pod Security level rejects: the job is accepted, but none of its pods is.
-
-        It checks the baseline controls that training manifests often violate.
-        """
-        refuses = f"which Pod Security rejects in a team's namespace (level {POD_SECURITY_LEVEL})"
-        for pod_template in self._templates:
-            spec = mapping(pod_template.template.get("spec"))
-            path: Path = (*pod_template.path, "spec")
-            for number, volume in enumerate(mappings(spec.get("volumes"))):
-                if "hostPath" in volume:
-                    yield self._host_path(volume, (*path, "volumes", number), refuses)
-            for key, setting in _OF_THE_NODE.items():
-                if spec.get(key) is True:
-                    yield self._say(
-                        (*path, key),
-                        "pod-security",
-                        f"its pods use the node's {setting} ({key}), {refuses}",
-                        f"Remove {key}; EFA and NCCL don't need it",
-                    )
-            for field in ("initContainers", "containers"):
-                for number, container in enumerate(mappings(spec.get(field))):
-                    if mapping(container.get("securityContext")).get("privileged") is True:
-                        yield self._say(
-                            (*path, field, number, "securityContext", "privileged"),
-                            "pod-security",
-                            f"its container {container.get('name')} is privileged, {refuses}",
-                            "Remove privileged; GPUs, EFA and huge pages are resources, and don't require it",
-                        )
-
-    def _team_limits(self, team: TeamPlan) -> Iterator[JobFinding]:
-        """Report what the admission policies of the team's namespace reject."""
+    def _team_limits(self, team: TeamPlan) -> Iterator[Breach]:
+        """Yield what the admission policies of the team's namespace reject."""
         limits = pod_limits(self._plan)
         broken = [*breaches(self._unit, self._templates)]
         broken += [breach for pods in self._templates for breach in breaches_of_pods(pods, team, limits)]
         if has_team_volumes(self._plan):
             broken += [breach for pods in self._templates for breach in breaches_of_claims(pods)]
         for breach in broken:
-            yield self._say(breach.path, "team-limits", f"{breach.message}, so the job is rejected", breach.fix)
+            yield replace(breach, message=f"{breach.message}, so the job is rejected")
 
-    def _host_path(self, volume: Mapping[str, Any], path: Path, refuses: str) -> JobFinding:
-        where = mapping(volume["hostPath"]).get("path")
-        shared = where == _SHARED_MEMORY
-        own = "{medium: Memory}" if shared else "{}"
-        old, new = (*path, "hostPath"), (*path, "emptyDir")
-        remark = "" if shared else ", which is deleted with the pod, or claim a volume of the team's"
-        return self._say(
-            old,
-            "pod-security",
-            f"its volume {volume.get('name')} is {where} of the node (hostPath), {refuses}",
-            f"Use `emptyDir: {own}` instead{remark}",
-            edit=self._edit(new, {"medium": "Memory"}, moved_from=old) if shared else None,
-        )
+    def _reported(self, found: Iterable[Breach]) -> Iterator[JobFinding]:
+        for breach in found:
+            edit = None
+            if breach.instead is not None:
+                key, value = breach.instead
+                edit = self._edit((*breach.path[:-1], key), value, moved_from=breach.path)
+            yield self._say(breach.path, breach.check, breach.message, breach.fix, severity=breach.severity, edit=edit)
 
     def _quota(self, team: TeamPlan) -> Iterator[JobFinding]:
         if not self._templates:

@@ -89,7 +89,9 @@ def with_claim(spec: dict[str, Any], user: int) -> dict[str, Any]:
     ids = {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user, "supplementalGroupsPolicy": "Strict"}
     return {
         **spec,
-        "volumes": [{"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}],
+        "volumes": [*spec.get("volumes", ()), {"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}],
         "securityContext": {**spec["securityContext"], **ids},
-        "containers": [{**container, "volumeMounts": [{"name": CLAIM, "mountPath": _MOUNT}]}],
+        "containers": [
+            {**container, "volumeMounts": [*container.get("volumeMounts", ()), {"name": CLAIM, "mountPath": _MOUNT}]}
+        ],
     }

@@ -92,7 +92,7 @@ def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     low, high = 0, largest.count
     while high - low > 1:
         middle = (low + high) // 2
-        smaller = [replace(each, count=middle) if each is largest else each for each in pod_sets]
+        smaller = [replace(each, count=middle, min_count=None) if each is largest else each for each in pod_sets]
         if _admitted(model, team, smaller) is None:
             high = middle
         else:

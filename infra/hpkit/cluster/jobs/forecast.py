@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
 from hpkit.cluster.jobs.kinds import Unit, mapping, templates, units
-from hpkit.cluster.jobs.new import PRIORITY, TOPOLOGY
+from hpkit.cluster.jobs.new import PRIORITY, RUN_TIME, TOPOLOGY
+from hpkit.cluster.jobs.resources import requests_of
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.waiting import counted
@@ -64,10 +65,10 @@ def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterat
         metadata = mapping(owner.get("metadata"))
         team = teams.get(str(metadata.get("namespace")))
         if team is not None:
-            yield from _tasks(unit, str(metadata.get("name", "")), number, team, observed)
+            yield from _tasks(unit, str(metadata.get("name", "")), number, team, observed, plan)
 
 
-def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observed) -> Iterator[Task]:
+def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observed, plan: Plan) -> Iterator[Task]:
     labels = mapping(mapping(unit.content.get("metadata")).get("labels"))
     pods = [template for template in templates(unit) if template.count]
     sets = [
@@ -76,6 +77,14 @@ def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observe
             "count": 1 if template.alone else template.count,
             "template": {**template.template, "spec": mapping(template.template.get("spec"))},
             "topologyRequest": _topology(template.template),
+        }
+        for index, template in enumerate(pods)
+    ]
+    run_time = str(labels.get(RUN_TIME, ""))
+    requested = [
+        {
+            "name": f"pods-{index}",
+            "resources": _written(requests_of(template, plan), 1 if template.alone else template.count),
         }
         for index, template in enumerate(pods)
     ]
@@ -93,9 +102,15 @@ def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observe
                 "queueName": team.local_queue,
                 "priority": observed.priority_classes.get(str(labels.get(PRIORITY)), 0),
                 "podSets": sets,
+                "maximumExecutionTimeSeconds": int(run_time) if run_time.isdecimal() else None,
             },
+            "status": {"resourceRequests": requested},
         }
         yield task_of(document, {(team.namespace, team.local_queue): team.cluster_queue})
+
+
+def _written(per_pod: Mapping[str, int], count: int) -> dict[str, str]:
+    return {name: f"{amount * count}{'m' if name == 'cpu' else ''}" for name, amount in per_pod.items()}
 
 
 def _topology(template: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hpkit.config.models.governance import Workload
+from hpkit.kueue.jobs import JOB_RESOURCES
 
-__all__ = ["KINDS", "WORKLOADS", "Path", "PodTemplate", "Unit", "mapping", "mappings", "templates", "units"]
+__all__ = [
+    "CREATABLE",
+    "KINDS",
+    "LEAST",
+    "WORKLOADS",
+    "Path",
+    "PodTemplate",
+    "Unit",
+    "mapping",
+    "mappings",
+    "parts",
+    "templates",
+    "units",
+]
 
 Path = tuple[str | int, ...]
 # Kinds that `hpkit job new` writes.
@@ -37,6 +51,29 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
     **dict.fromkeys(("Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "HyperPodPyTorchJob"), "training"),
     "Deployment": "inference",
 }
+# Kinds that members of every team can create, or (with an entry) of teams with that entry in `workloads`.
+CREATABLE: Final[Mapping[str, Workload | None]] = {
+    **WORKLOADS,
+    **dict.fromkeys(("ConfigMap", "PersistentVolumeClaim", "Pod", "Secret", "Service")),
+    "HorizontalPodAutoscaler": "inference",
+    "ScaledObject": "inference",
+    "Workspace": "spaces",
+    "WorkspaceConnection": "spaces",
+}
+_GROUPS: Final = {
+    **{kind: version.partition("/")[0] for kind, (version, _) in JOB_RESOURCES.items()},
+    "Pod": "v1",
+    "StatefulSet": "apps",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io",
+    "AppWrapper": "workload.codeflare.dev",
+    "CronJob": "batch",
+}
+# The container that KubeRay adds to submit a job (Kueue 0.19.2, rayjob_controller.go, defaultSubmitterResources).
+_SUBMITTER: Final = {
+    "name": "ray-job-submitter",
+    "resources": {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
+}
+LEAST: Final = "kueue.x-k8s.io/job-min-parallelism"
 # Kinds that the add-on's admission policy checks.
 _GUARDED: Final = ("Pod", "Deployment", "StatefulSet", "Job", "RayCluster")
 
@@ -46,7 +83,7 @@ class PodTemplate:
     """A number of identical pods of a job; path is their template's position in the document.
 
     labelled: everything except the document that must have the queue label for these pods to be created. alone: whether
-    Kueue admits them one by one.
+    Kueue admits them one by one. least: how few of them are enough for Kueue to start the job (partial admission).
     """
 
     path: Path
@@ -54,6 +91,7 @@ class PodTemplate:
     template: Mapping[str, Any]
     labelled: tuple[Path, ...] = ()
     alone: bool = False
+    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +107,30 @@ class Unit:
     namespaced: Path
 
 
+def parts(document: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
+    """Yield the objects of a document with their positions: the items of a List, otherwise the document."""
+    if document.get("kind") != "List":
+        yield (), document
+        return
+    for number, item in enumerate(mappings(document.get("items"))):
+        for path, inner in parts(item):
+            yield ("items", number, *path), inner
+
+
 def units(document: Mapping[str, Any]) -> Iterator[Unit]:
     """Return the parts of a document that Kueue queues; empty for other kinds."""
-    kind = document.get("kind")
-    if kind == "List":
-        for number, item in enumerate(mappings(document.get("items"))):
-            for unit in units(item):
-                above: Path = ("items", number)
-                yield replace(unit, path=(*above, *unit.path), namespaced=(*above, *unit.namespaced))
-    elif kind == "CronJob":
-        job = mapping(document.get("spec")).get("jobTemplate")
-        if isinstance(job, Mapping):
-            yield Unit(("spec", "jobTemplate"), "Job", job, ())
-    elif isinstance(kind, str) and kind in _QUEUED:
-        yield Unit((), kind, document, ())
+    for path, each in parts(document):
+        kind = each.get("kind")
+        if not isinstance(kind, str) or str(each.get("apiVersion", "")).partition("/")[0] not in (
+            "",
+            _GROUPS.get(kind),
+        ):
+            continue
+        job = mapping(each.get("spec")).get("jobTemplate")
+        if kind == "CronJob" and isinstance(job, Mapping):
+            yield Unit((*path, "spec", "jobTemplate"), "Job", job, path)
+        elif kind in _QUEUED:
+            yield Unit(path, kind, each, path)
 
 
 def templates(unit: Unit) -> Iterator[PodTemplate]:
@@ -92,7 +140,10 @@ def templates(unit: Unit) -> Iterator[PodTemplate]:
         return
     spec = unit.content.get("spec")
     if isinstance(spec, Mapping):
-        yield from _READERS.get(unit.kind, _replicas)(unit.kind, spec)
+        stated = str(mapping(mapping(unit.content.get("metadata")).get("annotations")).get(LEAST, ""))
+        for pods in _READERS.get(unit.kind, _replicas)(unit.kind, spec):
+            partial = unit.kind == "Job" and stated.isdecimal() and 0 < int(stated) < pods.count
+            yield replace(pods, least=int(stated)) if partial else pods
 
 
 def _job(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
@@ -122,7 +173,18 @@ def _job_set(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
 
 
 def _ray_job(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
-    yield from _ray(mapping(spec.get("rayClusterSpec")), ("spec", "rayClusterSpec"))
+    mode = spec.get("submissionMode") or "K8sJobMode"
+    for pods in _ray(mapping(spec.get("rayClusterSpec")), ("spec", "rayClusterSpec")):
+        inner = mapping(pods.template.get("spec"))
+        if mode == "SidecarMode" and "headGroupSpec" in pods.path:
+            added = {**inner, "containers": [*mappings(inner.get("containers")), _SUBMITTER]}
+            yield replace(pods, template={**pods.template, "spec": added})
+        else:
+            yield pods
+    if mode == "K8sJobMode":
+        own = spec.get("submitterPodTemplate")
+        path: Path = ("spec", "submitterPodTemplate") if isinstance(own, Mapping) else ("spec",)
+        yield PodTemplate(path, 1, own if isinstance(own, Mapping) else {"spec": {"containers": [_SUBMITTER]}})
 
 
 def _ray_cluster(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
@@ -132,7 +194,7 @@ def _ray_cluster(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
 def _ray(cluster: Mapping[str, Any], path: Path) -> Iterator[PodTemplate]:
     yield from _made((*path, "headGroupSpec", "template"), 1, mapping(cluster.get("headGroupSpec")).get("template"))
     for number, each in enumerate(mappings(cluster.get("workerGroupSpecs"))):
-        count = _whole(each.get("replicas", 1)) * _whole(each.get("numOfHosts", 1))
+        count = _whole(each.get("replicas", 1)) * max(1, _whole(each.get("numOfHosts", 1)))
         yield from _made((*path, "workerGroupSpecs", number, "template"), count, each.get("template"))
 
 

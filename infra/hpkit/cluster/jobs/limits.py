@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hpkit.cluster.jobs.kinds import PodTemplate, Unit, mapping, mappings
 from hpkit.plan.capacity import quantity
@@ -14,7 +14,6 @@ from hpkit.plan.team_limits import (
     MIG_PREFIX,
     NOT_READY,
     REPLICA_TYPES,
-    SCALABLE,
     TOLERATED_SECONDS,
     WORK_KEYS,
     PodLimits,
@@ -22,20 +21,27 @@ from hpkit.plan.team_limits import (
     repository_team,
 )
 
-__all__ = ["Breach", "autoscaler_breach", "breaches", "breaches_of_claims", "breaches_of_pods"]
+__all__ = ["Breach", "Severity", "breaches", "breaches_of_claims", "breaches_of_pods"]
 
 Path = tuple[str | int, ...]
+Severity = Literal["error", "warning"]
 _METADATA = ("labels", "annotations")
 _SCHEDULING = ("spec", "runPolicy", "schedulingPolicy", "priorityClass")
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A problem of a job, its position in the document, and its fix."""
+    """A problem of a job, its position in the document, and its fix.
+
+    check: which kind of problem. instead: the key and value that replace the last step of the path, if that fixes it.
+    """
 
     path: Path
     message: str
     fix: str
+    check: str = "team-limits"
+    severity: Severity = "error"
+    instead: tuple[str, Mapping[str, str]] | None = None
 
 
 def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
@@ -79,21 +85,6 @@ def _replica_types(spec: Mapping[Any, Any]) -> Iterator[Breach]:
                 )
 
 
-def autoscaler_breach(document: Mapping[Any, Any]) -> Breach | None:
-    """Return the problem of an autoscaler that scales a job; None for other kinds and targets."""
-    if document.get("kind") not in ("HorizontalPodAutoscaler", "ScaledObject"):
-        return None
-    target = mapping(mapping(document.get("spec")).get("scaleTargetRef"))
-    kind = target.get("kind", SCALABLE)
-    if kind == SCALABLE:
-        return None
-    return Breach(
-        ("spec", "scaleTargetRef", "kind"),
-        f"it scales a {kind}: Kueue doesn't count the pods that are added to a running {kind}",
-        f"Scale a {SCALABLE}, or remove the {document['kind']} and set the number of pods in the {kind}",
-    )
-
-
 def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> Iterator[Breach]:
     """Yield the problems of a job's pods."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
@@ -110,6 +101,21 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
             f"its pods have the system PriorityClass {spec['priorityClassName']}",
             "Remove it, and set the job's priority with the label kueue.x-k8s.io/priority-class",
         )
+    if spec.get("nodeName"):
+        yield Breach(
+            (*path, "nodeName"),
+            f"its pods name the node {spec['nodeName']}, which bypasses the scheduler",
+            "Use nodeSelector or affinity",
+        )
+    accounts = ("default", *team.spec.service_accounts)
+    for field in ("serviceAccountName", "serviceAccount"):
+        if (account := spec.get(field)) and account not in accounts:
+            yield Breach(
+                (*path, field),
+                f"its pods use the service account {account}, which the team doesn't have",
+                f"Use {' or '.join(accounts)}, or add it to `teams[{team.name}].serviceAccounts`",
+            )
+            break
     if spec.get("resourceClaims"):
         yield Breach(
             (*path, "resourceClaims"),
@@ -119,7 +125,7 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
     yield from _affinity(spec, path, team)
     yield from _tolerations(spec, path, limits)
     yield from _volumes(spec, path, limits)
-    # The API server completes every pod, also of a Deployment, before Kueue counts it.
+    # Of the others, Kueue counts the template.
     yield from _containers(spec, path, team, limits, completed=pods.alone or not pods.path)
 
 

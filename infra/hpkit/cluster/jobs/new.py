@@ -5,21 +5,36 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
+from hpkit.cluster.jobs.placement import ACCELERATORS, NOT_DISRUPTED, is_by_karpenter
+from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.config.models.governance import Workload
 from hpkit.errors import SelectionError
+from hpkit.plan.capacity import quantity
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
 
-__all__ = ["PRIORITY", "QUEUE", "TOPOLOGY", "manifest", "priorities_of", "resources_of", "team_of", "verdict"]
+__all__ = [
+    "PRIORITY",
+    "QUEUE",
+    "RUN_TIME",
+    "TOPOLOGY",
+    "manifest",
+    "priorities_of",
+    "resources_of",
+    "team_of",
+    "verdict",
+]
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
+RUN_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"
 PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 TOPOLOGY: Final[Mapping[str, str]] = {
     "required": "kueue.x-k8s.io/podset-required-topology",
@@ -70,6 +85,8 @@ def manifest(
     labels = {QUEUE: team.local_queue}
     if priority is not None:
         labels[PRIORITY] = _priority(plan, team, priority)
+    if team.run_seconds is not None and kind != "deployment":
+        labels[RUN_TIME] = str(team.run_seconds[0])
     annotations = {}
     if topology is not None:
         _require_topology(plan, instance_type)
@@ -96,13 +113,26 @@ def manifest(
         "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
         "containers": [container],
     }
+    # KubeRay mounts one by itself.
+    if kind != "rayjob" and sum(each for name, each in resources["limits"].items() if name in ACCELERATORS) > 1:
+        pod = _with_shared_memory(pod, quantity(str(resources["limits"]["memory"])))
     if checkpoints is not None:
         pod = checkpoints.pod(pod)
     # The add-on's admission policy refuses every pod that names no queue.
     metadata: Document = {"labels": {QUEUE: team.local_queue}, **({"annotations": annotations} if annotations else {})}
     template: Document = {"metadata": metadata, "spec": pod}
+    if kind != "deployment" and is_by_karpenter({"spec": pod}, plan):
+        metadata.setdefault("annotations", {})[NOT_DISRUPTED] = "true"
     head = {"name": name, "namespace": team.namespace, "labels": labels}
     return _BUILDERS[kind](head, template, count)
+
+
+def _with_shared_memory(pod: Document, memory: int | Fraction) -> Document:
+    """Return a pod with half of its memory at /dev/shm, through which processes of a node exchange data."""
+    (container,) = pod["containers"]
+    volume = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{int(memory / 2 / 2**30)}Gi"}}
+    mount = {"name": "shm", "mountPath": SHARED_MEMORY}
+    return {**pod, "volumes": [volume], "containers": [{**container, "volumeMounts": [mount]}]}
 
 
 def _job(head: Document, template: Document, count: int) -> Document:
@@ -113,7 +143,7 @@ def _job(head: Document, template: Document, count: int) -> Document:
 def _pytorch_job(head: Document, template: Document, count: int) -> Document:
     # Without a Master, the operator doesn't tell pods the address of the first one or their number (1.7.0, envvar.go).
     replicas = {"Master": 1, **({"Worker": count - 1} if count > 1 else {})}
-    if count > 1 and "annotations" in template["metadata"]:
+    if count > 1 and {*TOPOLOGY.values()} & template["metadata"].get("annotations", {}).keys():
         # Else each of the two would be placed by itself (Kueue, Topology Aware Scheduling, "PodSet groups").
         template["metadata"]["annotations"][_GROUP] = head["name"]
     specs = {
@@ -137,12 +167,18 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
     # The head computes nothing, so it needs no separate instance.
     small = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
     head_pod = copy.deepcopy({key: each for key, each in pod.items() if key != "nodeSelector"})
-    head_pod["containers"][0]["resources"] = small
-    head_labels = dict(template["metadata"]["labels"])
+    head_container = head_pod["containers"][0]
+    head_container["resources"] = small
+    # A pod that requests no GPU sees all GPUs of its node, and Ray would give them to tasks.
+    head_container["env"].insert(0, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"})
+    # Topology is for the workers.
+    annotations = template["metadata"].get("annotations", {})
+    own = {key: each for key, each in annotations.items() if key == NOT_DISRUPTED}
+    head_metadata = {"labels": dict(template["metadata"]["labels"]), **({"annotations": own} if own else {})}
     cluster = {
         "headGroupSpec": {
-            "rayStartParams": {},
-            "template": {"metadata": {"labels": head_labels}, "spec": head_pod},
+            "rayStartParams": {"num-gpus": "0"},
+            "template": {"metadata": head_metadata, "spec": head_pod},
         },
         "workerGroupSpecs": [
             {
@@ -168,7 +204,9 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
 def _deployment(head: Document, template: Document, count: int) -> Document:
     own = {"app": head["name"]}
     template["metadata"]["labels"] |= own
-    spec = {"replicas": count, "selector": {"matchLabels": own}, "template": template}
+    # With a full quota, a new version gets the place of an old pod; by default, it would need one more.
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    spec = {"replicas": count, "strategy": strategy, "selector": {"matchLabels": own}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": head, "spec": spec}
 
 

@@ -10,6 +10,7 @@ from hpkit.kueue.model import PodSet, per_unit
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
 from hpkit.plan.model import Plan
 from hpkit.plan.pods import may_go_to, pod_requests
+from hpkit.plan.team_limits import pod_limits
 
 __all__ = ["instance_type_of", "pod_sets_of", "requests_of", "types_of"]
 
@@ -22,7 +23,7 @@ def pod_sets_of(templates: Sequence[PodTemplate], plan: Plan) -> tuple[PodSet, .
     for number, template in enumerate(templates):
         types = types_of(template.template, plan)
         flavors = None if types == tuple(plan.capacity) else frozenset(types)
-        sets.append(PodSet(f"pods-{number}", template.count, requests_of(template.template), flavors=flavors))
+        sets.append(PodSet(f"pods-{number}", template.count, requests_of(template, plan), template.least, flavors))
     return tuple(sets)
 
 
@@ -38,9 +39,13 @@ def types_of(template: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     return tuple(each for each in plan.capacity if may_go_to(spec, {INSTANCE_TYPE_KEY: each}, _KEYS))
 
 
-def requests_of(template: Mapping[str, Any]) -> dict[str, int]:
-    """Return a pod's requests: millicores, bytes, units; invalid amounts are ignored."""
-    return pod_requests(_spec(template), _units)
+def requests_of(pods: PodTemplate, plan: Plan) -> dict[str, int]:
+    """Return what Kueue counts for one of a job's pods: millicores, bytes, units; invalid amounts are ignored."""
+    # The API server completes every pod, also of a Deployment, before Kueue counts it.
+    completed = pods.alone or not pods.path
+    return pod_requests(
+        _spec(pods.template), _units, pod_limits(plan).default_requests.model_dump(), completed=completed
+    )
 
 
 def _spec(template: Mapping[str, Any]) -> Mapping[str, Any]:

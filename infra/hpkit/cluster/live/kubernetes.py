@@ -9,7 +9,7 @@ from typing import Any, Final
 from kubernetes.client import ApiException
 from pydantic_core import from_json
 
-__all__ = ["CONFLICT", "FORBIDDEN", "NOT_FOUND", "TOO_MANY_REQUESTS", "Kubernetes", "message_of"]
+__all__ = ["CONFLICT", "FORBIDDEN", "NOT_FOUND", "TOO_MANY_REQUESTS", "Kubernetes", "Query", "message_of"]
 
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
@@ -24,8 +24,13 @@ Query = tuple[tuple[str, str], ...]
 class Kubernetes:
     """Calls of one API server; each raises ApiException where the server refuses."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, headers: Mapping[str, str] | None = None) -> None:
         self._client = client
+        self._headers = headers or {}
+
+    def impersonating(self, user: str, group: str) -> Kubernetes:
+        """Return the same API server as another user in a group, for a caller who can impersonate."""
+        return Kubernetes(self._client, {"Impersonate-User": user, "Impersonate-Group": group})
 
     def get(self, path: str, query: Query = ()) -> Any:
         """Return an object, or one page of a list."""
@@ -59,9 +64,9 @@ class Kubernetes:
         more: int | None = metadata.get("remainingItemCount")
         return None if more is None else found + more
 
-    def create(self, path: str, document: Mapping[str, Any]) -> Any:
+    def create(self, path: str, document: Mapping[str, Any], query: Query = ()) -> Any:
         """Create an object, or ask a review, and return the answer."""
-        return self._call("POST", path, body=document)
+        return self._call("POST", path, query=query, body=document)
 
     def delete(self, path: str, options: Mapping[str, Any]) -> Any:
         """Delete an object."""
@@ -80,7 +85,8 @@ class Kubernetes:
         query: Query = (),
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        headers = {"Accept": "application/json", **({"Content-Type": _TYPES[method]} if body is not None else {})}
+        content = {"Content-Type": _TYPES[method]} if body is not None else {}
+        headers = {"Accept": "application/json", **content, **self._headers}
         request = self._client.param_serialize(
             method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
         )

@@ -91,6 +91,7 @@ _EXPECTED = {
     "model_attributes_type": "a map",
     "finite_number": "a finite number",
     "date_type": "a date",
+    "max_run_time": "at most the limit: a longer run time would be rejected",
     "grace_period": f"at most {LONGEST_GRACE}: other teams get the quota at once, and wait for the instances",
 }
 

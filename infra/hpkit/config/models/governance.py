@@ -2,7 +2,8 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from hpkit.config.models.base import Api, Model, Name
 from hpkit.config.models.member_role import MemberRole
@@ -18,6 +19,7 @@ __all__ = [
     "ComputeQuotaResource",
     "GangScheduling",
     "Governance",
+    "MaxRunTime",
     "PreemptTeamTasks",
     "PriorityClass",
     "RequeuingStrategy",
@@ -41,6 +43,8 @@ Workload = Literal["training", "inference", "spaces"]
 # Part of the durations that Go reads: whole hours, minutes and seconds, each at most once.
 _DURATION: Final = r"^(?:[0-9]{1,4}h)?(?:[0-9]{1,4}m)?(?:[0-9]{1,6}s)?$"
 _Duration = Annotated[str, Field(pattern=_DURATION, min_length=2)]
+# Whole minutes, hours or days.
+_RunTime = Annotated[str, Field(pattern="^[1-9][0-9]{0,4}[mhd]$")]
 # Kueue's configuration has them as signed integers of 32 bits.
 _Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
@@ -139,6 +143,25 @@ class UserIds(Model):
     )
 
 
+class MaxRunTime(Model):
+    """Longest run time of a team's jobs, after which Kueue ends them. It doesn't apply to Deployments and spaces."""
+
+    limit: _RunTime = Field(
+        description="Longest run time that a job may have, such as `7d`. Admission policies reject jobs without one.",
+        examples=["7d"],
+    )
+    default: _RunTime | None = Field(
+        default=None, description="Run time that `hpkit job new` writes. Default: limit.", examples=["24h"]
+    )
+
+    @field_validator("default")
+    @classmethod
+    def _within_limit(cls, default: str | None, info: ValidationInfo) -> str | None:
+        if default is not None and "limit" in info.data and seconds_in(default) > seconds_in(info.data["limit"]):
+            raise PydanticCustomError("max_run_time", "above the limit")
+        return default
+
+
 class Team(Model):
     """A team. Its quota is set in each environment."""
 
@@ -192,6 +215,10 @@ class Team(Model):
         description="Priority class that the team's spaces must have; `priorityClasses` need not name it. Default: as "
         "for other work.",
         examples=["interactive"],
+    )
+    max_run_time: MaxRunTime | None = Field(
+        default=None,
+        description="Longest run time of the team's jobs. `hpkit job why` then estimates when waiting jobs start.",
     )
     user_ids: UserIds | None = Field(
         default=None,

@@ -3,6 +3,10 @@
 Lustre trusts the user ID that a client sends (Lustre manual, "Root Squash"), except with an identity upcall. So the
 node's container runtime must start a pod's processes with one of the team's IDs, and without the image's groups. A node
 whose runtime can't do the latter rejects the pod (Kubernetes, "Configure fine-grained SupplementalGroups control").
+
+A container that doesn't mount the claim may have more privileges, but shares no processes with the others: Kubeflow's
+operator adds such a one to the workers of a PyTorchJob (1.7.0, initcontainer.go).
+
 The volume accepts one claim, which is recognized by its name. An ephemeral volume creates a claim named after the pod
 and the volume, and counts too.
 """
@@ -18,6 +22,8 @@ __all__ = ["policies_of_users"]
 _PODS = (ResourceRule(("",), ("pods",)), "object.spec")
 _JOBS = (ResourceRule(("batch",), ("jobs",)), "object.spec.template.spec")
 
+_FILES = f"(has(volume.ephemeral) || volume.?persistentVolumeClaim.?claimName.orValue('') == '{CLAIM}')"
+
 
 def policies_of_users(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
     """Return the policies of the namespaces of teams whose claim is on the file system."""
@@ -30,10 +36,7 @@ def policies_of_users(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
 
 
 def _refusals(spec: str, literal: str) -> tuple[Refusal, ...]:
-    mounts = (
-        f"{spec}.?volumes.orValue([]).exists(volume, has(volume.ephemeral) || "
-        f"volume.?persistentVolumeClaim.?claimName.orValue('') == '{CLAIM}')"
-    )
+    mounts = f"{spec}.?volumes.orValue([]).exists(volume, {_FILES})"
     containers = f"({spec}.containers + {spec}.?initContainers.orValue([]))"
     own = f"{literal}[?request.namespace].orValue([0, -1])"
 
@@ -47,6 +50,16 @@ def _refusals(spec: str, literal: str) -> tuple[Refusal, ...]:
     groups = f"{spec}.?securityContext.?supplementalGroups.orValue([]).all(id, {inside('id')})"
     fs_group = f"{spec}.?securityContext.?fsGroup"
     optional = f"(!{fs_group}.hasValue() || {inside(f'{fs_group}.value()')})"
+    files = f"{spec}.?volumes.orValue([]).exists(volume, volume.name == mount.name && {_FILES})"
+    locked = (
+        f"!{spec}.?shareProcessNamespace.orValue(false) && {containers}.all(c, "
+        f"!c.?securityContext.?allowPrivilegeEscalation.orValue(true) || "
+        f"!c.?volumeMounts.orValue([]).exists(mount, {files}))"
+    )
+    locked_words = (
+        "securityContext.allowPrivilegeEscalation must be false in each container that mounts the claim "
+        f"{CLAIM}, and shareProcessNamespace must be false"
+    )
     range_words = f"the team's userIds, with the claim {CLAIM}"
     return tuple(
         Refusal(field, f"!({mounts}) || ({expression})", message, reason)
@@ -77,8 +90,8 @@ def _refusals(spec: str, literal: str) -> tuple[Refusal, ...]:
             ),
             (
                 "securityContext.allowPrivilegeEscalation",
-                f"{containers}.all(c, !c.?securityContext.?allowPrivilegeEscalation.orValue(true))",
-                f"securityContext.allowPrivilegeEscalation must be false in each container, with the claim {CLAIM}",
+                locked,
+                locked_words,
                 "a setuid-root program in the image could become any user",
             ),
         )

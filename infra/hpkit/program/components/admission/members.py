@@ -29,6 +29,7 @@ __all__ = ["member_policies"]
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _RANK = "kueue.x-k8s.io/priority-class"
+_RUN_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
 _KUEUE = "kueue.x-k8s.io/"
 _ROLE = "kueue.x-k8s.io/role-hash"
 _OWNERS = ".?metadata.?ownerReferences.orValue([])"
@@ -48,7 +49,7 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
             "hpkit-member-work",
             (_PODS, ResourceRule(FRAMEWORKS, ("*",))),
             BOTH,
-            (*_of_queues(ranks, _space_ranks(teams)), _of_kueues_keys()),
+            (*_of_queues(ranks, _space_ranks(teams)), _of_run_times(teams), _of_kueues_keys()),
             conditions=_MEMBER,
             variables={
                 "templates": templates("object"),
@@ -201,6 +202,25 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
             "create another",
             "Kueue would stop a running job and start it again while its old pods still end",
         ),
+    )
+
+
+def _of_run_times(teams: Sequence[TeamPlan]) -> Refusal:
+    """Return the refusal of jobs without a run time, or with a longer one than their team's; it can't change later."""
+    most = {team.namespace: team.run_seconds[1] for team in teams if team.run_seconds is not None}
+    literal = "{" + ", ".join(f"'{name}': {seconds}" for name, seconds in sorted(most.items())) + "}"
+    label = f"object.metadata.?labels[?'{_RUN_TIME}'].orValue('')"
+    limited = (
+        f"request.operation != 'CREATE' || request.resource.group in ['apps', '{SPACES_GROUP}'] || "
+        f"!(request.namespace in {literal}) || ({label}.matches('^[1-9][0-9]{{0,8}}$') && "
+        f"int({label}) <= {literal}[request.namespace])"
+    )
+    return Refusal(
+        _RUN_TIME,
+        limited if most else "true",
+        f"the label {_RUN_TIME} must be the job's run time in seconds, at most the team's maxRunTime.limit in the "
+        "organization file",
+        "the job would hold its quota without end, and nobody could tell when it is free",
     )
 
 

@@ -1,0 +1,111 @@
+"""What Kueue's webhooks and the kinds' operators reject or add in a job.
+
+Sources: Kueue 0.19.2, raycluster_webhook.go, rayjob_webhook.go, job_webhook.go; kubeflow/training-operator 1.7.0,
+pkg/apis/kubeflow.org/v1, validation of each kind, which the operator only logs; aws/sagemaker-hyperpod-cli issue 383.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.cluster.jobs.kinds import LEAST, Path, PodTemplate, Unit, mapping, mappings
+from hpkit.cluster.jobs.limits import Breach
+
+__all__ = ["breaches_of_operators"]
+
+# The most pod sets that a Workload can have.
+_MOST_POD_SETS: Final = 18
+# Kind → the container that Kubeflow's training operator requires.
+_CONTAINERS: Final = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", "XGBoostJob": "xgboost", "PaddleJob": "paddle"}
+
+
+def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
+    """Yield what would keep a job's pods from starting, also if an administrator creates the job."""
+    spec = mapping(unit.content.get("spec"))
+    if unit.kind == "RayJob":
+        yield from _ray_job(spec)
+    if unit.kind in ("RayJob", "RayCluster"):
+        yield from _ray(mapping(spec.get("rayClusterSpec")) if unit.kind == "RayJob" else spec, unit, templates)
+    least = mapping(mapping(unit.content.get("metadata")).get("annotations")).get(LEAST)
+    if unit.kind == "Job" and least is not None and not any(pods.least for pods in templates):
+        yield _breach(
+            ("metadata", "annotations", LEAST),
+            f"Kueue rejects the minimum parallelism {least}: it must be at least 1, and lower than the number of pods",
+            "Set a lower number, or remove the annotation",
+        )
+    for pods in templates:
+        containers = mappings(mapping(pods.template.get("spec")).get("containers"))
+        if unit.kind in _CONTAINERS:
+            yield from _kubeflow(unit.kind, pods, containers)
+        if unit.kind == "HyperPodPyTorchJob":
+            yield from _hyperpod(pods, containers)
+
+
+def _ray_job(spec: Mapping[Any, Any]) -> Iterator[Breach]:
+    if spec.get("clusterSelector"):
+        return
+    if spec.get("shutdownAfterJobFinishes") is not True:
+        yield _breach(
+            ("spec", "shutdownAfterJobFinishes"),
+            "Kueue rejects a RayJob whose cluster stays after the end",
+            "Set `shutdownAfterJobFinishes: true`",
+        )
+    if spec.get("submissionMode", "K8sJobMode") == "K8sJobMode":
+        yield _breach(
+            ("spec", "submissionMode"),
+            "KubeRay submits it by a Job without a queue, which the admission policy rejects",
+            "Set `submissionMode: HTTPMode`",
+        )
+
+
+def _ray(cluster: Mapping[Any, Any], unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
+    above: Path = ("spec", "rayClusterSpec") if unit.kind == "RayJob" else ("spec",)
+    if cluster.get("enableInTreeAutoscaling"):
+        yield _breach(
+            (*above, "enableInTreeAutoscaling"),
+            f"Kueue rejects a {unit.kind} with Ray's autoscaler, because new workers would have no quota",
+            "Remove enableInTreeAutoscaling, and set replicas to the number of workers",
+        )
+    if len(templates) > _MOST_POD_SETS:
+        yield _breach(
+            (*above, "workerGroupSpecs"),
+            f"Kueue rejects more than {_MOST_POD_SETS} groups of pods, including the head; it has {len(templates)}",
+            "Use fewer worker groups",
+        )
+
+
+def _kubeflow(kind: str, pods: PodTemplate, containers: list[Mapping[Any, Any]]) -> Iterator[Breach]:
+    name = _CONTAINERS[kind]
+    if containers and name not in [each.get("name") for each in containers]:
+        yield _breach(
+            (*pods.path, "spec", "containers"),
+            f"a {kind} needs a container named {name} in each pod: otherwise the operator starts no pod, and the job "
+            "holds its quota",
+            f"Rename its main container to {name}",
+        )
+    if kind in ("PyTorchJob", "XGBoostJob") and "Master" in pods.path and pods.count != 1:
+        yield _breach(
+            (*pods.path[:-1], "replicas"),
+            f"a {kind} must have one Master: with {pods.count}, the operator starts no pod, and the job holds quota",
+            "Set `replicas: 1` for Master, and add the other pods as Worker",
+        )
+
+
+def _hyperpod(pods: PodTemplate, containers: list[Mapping[Any, Any]]) -> Iterator[Breach]:
+    for number, container in enumerate(containers):
+        resources = mapping(container.get("resources"))
+        asked = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
+        missing = [name for name in ("cpu", "memory") if name not in asked]
+        if missing and any("/" in str(name) for name in asked):
+            yield _breach(
+                (*pods.path, "spec", "containers", number, "resources"),
+                f"its container {container.get('name')} requests no {' and no '.join(missing)}: HyperPod's training "
+                "operator may add almost all of an instance, which the quota or the node might not have free",
+                "Request cpu and memory",
+                severity="warning",
+            )
+
+
+def _breach(path: Path, message: str, fix: str, **more: Any) -> Breach:
+    return Breach(path, message, fix, "operator", **more)

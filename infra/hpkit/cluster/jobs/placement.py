@@ -1,0 +1,198 @@
+"""What a job's pods need around them: labels of nodes, claims, shared memory, and nodes that stay.
+
+Sources: SageMaker developer guide, labels of HyperPod nodes; Karpenter, "Disruption", pod-level controls; NVIDIA NCCL,
+"Troubleshooting", shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from hpkit.catalog import find_instance_type
+from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, mappings, parts
+from hpkit.cluster.jobs.limits import Breach
+from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
+from hpkit.cluster.jobs.resources import types_of
+from hpkit.plan.capacity import INSTANCE_TYPE_KEY
+from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM, has_team_volumes
+from hpkit.plan.model import GroupPlan, Plan, TeamPlan
+from hpkit.plan.pods import may_go_to
+from hpkit.text.formatting import listing
+
+__all__ = ["ACCELERATORS", "NOT_DISRUPTED", "breaches_of_claims_and_nodes", "breaches_of_comfort", "is_by_karpenter"]
+
+# Pods with this annotation keep Karpenter from removing their node.
+NOT_DISRUPTED: Final = "karpenter.sh/do-not-disrupt"
+ACCELERATORS: Final = ("nvidia.com/gpu", "aws.amazon.com/neurondevice")
+_FOR_EVER: Final = "its pods hold their quota and never start"
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+# Labels of nodes whose values the file doesn't say.
+_OTHER: Final = (
+    *("kubernetes.io/hostname", "topology.k8s.aws/", "sagemaker.amazonaws.com/", "eks.amazonaws.com/"),
+    *("karpenter.sh/", "karpenter.sagemaker.amazonaws.com/", "node.kubernetes.io/", "beta.kubernetes.io/"),
+)
+
+
+class Lookup(Protocol):
+    """A running platform; each answer is None if it isn't known."""
+
+    def has_claim(self, namespace: str, name: str) -> bool | None:
+        """Return whether a claim exists."""
+
+    def has_node(self, key: str, value: str) -> bool | None:
+        """Return whether a node has a label."""
+
+
+def breaches_of_claims_and_nodes(
+    pods: PodTemplate, plan: Plan, team: TeamPlan | None, others: Sequence[Any], lookup: Lookup | None
+) -> Iterator[Breach]:
+    """Yield why pods would be admitted, but wait for a node or a claim without end; others: all documents."""
+    spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
+    yield from _nodes(spec, path, plan, team, lookup)
+    storage = plan.spec.storage
+    of_stack = {CLAIM: has_team_volumes(plan), LOCAL_CLAIM: bool(storage and storage.local_disk)}
+    made = {
+        mapping(each.get("metadata")).get("name")
+        for document in others
+        if isinstance(document, Mapping)
+        for _, each in parts(document)
+        if each.get("kind") == "PersistentVolumeClaim"
+    }
+    for number, volume in enumerate(mappings(spec.get("volumes"))):
+        name = mapping(volume.get("persistentVolumeClaim")).get("claimName")
+        if not name or name in made or of_stack.get(name):
+            continue
+        exists = lookup.has_claim(team.namespace, str(name)) if lookup is not None and team is not None else None
+        if exists:
+            continue
+        place: Path = (*path, "volumes", number, "persistentVolumeClaim", "claimName")
+        known = exists is False or name in of_stack
+        key = {CLAIM: "storage.lustre.teams", LOCAL_CLAIM: "storage.localDisk"}.get(str(name))
+        yield Breach(
+            place,
+            f"{plan.stack} has no claim {name}, so {_FOR_EVER}"
+            if known
+            else f"no file here creates the claim {name}: unless it exists, {_FOR_EVER}",
+            f"Set {key} in the organization file, or use another claim" if key else "Create the claim first",
+            "claim",
+            "error" if known else "warning",
+        )
+
+
+def _nodes(
+    spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, lookup: Lookup | None
+) -> Iterator[Breach]:
+    known = _labels(plan)
+    keys = {key for labels in known for key in labels}
+    types = {part.instance_type for part in team.quota_resources} if team is not None else set()
+    usable = [labels for labels in known if not types or labels[INSTANCE_TYPE_KEY] in types] or known
+    # Another check reports types that the stack doesn't have.
+    usable = [labels for labels in usable if may_go_to(spec, labels, (INSTANCE_TYPE_KEY,))]
+    for key, value in mapping(spec.get("nodeSelector")).items():
+        if key in keys and usable and all(labels.get(key) != value for labels in usable):
+            found = sorted({labels[key] for labels in usable if key in labels})
+            yield Breach(
+                (*path, "nodeSelector", key),
+                f"no node for its pods has the label {key}: {value}, so {_FOR_EVER}",
+                f"Use {' or '.join(found)}" if found else "Remove the selector",
+                "node",
+            )
+            return
+        if key not in keys and not str(key).startswith(_OTHER):
+            exists = None if lookup is None else lookup.has_node(str(key), str(value))
+            if exists:
+                continue
+            yield Breach(
+                (*path, "nodeSelector", key),
+                f"no node has the label {key}: {value}, so {_FOR_EVER}"
+                if exists is False
+                else f"no group of {plan.stack} has the label {key}: unless an add-on sets it, {_FOR_EVER}",
+                f"Remove the selector, or set the label on the group. To choose a type, use {INSTANCE_TYPE_KEY}",
+                "node",
+                "warning" if exists is None else "error",
+            )
+    if usable and not any(may_go_to(spec, labels, keys) for labels in usable):
+        affinity = "affinity" if "affinity" in spec else "nodeSelector"
+        yield Breach(
+            (*path, affinity),
+            f"no node for its pods has all labels that they require, so {_FOR_EVER}",
+            f"Require labels of one group: {listing(sorted(map(_described, usable))[:3])}",
+            "node",
+        )
+
+
+def _described(labels: Mapping[str, str]) -> str:
+    return f"{labels[INSTANCE_TYPE_KEY]} in {labels[_ZONE]}"
+
+
+def _labels(plan: Plan) -> list[dict[str, str]]:
+    """Return the labels of nodes that the file describes, for each group, pool, type, and zone."""
+    added: list[tuple[GroupPlan, Sequence[str], Sequence[str], Mapping[str, str]]] = [
+        (group, group.spec.types, group.zones, {}) for group in plan.groups
+    ]
+    added += [
+        (group, pool.instance_types, pool.zones, {"karpenter.sh/nodepool": pool.spec.name, **pool.spec.labels})
+        for pool in plan.node_pools
+        for group in plan.groups
+        if group.node_class == pool.spec.node_class
+    ]
+    return [
+        {
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "arm64" if _architecture(instance_type) == "arm64" else "amd64",
+            INSTANCE_TYPE_KEY: instance_type,
+            _ZONE: zone,
+            _REGION: plan.spec.region,
+            "sagemaker.amazonaws.com/instance-group-name": group.spec.name,
+            "sagemaker.amazonaws.com/compute-type": "hyperpod",
+            **group.spec.labels,
+            **more,
+        }
+        for group, types, zones, more in added
+        for instance_type in types
+        for zone in zones
+    ]
+
+
+def _architecture(instance_type: str) -> str | None:
+    details = find_instance_type(instance_type)
+    return None if details is None else details.architecture
+
+
+def is_by_karpenter(template: Mapping[str, Any], plan: Plan) -> bool:
+    """Return whether Karpenter may remove nodes under the pods of a template, because they aren't full."""
+    types = types_of(template, plan)
+    return any(
+        pool.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
+        and set(types) & set(pool.instance_types)
+        for pool in plan.node_pools
+    )
+
+
+def breaches_of_comfort(pods: PodTemplate, kind: str, plan: Plan, requested: Mapping[str, int]) -> Iterator[Breach]:
+    """Yield what makes running pods fail: little shared memory, and nodes that Karpenter removes.
+
+    KubeRay adds shared memory itself (ray-operator/controllers/ray/common/pod.go). Pods of a Deployment move.
+    """
+    spec = mapping(pods.template.get("spec"))
+    containers = mappings(spec.get("containers"))
+    mounted = {mount.get("mountPath") for each in containers for mount in mappings(each.get("volumeMounts"))}
+    accelerators = sum(amount for name, amount in requested.items() if name in ACCELERATORS)
+    if accelerators > 1 and SHARED_MEMORY not in mounted and not kind.startswith("Ray"):
+        yield Breach(
+            (*pods.path, "spec", "containers"),
+            f"its pods use {accelerators} accelerators, but have only 64 MiB of shared memory, which NCCL exceeds",
+            f"Mount `emptyDir: {{medium: Memory}}` at {SHARED_MEMORY}; it counts as the pod's memory",
+            "shared-memory",
+            "warning",
+        )
+    annotations = mapping(mapping(pods.template.get("metadata")).get("annotations"))
+    if kind != "Deployment" and str(annotations.get(NOT_DISRUPTED)) != "true" and is_by_karpenter(pods.template, plan):
+        yield Breach(
+            (*pods.path, "metadata"),
+            "Karpenter may remove its node while it runs, to use fewer nodes",
+            f'Add the annotation `{NOT_DISRUPTED}: "true"` into the template',
+            "disruption",
+            "warning",
+        )

@@ -1,0 +1,104 @@
+"""How many pods a job can have beyond those in its manifest: autoscalers and rollouts, compared with the quota."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hpkit.cluster.jobs.fits import fit
+from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, templates, units
+from hpkit.cluster.jobs.limits import Breach, Severity
+from hpkit.cluster.jobs.resources import pod_sets_of
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.team_limits import SCALABLE
+
+__all__ = ["breaches_of_autoscaler", "breaches_of_rollout", "most_of"]
+
+# Kind → its fields for the lowest and the highest number of pods, with their defaults.
+_BOUNDS: Final = {
+    "HorizontalPodAutoscaler": (("minReplicas", 1), ("maxReplicas", 1)),
+    "ScaledObject": (("minReplicaCount", 0), ("maxReplicaCount", 100)),
+}
+
+
+def most_of(plan: Plan, team: TeamPlan, pods: PodTemplate, count: int) -> int:
+    """Return how many of a number of a Deployment's pods can run on an idle platform."""
+    result = fit(plan, team, pod_sets_of([replace(pods, count=count)], plan))
+    return result.most if result.kind == "never" else count
+
+
+def breaches_of_autoscaler(
+    document: Mapping[Any, Any], others: Sequence[Any], plan: Plan, team: TeamPlan | None
+) -> Iterator[Breach]:
+    """Yield the problems of an autoscaler; others: the documents among which is the Deployment that it scales."""
+    kind = str(document.get("kind"))
+    if kind not in _BOUNDS:
+        return
+    spec = mapping(document.get("spec"))
+    target = mapping(spec.get("scaleTargetRef"))
+    scaled = target.get("kind", SCALABLE)
+    if scaled != SCALABLE:
+        yield Breach(
+            ("spec", "scaleTargetRef", "kind"),
+            f"it scales a {scaled}: Kueue doesn't count the pods that are added to a running {scaled}",
+            f"Scale a {SCALABLE}, or remove the {kind} and set the number of pods in the {scaled}",
+            "autoscaler",
+        )
+    pods = _pods_of(others, target.get("name"), document)
+    if team is None or not team.quota_resources or pods is None or scaled != SCALABLE:
+        return
+    words: tuple[tuple[str, Severity], ...] = (("keeps at least", "error"), ("can add up to", "warning"))
+    for (field, default), (verb, severity) in zip(_BOUNDS[kind], words, strict=True):
+        count = spec.get(field, default)
+        most = most_of(plan, team, pods, count) if isinstance(count, int) and count > 0 else count
+        if most != count:
+            yield Breach(
+                ("spec", field),
+                f"it {verb} {count} pods, but the quota and borrow limit of {team.name} allow {most}; the others wait "
+                "without end",
+                f"Set {field} to at most {most}, or raise the quota of {team.name}",
+                "autoscaler",
+                severity,
+            )
+            return
+
+
+def _pods_of(others: Sequence[Any], name: object, near: Mapping[Any, Any]) -> PodTemplate | None:
+    for document in others:
+        for unit in units(document) if isinstance(document, Mapping) else ():
+            mine, there = mapping(unit.content.get("metadata")), mapping(near.get("metadata"))
+            if unit.kind == SCALABLE and mine.get("name") == name and mine.get("namespace") == there.get("namespace"):
+                return next(templates(unit), None)
+    return None
+
+
+def breaches_of_rollout(spec: Mapping[Any, Any], pods: PodTemplate, plan: Plan, team: TeamPlan) -> Iterator[Breach]:
+    """Yield the problem of a Deployment whose next version needs pods for which there is no quota.
+
+    Source: Kubernetes, Deployments: by default, 25% more pods, rounded up, and 25% fewer, rounded down.
+    """
+    strategy = mapping(spec.get("strategy"))
+    rolling = mapping(strategy.get("rollingUpdate"))
+    missing = _part(rolling.get("maxUnavailable", "25%"), pods.count, math.floor)
+    if strategy.get("type") == "Recreate" or missing or not pods.count:
+        return
+    if most_of(plan, team, pods, pods.count + 1) == pods.count:
+        path: Path = ("spec", "strategy") if strategy else ("spec",)
+        yield Breach(
+            path,
+            f"a new version needs one pod more than its {pods.count}, for which the quota and borrow limit of "
+            f"{team.name} have no capacity: the rollout would never end",
+            "Set `strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}`",
+            "rollout",
+            "warning",
+        )
+
+
+def _part(value: object, count: int, rounded: Any) -> int:
+    text = str(value)
+    number = text.removesuffix("%")
+    if not number.isdecimal():
+        return 0
+    return int(rounded(int(number) * count / 100)) if text.endswith("%") else int(number)

@@ -1,0 +1,131 @@
+"""What the API server rejects: each object and its pods are created on trial, as a member of the team.
+
+Nothing is stored (Kubernetes, API concepts, dry run). An administrator becomes a member by impersonation. For a caller
+who can't, only claims and nodes are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kubernetes.client import ApiException
+
+from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, parts, templates, units
+from hpkit.cluster.jobs.limits import Breach
+from hpkit.cluster.live.kubernetes import CONFLICT, FORBIDDEN, NOT_FOUND, Kubernetes, Query, message_of
+from hpkit.plan.model import TeamPlan
+from hpkit.plan.names import GROUP_PREFIX
+
+__all__ = ["Server"]
+
+_TRIAL: Final = (("dryRun", "All"),)
+_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+_SELF: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+
+class Server:
+    """The API server of a plan's platform, as the caller and as members of its teams."""
+
+    def __init__(self, api: Kubernetes) -> None:
+        self._api = api
+        self._resources: dict[str, dict[str, str] | None] = {}
+        self._members: dict[str, Kubernetes | None] = {}
+
+    def has_claim(self, namespace: str, name: str) -> bool | None:
+        """Return whether a claim exists; None if the caller can't see it."""
+        return self._exists(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
+
+    def has_node(self, key: str, value: str) -> bool | None:
+        """Return whether a node has a label; None if the caller can't list nodes."""
+        return self._exists("/api/v1/nodes", (("labelSelector", f"{key}={value}"), ("limit", "1")))
+
+    def breaches(self, document: Mapping[Any, Any], teams: Mapping[str, TeamPlan]) -> Iterator[Breach]:
+        """Yield what the API server rejects in a document; teams: by namespace."""
+        for path, each in parts(document):
+            team = teams.get(str(mapping(each.get("metadata")).get("namespace")))
+            api = None if team is None else self._as_member(team)
+            if team is not None and api is not None:
+                yield from self._object(api, each, path, team)
+
+    def unasked(self) -> list[str]:
+        """Return the teams as whose members nothing could be tried."""
+        return [name for name, api in self._members.items() if api is None]
+
+    def _object(self, api: Kubernetes, document: Mapping[Any, Any], path: Path, team: TeamPlan) -> Iterator[Breach]:
+        version, kind = str(document.get("apiVersion")), str(document.get("kind"))
+        plural = self._plural(version, kind)
+        if plural is None:
+            yield _breach((*path, "apiVersion"), f"the cluster has no kind {kind} of {version}", "Install its operator")
+            return
+        folder = f"{'/api' if '/' not in version else '/apis'}/{version}/namespaces/{team.namespace}/{plural}"
+        said = _refusal(api, folder, document)
+        if said:
+            yield _breach((*path, "kind"), f"the API server rejects it: {said}", "Correct the manifest")
+        for unit in units(document) if kind != "Pod" else ():
+            for pods in templates(unit):
+                said = _refusal(api, f"/api/v1/namespaces/{team.namespace}/pods", _pod(document, pods, team))
+                if said:
+                    place = (*path, *unit.path, *pods.path)
+                    yield _breach(place, f"the API server rejects its pods: {said}", "Correct the pod template")
+
+    def _as_member(self, team: TeamPlan) -> Kubernetes | None:
+        """Return a client with the permissions of a team's member; None if the caller can't have them."""
+        if team.name not in self._members:
+            group = f"{GROUP_PREFIX}{team.name}"
+            member = self._api.impersonating(f"member-of-{team.name}", group)
+            found: Kubernetes | None = member
+            try:
+                own = self._api.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", _SELF)
+                if group in own["status"]["userInfo"].get("groups", ()):
+                    found = self._api
+                else:
+                    member.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", _SELF)
+            except ApiException as error:
+                if error.status != FORBIDDEN:
+                    raise
+                found = None
+            self._members[team.name] = found
+        return self._members[team.name]
+
+    def _plural(self, version: str, kind: str) -> str | None:
+        if version not in self._resources:
+            found = self._api.find(f"/api/{version}" if "/" not in version else f"/apis/{version}")
+            self._resources[version] = found and {
+                each["kind"]: each["name"] for each in found["resources"] if "/" not in each["name"]
+            }
+        return (self._resources[version] or {}).get(kind)
+
+    def _exists(self, path: str, query: Query = ()) -> bool | None:
+        try:
+            found = self._api.get(path, query)
+        except ApiException as error:
+            return False if error.status == NOT_FOUND else None
+        return bool(found.get("items", True))
+
+
+def _pod(document: Mapping[Any, Any], pods: PodTemplate, team: TeamPlan) -> dict[str, Any]:
+    """Return a pod as a controller would create it; Kueue adds the queue to those of a Deployment."""
+    metadata = mapping(pods.template.get("metadata"))
+    labels = {_QUEUE: team.local_queue, **mapping(metadata.get("labels"))}
+    spec = {"restartPolicy": "Never", **mapping(pods.template.get("spec"))}
+    if document.get("kind") == "Deployment":
+        spec["restartPolicy"] = "Always"
+    named = {"generateName": "trial-", "namespace": team.namespace, "labels": labels}
+    annotations = {"annotations": metadata["annotations"]} if metadata.get("annotations") else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {**named, **annotations}, "spec": spec}
+
+
+def _refusal(api: Kubernetes, folder: str, document: Mapping[Any, Any]) -> str:
+    """Return why the API server wouldn't create an object; empty if it would, or when quota is free again."""
+    try:
+        api.create(folder, document, _TRIAL)
+    except ApiException as error:
+        said = message_of(error)
+        waits = error.status == CONFLICT or "exceeded quota" in said
+        return "" if waits else said.rstrip(".")
+    return ""
+
+
+def _breach(path: Path, message: str, fix: str) -> Breach:
+    return Breach(path, message, fix, "server")
