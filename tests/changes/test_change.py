@@ -119,7 +119,7 @@ def test_another_region_is_refused_whatever_is_allowed():
             zone["availabilityZone"] = zone["availabilityZone"].replace("us-west-2", "us-east-1")
 
     found = changed(move)
-    assert (codes(found), found.steps) == ({("another-region", "region"): True}, ())
+    assert (codes(found), found.steps) == ({("region-changed", "region"): True}, ())
 
 
 def test_a_group_under_another_name_is_a_new_group():
@@ -133,9 +133,9 @@ def test_a_group_leaves_only_when_it_is_named():
         dev["cluster"]["instanceGroups"].pop()
         dev.update(more)
 
-    assert codes(changed(leave)) == {("group-leaves", "system"): True}
+    assert codes(changed(leave)) == {("group-removed", "system"): True}
     allowed = changed(lambda dev: leave(dev, allowDelete={"instanceGroups": ["system"]}))
-    assert codes(allowed) == {("group-leaves", "system"): False}
+    assert codes(allowed) == {("group-removed", "system"): False}
 
 
 PARTS = {
@@ -153,12 +153,12 @@ PARTS = {
 @pytest.mark.parametrize(
     ("edit", "code", "key", "name"),
     [
-        (lambda dev: dev["governance"]["allocations"].pop("ada"), "team-leaves", "teams", "ada"),
-        (lambda dev: dev["governance"].update(quotaNames={"ada": "of-ada"}), "team-leaves", "teams", "ada"),
-        (lambda dev: dev["network"]["zones"].pop(), "nat-gateway-leaves", "natGateways", "nat-us-west-2b"),
+        (lambda dev: dev["governance"]["allocations"].pop("ada"), "team-removed", "teams", "ada"),
+        (lambda dev: dev["governance"].update(quotaNames={"ada": "of-ada"}), "team-removed", "teams", "ada"),
+        (lambda dev: dev["network"]["zones"].pop(), "nat-gateway-removed", "natGateways", "nat-us-west-2b"),
         (
             lambda dev: dev["observability"].pop("cloudwatch"),
-            "addon-leaves",
+            "addon-removed",
             "addons",
             "amazon-cloudwatch-observability",
         ),
@@ -188,7 +188,7 @@ def test_what_goes_with_a_refused_cluster_is_not_refused_again():
     assert "allowDelete" not in team_allowed.decisions[0].fix
     # The guard of the parts doesn't know the cluster: it rejects what only the cluster's allowance names.
     cluster_allowed = changed(lambda dev: edit(dev, allowReplace=["cluster"]))
-    assert codes(cluster_allowed) == {("replace-cluster", "cluster"): False, ("team-leaves", "ada"): True}
+    assert codes(cluster_allowed) == {("replace-cluster", "cluster"): False, ("team-removed", "ada"): True}
 
 
 EXISTING_VPC = {
@@ -291,7 +291,7 @@ def test_another_key_of_a_volume_is_refused_on_a_group_that_exists():
     key = {"rootVolume": True, "volumeKmsKeyId": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}
     edit = {"instanceStorageConfigs": [{"ebsVolumeConfig": key}]}
     (decision,) = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit)).decisions
-    assert (decision.code, decision.refused) == ("refused", True)
+    assert (decision.code, decision.refused) == ("immutable", True)
     assert decision.reason == "volumeKmsKeyId of the root volume of instance group gpu changes"
 
 
@@ -311,7 +311,7 @@ def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_
     }
     found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit), environment={"network": network})
     (decision,) = found.decisions
-    assert (decision.code, decision.subject, decision.refused) == ("refused", "gpu", True)
+    assert (decision.code, decision.subject, decision.refused) == ("immutable", "gpu", True)
     assert decision.reason == f"{next(iter(edit))} of instance group gpu {values}"
 
 
@@ -329,7 +329,7 @@ def test_another_number_of_threads_per_core_is_refused_and_a_first_one_is_not():
 
 def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():
     found = changed(lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.9.0.0/16"))
-    assert codes(found) == {("refused", "gpu"): True, ("refused", "system"): True}
+    assert codes(found) == {("immutable", "gpu"): True, ("immutable", "system"): True}
 
 
 @pytest.mark.parametrize(("version", "refused"), [("1.36", []), ("1.37", [True]), ("1.34", [True])])
@@ -350,7 +350,7 @@ def test_metrics_and_dashboards_are_not_lost_unasked():
     assert codes(found) == {
         ("delete-prometheus", "prometheus"): True,
         ("delete-grafana", "grafana"): True,
-        ("addon-leaves", "amazon-sagemaker-hyperpod-observability"): True,
+        ("addon-removed", "amazon-sagemaker-hyperpod-observability"): True,
     }
 
 

@@ -103,7 +103,7 @@ def test_a_stack_that_leaves_the_placeholder_account_is_new_and_one_of_a_real_ac
     head["environments"]["dev"]["account"] = "210987654321"
     repository.write("stacks/acme.yaml", head)
     (stack,) = repository.review("--base", "HEAD", exits=1)["stacks"]
-    assert [each["code"] for each in stack["watch"]] == ["another-account"]
+    assert [each["code"] for each in stack["watch"]] == ["account-changed"]
 
 
 def test_an_error_blocks_and_exits_1_with_the_place(repository):

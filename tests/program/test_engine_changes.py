@@ -16,7 +16,7 @@ _NOTHING = ("hpkit:index:", "pulumi:", "hyperpod:index:ChangeGuard")
 
 
 def code(decision):
-    return decision.reason.partition(" of instance group ")[0] if decision.code == "refused" else decision.code
+    return decision.reason.partition(" of instance group ")[0] if decision.code == "immutable" else decision.code
 
 
 def short(urn):

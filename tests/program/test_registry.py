@@ -134,7 +134,7 @@ def test_a_repository_leaves_only_where_the_file_allows_it(allowed):
     before = data(nlp=["train"], vision=["train"])
     after = data(vision=["train"], environment={"allowDelete": {"repositories": allowed}} if allowed else None)
     found = change(recorded_from(before), recorded_from(after))
-    (decision,) = [each for each in found.decisions if each.code == "repository-leaves"]
+    (decision,) = [each for each in found.decisions if each.code == "repository-removed"]
     assert decision.subject == "nlp/train"
     assert decision.refused is not bool(allowed)
     assert "the repository acme-dev/nlp/train of nlp's images is deleted" in decision.reason

@@ -109,15 +109,15 @@ def codes(before, after):
 
 
 def test_a_restricted_group_leaves_only_when_it_is_named():
-    assert codes([nova()], with_groups()) == {("group-leaves", "nova"): True}
-    assert codes([nova()], with_groups(allowDelete={"instanceGroups": ["nova"]})) == {("group-leaves", "nova"): False}
+    assert codes([nova()], with_groups()) == {("group-removed", "nova"): True}
+    assert codes([nova()], with_groups(allowDelete={"instanceGroups": ["nova"]})) == {("group-removed", "nova"): False}
 
 
 @pytest.mark.parametrize(
     "edit", [{"executionRole": f"{ROLE}-2"}, {"instanceType": "ml.g5.24xlarge"}, {"threadsPerCore": 1}]
 )
 def test_what_the_service_refuses_on_a_restricted_group_that_exists_is_refused(edit):
-    assert codes([nova(threadsPerCore=2)], with_groups(nova(**edit))) == {("refused", "nova"): True}
+    assert codes([nova(threadsPerCore=2)], with_groups(nova(**edit))) == {("immutable", "nova"): True}
 
 
 def test_more_nodes_and_another_file_system_are_refused_by_nobody():
@@ -129,4 +129,4 @@ def test_a_group_never_becomes_one_of_the_other_kind():
     after = with_groups()
     plain = {key: value for key, value in nova().items() if key != "environmentConfig"}
     after["environments"]["dev"]["cluster"]["instanceGroups"].append(plain)
-    assert codes([nova()], after) == {("refused", "nova"): True}
+    assert codes([nova()], after) == {("immutable", "nova"): True}

@@ -14,11 +14,11 @@ __all__ = ["CODES", "RENAMED", "deletion_decisions", "renamed_parts"]
 
 # By key in `allowDelete`: the decision's code, and the resource with which it's deleted, by its name in `allowReplace`.
 CODES: Final = {
-    "teams": "team-leaves",
-    "nodePools": "node-pool-leaves",
-    "addons": "addon-leaves",
-    "natGateways": "nat-gateway-leaves",
-    "repositories": "repository-leaves",
+    "teams": "team-removed",
+    "nodePools": "node-pool-removed",
+    "addons": "addon-removed",
+    "natGateways": "nat-gateway-removed",
+    "repositories": "repository-removed",
 }
 # The same for probable renames.
 RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}

@@ -150,7 +150,7 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
     sides = ((before.spec.account, after.spec.account), (before.spec.region, after.spec.region))
     for code, (old, new) in zip(RELOCATIONS, sides, strict=True):
         if old and new and old != new:
-            setting = code.removeprefix("another-")
+            setting = code.removesuffix("-changed")
             reason = f"{setting} {old} → {new}: a stack can't move to another {setting}, so the preview fails"
             fix = (
                 f"keep {old} in environments.{before.environment}, and describe another environment for {new}. When "

@@ -51,7 +51,7 @@ def _refused(name: str, reason: str, before: Recorded, after: Recorded) -> Guard
     there = " there and in its NodeClass" if groups[name].autoscaled else ""
     fix = f"HyperPod can't change this in an existing group; to replace the group, write `name: {new}`{there}"
     needs = ((_DELETE, name),) if _has_nodes(groups[name]) else ()
-    return GuardDecision("refused", "", name, reason, fix, refused=True, needs=needs)
+    return GuardDecision("immutable", "", name, reason, fix, refused=True, needs=needs)
 
 
 def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -97,7 +97,7 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
             else ", together with the jobs on its nodes"
         )
         fix = DELETION_ALLOWED if is_allowed else ""
-        code = "group-renamed" if renamed_to is not None else "group-leaves"
+        code = "group-renamed" if renamed_to is not None else "group-removed"
         reason = f"{name} is deleted ({nodes} × {instance_types}){rename}"
         yield GuardDecision(code, name, name, reason, fix, refused=not is_allowed, needs=((_DELETE, name),))
 
@@ -212,4 +212,4 @@ def _karpenter_role(
             f"first run `pulumi up` without `autoscaling` and elastic quota, with `allowDelete: {{nodePools: [{pools}]"
             f"{keda}}}`; then add both again with the new role"
         )
-        yield GuardDecision("refused", "", "autoscaling", reason, fix, refused=True)
+        yield GuardDecision("immutable", "", "autoscaling", reason, fix, refused=True)

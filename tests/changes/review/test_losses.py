@@ -111,7 +111,7 @@ def test_another_account_is_blocked_and_nothing_else_of_the_change_is_reported()
     old, new = (platform(environment={"account": account}) for account in ("210987654321", "999999999999"))
     review, stack = compared(old, new)
     (risk,) = stack.risks
-    assert (review.verdict, risk.code, risk.teams) == ("blocked", "another-account", ("ada",))
+    assert (review.verdict, risk.code, risk.teams) == ("blocked", "account-changed", ("ada",))
     assert "account 210987654321 → 999999999999: a stack can't move to another account" in risk.message
     assert (stack.change.steps, stack.change.refused) == ((), True)
 

@@ -82,9 +82,9 @@ def test_a_found_eks_cluster_in_place_of_a_made_one_replaces_the_hyperpod_cluste
 def test_a_group_may_change_its_type_when_the_whole_cluster_is_new():
     base = of(groups=[group("gpu", "ml.g5.12xlarge", 4)])
     head = of(groups=[group("gpu", "ml.g5.48xlarge", 4)])
-    assert "refused" in risks(base, head)
+    assert "immutable" in risks(base, head)
     head["environments"]["dev"]["cluster"]["name"] = "other"
-    assert "refused" not in risks(base, head)
+    assert "immutable" not in risks(base, head)
 
 
 def autoscaled(limit, count):
@@ -154,8 +154,8 @@ def test_a_restricted_group_that_loses_nodes_is_watched():
         data["environments"]["dev"]["cluster"]["restrictedInstanceGroups"] = [nova]
         return data
 
-    assert "restricted nova 3 → 1" in risks(with_nova(3), with_nova(1))["fewer-nodes"].message
-    assert "fewer-nodes" not in risks(with_nova(1), with_nova(3))
+    assert "restricted nova 3 → 1" in risks(with_nova(3), with_nova(1))["nodes-removed"].message
+    assert "nodes-removed" not in risks(with_nova(1), with_nova(3))
 
 
 def test_a_new_warning_asks_for_attention_and_an_old_one_does_not():
@@ -225,7 +225,7 @@ def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
     named = {**two, "controlPlaneSubnets": list(two["subnets"].values())}
     moved = {**named, "subnets": {**two["subnets"], "us-west-2a": "subnet-0123456789abcdef9"}}
     found = risks(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
-    assert set(found) == {"refused", "settings"}
+    assert set(found) == {"immutable", "settings"}
     assert "settings of iam.RolePolicy nodes change" in found["settings"].message, "where its nodes may have interfaces"
 
 

@@ -108,7 +108,7 @@ def _roles(before: Plan, after: Plan) -> Iterator[Risk]:
         gone = [role for role in was if role not in now]
         if gone:
             ends = f"{plural(len(gone), noun)} no longer: {listing(gone, 20)}"
-            yield Risk("access-leaves", "attention", f"{noun}s", ends)
+            yield Risk("access-removed", "attention", f"{noun}s", ends)
     gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
     if gained:
         yield Risk(
@@ -169,13 +169,13 @@ def _way_out(before: Plan, after: Plan) -> Iterator[Risk]:
     was, now = (bool(plan.network.nat_gateways) for plan in (before, after))
     if now and not was:
         means = "from now on, nodes and their pods can reach the whole internet, not only services with an endpoint"
-        yield Risk("way-out", "attention", "network", f"the network opens: {means}")
+        yield Risk("egress-changed", "attention", "network", f"the network opens: {means}")
     if was and not now:
         means = (
             "nodes and their pods can only reach services with an endpoint: no images from other registries, and no "
             "packages or data from the internet"
         )
-        yield Risk("way-out", "attention", "network", f"the network closes: {means}")
+        yield Risk("egress-changed", "attention", "network", f"the network closes: {means}")
 
 
 def _images(before: Plan, after: Plan) -> Iterator[Risk]:
@@ -185,7 +185,7 @@ def _images(before: Plan, after: Plan) -> Iterator[Risk]:
     removed = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
     if removed:
         yield Risk(
-            "fewer-images",
+            "image-access-reduced",
             "attention",
             "registry",
             f"nodes no longer pull images of {listing(removed)}: if jobs need other images than "

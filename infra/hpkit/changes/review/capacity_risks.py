@@ -57,7 +57,7 @@ def group_risks(before: Plan, after: Plan, refused: Collection[str] = ()) -> Ite
             yield from _staying(group, new[name], is_refused=name in refused)
         elif not group.autoscaled and not group.spec.instance_count:
             kind = "/".join(group.spec.types)
-            yield Risk("group-leaves", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
+            yield Risk("group-removed", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
     yield from _more_nodes(before, after)
 
 
@@ -76,14 +76,14 @@ def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
             if name in counts
             else f"{name} is new: {count} × {instance_types}"
         )
-        yield Risk("more-nodes", "ok", name, f"{how}, running at all times")
+        yield Risk("nodes-added", "ok", name, f"{how}, running at all times")
 
 
 def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
     name, count = new.spec.name, new.spec.instance_count
     if old.autoscaled and not new.autoscaled:
         yield Risk(
-            "karpenter-lets-go",
+            "karpenter-group-removed",
             "attention",
             name,
             f"no NodeClass contains {name} anymore: its instanceCount becomes {count}, and the nodes that "
@@ -91,7 +91,7 @@ def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
         )
     elif new.autoscaled and not old.autoscaled and old.spec.instance_count:
         yield Risk(
-            "karpenter-takes",
+            "karpenter-group-added",
             "attention",
             name,
             f"Karpenter owns {name} from now on: its {old.spec.instance_count} × {'/'.join(old.spec.types)} are "
@@ -101,7 +101,7 @@ def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
     elif count < old.spec.instance_count and not new.autoscaled:
         restricted = "restricted " if isinstance(new, RestrictedGroupPlan) else ""
         yield Risk(
-            "fewer-nodes",
+            "nodes-removed",
             "attention",
             name,
             f"{restricted}{name} {old.spec.instance_count} → {count} × {'/'.join(new.spec.types)}: the service chooses "

@@ -14,30 +14,30 @@ from hpkit.plan.model import Plan
 __all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
 
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
-    "another-account", "another-region", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
-    "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
-    "gang-scheduling", "addon-migration", "addon-version", "tiered-storage", "way-out", "stack-leaves",
+    "account-changed", "region-changed", "addon-removed", "configuration", "dependency-removed", "governance-removed",
+    "nat-gateway-removed", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-removed",
+    "gang-scheduling", "addon-migration", "addon-version", "tiered-storage", "egress-changed", "stack-removed",
     "stack-renamed", "version",
 }  # fmt: skip
-_OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing"}
-_OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
-_OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
+_OF_TEAM: Final = {"team-removed", "team-renamed", "preemption", "sharing"}
+_OF_POOL: Final = {"node-pool-removed", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
+_OF_TYPE: Final = {"type-removed", "limit-below-elastic", "borrowing"}
 # Permanent losses first, then running work, then permissions; what might be lost later is last.
 GRAVITY: Final = (
-    "another-account", "another-region",
+    "account-changed", "region-changed",
     *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
-    "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
-    "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-off",
-    "karpenter-lets-go", "karpenter-takes",
-    "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves",
-    "refused", "version", "addon-migration",
+    "stack-removed", "stack-renamed", "governance-removed", "group-removed", "group-renamed", "team-removed",
+    "team-renamed", "type-removed", "node-pool-removed", "node-pool-renamed", "nodes-removed", "karpenter-off",
+    "karpenter-group-removed", "karpenter-group-added",
+    "addon-removed", "dependency-removed", "node-recovery", "nat-gateway-removed", "repository-removed",
+    "immutable", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
-    "boundary", "root-squash", "user-ids", "access-leaves", "fewer-images", "way-out", "spaces",
+    "boundary", "root-squash", "user-ids", "access-removed", "image-access-reduced", "egress-changed", "spaces",
     "endpoint", "administrators", "viewers", "alerts", "borrowing", "shared-pool", "sharing",
-    "policy", "gang-scheduling", "policy-settings", "priority-class-leaves", "priority-order",
+    "policy", "gang-scheduling", "policy-settings", "priority-class-removed", "priority-order",
     "preemption", "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
-    "configuration", "resources-go", "tags", "settings", "waiver", "allowance",
-    "more-nodes",
+    "configuration", "resources-removed", "tags", "settings", "waiver", "allowance",
+    "nodes-added",
 )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def _teams(risk: Risk, diff: PlanDiff) -> tuple[str, ...]:
         return tuple(team.name for team in plan.teams)
     if risk.code in _OF_TEAM:
         return (risk.subject,)
-    if risk.code == "repository-leaves":
+    if risk.code == "repository-removed":
         return (risk.subject.partition("/")[0],)
     types = _types(risk, plan) or (_types(risk, diff.after) if diff.after is not None else set())
     return tuple(team.name for team in plan.teams if types & {each.instance_type for each in team.quota_resources})
@@ -90,9 +90,9 @@ def _money(risk: Risk, diff: PlanDiff) -> MoneyChange | None:
     before, after = diff.before, diff.after
     if before is None or after is None:
         return None
-    if risk.code in ("group-leaves", "fewer-nodes", "more-nodes"):
+    if risk.code in ("group-removed", "nodes-removed", "nodes-added"):
         return _of_group(risk.subject, before, after)
-    if risk.code == "node-pool-leaves":
+    if risk.code == "node-pool-removed":
         pools = [pool_cost(pool, before) for pool in before.node_pools if pool.spec.name == risk.subject]
         known = pools and pools[0].complete and pools[0].known
         return MoneyChange(-pools[0].known, "maximum", bool(pools[0].prices_of)) if known else None

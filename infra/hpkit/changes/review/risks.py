@@ -34,16 +34,16 @@ __all__ = ["risks_of", "with_rename_risks"]
 # A decision's resource by its code: last part of the type, and the prefix of its name.
 _TEAM, _POOL = (("ComputeQuota", ""),), (("NodePool", "node-pool-"),)
 _NAMED = {
-    "team-leaves": _TEAM,
+    "team-removed": _TEAM,
     "team-renamed": _TEAM,
-    "node-pool-leaves": _POOL,
+    "node-pool-removed": _POOL,
     "node-pool-renamed": _POOL,
-    "addon-leaves": (("Addon", ""), ("Release", "")),
-    "nat-gateway-leaves": (("NatGateway", ""),),
-    "repository-leaves": (("Repository", ""),),
+    "addon-removed": (("Addon", ""), ("Release", "")),
+    "nat-gateway-removed": (("NatGateway", ""),),
+    "repository-removed": (("Repository", ""),),
 }
 
-_TEAM_LEAVES = ("team-leaves", "team-renamed")
+_TEAM_LEAVES = ("team-removed", "team-renamed")
 
 _NO_POLICIES: Change[PolicySettings] = Change(None, None)
 _NO_SETTINGS: Change[StackSettings] = Change(None, None)
@@ -103,7 +103,7 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
             ]
         )
         yield Risk(
-            "stack-leaves",
+            "stack-removed",
             "attention",
             diff.stack,
             f"{diff.stack} is no longer described, and nothing deletes what it created. If it is deployed, "
@@ -124,7 +124,7 @@ def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
         names = listing([f"{short_type(step.type)} {step.name} ({step.action})" for step in further])
         verb = "is" if len(further) == 1 else "are"
         count = f"{plural(len(further), 'other resource' if change.decisions else 'resource')}"
-        yield Risk("resources-go", "attention", "resources", f"{count} {verb} replaced or deleted: {names}")
+        yield Risk("resources-removed", "attention", "resources", f"{count} {verb} replaced or deleted: {names}")
     for unused in change.unused_allowances:
         yield Risk("allowance", "attention", unused.key, unused.message)
 
@@ -212,7 +212,7 @@ def _capacity(diff: PlanDiff) -> Iterator[Risk]:
                 f"; teams still have quota for {amount(as_fraction(change.quota.after))}" if change.quota.after else ""
             )
             yield Risk(
-                "type-leaves",
+                "type-removed",
                 "attention",
                 name,
                 f"{name} is removed: {change.guaranteed.before} guaranteed instances, "

@@ -158,7 +158,7 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
     governed = diff.before is not None and diff.before.policy is not None
     if governed and diff.after is not None and diff.after.policy is None:
         yield Risk(
-            "governance-leaves",
+            "governance-removed",
             "attention",
             "governance",
             "task governance is removed, with its queues, ranks and quota",
@@ -174,7 +174,7 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
     if removed:
         labels = listing([f"{name}-priority" for name in sorted(removed)], 20)
         message = f"jobs that carry {labels} are no longer accepted{_new_name(diff, removed)}"
-        yield Risk("priority-class-leaves", "attention", "priorityClasses", message)
+        yield Risk("priority-class-removed", "attention", "priorityClasses", message)
     yield from _order(diff)
 
 

@@ -89,7 +89,7 @@ def _chart(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Risk]:
         if on == [True, False]:
             means = _WITHOUT.get(part, "its resources are deleted")
             message = f"{part} is removed from the dependencies chart ({switch} false): {means}"
-            yield Risk("dependency-leaves", "attention", part, message)
+            yield Risk("dependency-removed", "attention", part, message)
     yield from _values("the dependencies chart", "dependencies", was, now)
 
 
