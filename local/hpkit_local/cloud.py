@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
     from hpkit_local.supervisor.existing import create_existing, names_existing
     from hpkit_local.supervisor.instance import Instance
-    from hpkit_local.supervisor.instances import Overview, instances, overviews, the_only
+    from hpkit_local.supervisor.instances import Overview, candidates, instances, overviews, the_only
     from hpkit_local.supervisor.lock import exclusive
     from hpkit_local.supervisor.pulumi_stack import Stack
     from hpkit_local.supervisor.stacks import stacks_of, stacks_up
@@ -34,6 +34,7 @@ __all__ = [
     "Stack",
     "Usage",
     "Work",
+    "candidates",
     "control",
     "create_existing",
     "exclusive",
@@ -74,6 +75,7 @@ _SOURCES = {
     "stacks_of": "hpkit_local.supervisor.stacks:stacks_of",
     "stacks_up": "hpkit_local.supervisor.stacks:stacks_up",
     "team_objects": "hpkit_local.rehearsal.objects:team_objects",
+    "candidates": "hpkit_local.supervisor.instances:candidates",
     "the_only": "hpkit_local.supervisor.instances:the_only",
     "usage_of": "hpkit_local.supervisor.usage:usage_of",
 }

@@ -194,7 +194,15 @@ def test_logs_print_one_part_or_all_with_their_names(up, repository):
     assert {line.partition(":")[0] for line in every.splitlines()} >= set(PARTS) - {"kueue"}
 
 
-@pytest.mark.parametrize("command", ["env", "status", "logs", "stop", "reset"])
+def test_status_without_a_name_lists_several(project):
+    for name in ("one", "two"):
+        (project / ".local" / name).mkdir(parents=True)
+    answer = hpkit("local", "status", cwd=project)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert [line.split()[:2] for line in answer.stdout.splitlines()[1:]] == [["one", "stopped"], ["two", "stopped"]]
+
+
+@pytest.mark.parametrize("command", ["env", "logs", "stop", "reset"])
 def test_without_a_name_several_are_listed_with_the_command_for_each(project, command):
     for name in ("one", "two"):
         (project / ".local" / name).mkdir(parents=True)

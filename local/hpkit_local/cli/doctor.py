@@ -122,7 +122,7 @@ def _table(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
         table.add_row(row.tool, row.version, source, row.purpose, style=style)
     lines = lines_of(table)
     lines += [folded(f"{row.tool}: skipped: {row.note}", "    ", "") for row in rows if row.note]
-    lines += ["", *_where_kept(rows), _summary(rows, missing, optional)]
+    lines += ["", *_where_kept(rows), *_charts(), _summary(rows, missing, optional)]
     return "\n".join(lines)
 
 
@@ -130,6 +130,22 @@ def _where_kept(rows: list[_Tool]) -> list[str]:
     from hpkit.cache import cache_root
 
     return [f"cache: {cache_root()}"] if any(row.source == "cache" for row in rows) else []
+
+
+def _charts() -> list[str]:
+    """Return that `up` would download the dependencies chart, or run without it."""
+    from hpkit.catalog import dependencies_chart
+    from hpkit.errors import ToolError
+    from hpkit.program.charts.package import MIRROR, kept_package
+    from hpkit.project import project_root
+
+    pin = dependencies_chart()
+    try:
+        problem = "" if kept_package(pin, project_root()) else "`up` downloads it, or runs without it"
+    except ToolError as error:
+        problem = str(error)
+    advice = f"Without a network: `hpkit catalog fetch-chart --to FOLDER` elsewhere, then set {MIRROR} to FOLDER"
+    return [folded(f"chart {pin.name}: {problem}. {advice}", "  ", "")] if problem else []
 
 
 def _summary(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:

@@ -73,14 +73,20 @@ _MEBIBYTE = 1 << 20
 
 @click.command("status")
 @where
-@output_options("text", "json", documents=("hpkit_local.cli.local_status:InstanceStatus",))
+@output_options(
+    "text",
+    "json",
+    documents=("hpkit_local.cli.local_status:InstanceStatus", "hpkit_local.cli.local_status:InstanceList"),
+)
 def status(name: str | None, root: Path | None) -> Output:
     """Show the stack on an instance, and the state and resource use of its parts.
 
-    Exits 1 if a part isn't healthy.
+    Without --name, lists the instances if several run. Exits 1 if a part isn't healthy.
     """
-    from hpkit_local.cloud import Usage, control, stacks_up, usage_of
+    from hpkit_local.cloud import Usage, candidates, control, stacks_up, usage_of
 
+    if name is None and len(candidates(root_of(root))) > 1:
+        return _listed(root)
     instance = instance_of(name, root, command="status")
     state = control.running(instance)
     ports = instance.ports()
@@ -156,6 +162,10 @@ def _port_of(part: str) -> str:
 @output_options("text", "json", documents=("hpkit_local.cli.local_status:InstanceList",))
 def list_all(root: Path | None) -> Output:
     """List all instances of the repository, with their stacks."""
+    return _listed(root)
+
+
+def _listed(root: Path | None) -> Output:
     from hpkit_local.cloud import Usage, overviews, usage_of
 
     rows: list[_Instance] = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hpkit.catalog import CHARTS_FOLDER
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
 from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
@@ -30,7 +31,9 @@ _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
 _NAMESPACE: Final = ApiResource("v1", "Namespace", "namespaces")
 _SECRET: Final = ApiResource("v1", "Secret", "secrets", namespaced=True)
-_ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into the folder in {MIRROR}"
+_ADVICE: Final = (
+    f"`hpkit catalog fetch-chart --to FOLDER` on a machine with a network, then set {MIRROR} to that folder"
+)
 _OUTPUTS: Final = ("status", "resourceNames")
 
 
@@ -124,11 +127,10 @@ class Release:
                 missing = chart.missing
         if upgrade:
             raise PluginError(f"release {_id(inputs)} can't be upgraded: {missing}. What to do: {_ADVICE}.")
-        version = f" {inputs['version']}" if inputs.get("version") else ""
-        task.warn(
-            f"the chart {inputs['chart']}{version} isn't available, so nothing of it is installed, and the next `up` "
-            f"tries again. {instead}Cause: {missing}. What to do: {_ADVICE}."
-        )
+        if CHARTS_FOLDER in str(inputs["chart"]):
+            missing = "it can't be downloaded"
+        advice = "`hpkit local doctor --fix`" if self.helm.lacking() else _ADVICE
+        task.warn(f"the chart isn't installed, because {missing}. {instead}To install it: {advice}.")
         return self._recorded.write(task, inputs, revision=revision)
 
     def _install(self, task: EngineCall, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:

@@ -204,7 +204,7 @@ def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin
     release_id, inputs, outputs = plugin.create(RELEASE, "sample", {**release, **where})
     assert outputs["status"]["status"] == "recorded"
     (warning,) = warnings(plugin)
-    assert "so nothing of it is installed" in warning
+    assert "the chart isn't installed, because" in warning
     assert "HPKIT_MIRROR" in warning
     assert (
         plugin.read(RELEASE, "sample", release_id, inputs=inputs, outputs=outputs)[2]["status"]["status"] == "recorded"
