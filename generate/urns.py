@@ -15,7 +15,7 @@ __all__ = ["FOLDER", "parse_urns", "registered", "urn_files"]
 
 FOLDER = "tests/program/urns"
 # Fields that the engine doesn't compare: invented IDs, options for later changes, the plugin's version, parts of URNs.
-_NOT_COMPARED = {"urn", "type", "name", "made", "replace_on_changes", "version"}
+_NOT_COMPARED = {"urn", "type", "name", "made", "replace_on_changes", "delete_before_replace", "version"}
 
 
 def registered(stack: str) -> dict[str, str]:

@@ -268,7 +268,7 @@ URNS = [
     line for file in (project_root() / "tests/program/urns").iterdir() for line in file.read_text("utf-8").splitlines()
 ]
 # Keys of an entry that don't name properties.
-NOT_PATHS = ("source", "note", "api", "calls", "more", "service", "autoname", "loss")
+NOT_PATHS = ("source", "note", "api", "calls", "more", "service", "autoname", "deletesFirst", "loss")
 REGISTERED = {urn.split("::")[2].rpartition("$")[2] for urn in URNS}
 
 
@@ -311,3 +311,26 @@ def test_an_entry_names_its_source_and_properties_that_pulumi_aws_has(token):
 def test_every_type_that_the_examples_register_has_an_entry():
     ours = {each for each in REGISTERED if each.startswith(("aws:", "hyperpod:", "kubernetes:helm"))}
     assert {each for each in ours if type_facts(each) == TypeFacts()} == set()
+
+
+@pytest.mark.parametrize(
+    ("token", "stated", "first"),
+    [
+        ("aws:iam/role:Role", ("name", "path"), True),
+        ("aws:iam/role:Role", ("path",), False),
+        ("aws:grafana/workspace:Workspace", ("name",), True),
+        ("aws:cloudwatch/eventTarget:EventTarget", ("rule", "targetId"), True),
+        ("aws:iam/rolePolicyAttachment:RolePolicyAttachment", ("role", "policyArn"), True),
+        ("aws:ecr/lifecyclePolicy:LifecyclePolicy", ("repository", "policy"), True),
+        (
+            "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+            ("clusterName", "principalArn", "policyArn"),
+            False,
+        ),
+        ("aws:eks/podIdentityAssociation:PodIdentityAssociation", ("namespace", "serviceAccount"), False),
+        ("aws:ec2/subnet:Subnet", ("vpcId", "cidrBlock"), False),
+        ("aws:s3/bucketObjectv2:BucketObjectv2", ("bucket", "key"), False),
+    ],
+)
+def test_a_replacement_deletes_first_what_has_a_name_of_the_program_or_always_does(token, stated, first):
+    assert type_facts(token).deletes_before_create(stated) is first

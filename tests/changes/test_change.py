@@ -10,7 +10,7 @@ import yaml
 from generate.examples import example_stacks
 from hpkit.catalog import UNKNOWN, TypeFacts, differences, type_facts
 from hpkit.changes import change
-from hpkit.changes.compare import facts_of
+from hpkit.changes.compare import deletes_first, facts_of
 from tests.builders import group, organization, team
 from tests.changes.advice import runs
 from tests.changes.key_changes import refusals
@@ -419,6 +419,14 @@ def test_objects_are_replaced_for_what_the_official_plugin_replaces_them_for(ver
     assert (path in facts.immutable) is replaces
     patch = facts_of(SimpleNamespace(type=f"kubernetes:{version}:{kind}Patch", inputs=inputs, replace_on_changes=()))
     assert patch.immutable == {"metadata.name", "metadata.namespace"}
+
+
+@pytest.mark.parametrize(("option", "first"), [(None, True), (False, False), (True, True)])
+def test_an_option_of_the_program_decides_about_the_order_of_a_replacement(option, first):
+    role = SimpleNamespace(
+        type="aws:iam/role:Role", inputs={"name": "a"}, replace_on_changes=(), delete_before_replace=option
+    )
+    assert deletes_first(role, role) is first
 
 
 def test_what_is_false_in_a_chart_is_something_else_than_what_is_left_out():

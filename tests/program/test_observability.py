@@ -141,6 +141,7 @@ def test_users_of_grafana_have_the_roles_that_the_file_says():
     assert "groupIds" not in roles["VIEWER"]
     # An update would only add users and groups.
     assert {each.replace_on_changes for each in associations} == {("userIds", "groupIds")}
+    assert all(each.delete_before_replace for each in associations)
 
 
 def test_grafana_may_tell_the_topic_of_its_alert_rules_and_no_other():

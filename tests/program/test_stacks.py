@@ -210,6 +210,21 @@ def with_files(**more):
     return recorded_from(data)
 
 
+@pytest.mark.parametrize(
+    ("stack", "kind"),
+    [
+        # A deletion after the creation would remove what was just associated, because both have the same key.
+        ("enterprise-prod", "eks/accessPolicyAssociation:AccessPolicyAssociation"),
+        # An Elastic IP belongs to one gateway at a time.
+        ("startup-dev", "ec2/natGateway:NatGateway"),
+    ],
+)
+def test_what_can_exist_once_is_deleted_before_it_is_replaced(stack, kind):
+    resources = recorded(stack).all(kind)
+    assert resources
+    assert all(each.delete_before_replace for each in resources)
+
+
 def test_what_must_not_be_lost_is_protected_always_and_the_cluster_when_asked():
     assert protected(recorded("handson-dev")) == KEPT.keys() - {"aws:fsx/lustreFileSystem:LustreFileSystem"}
     assert protected(with_files()) == KEPT.keys()

@@ -1,6 +1,6 @@
 """Facts about each resource type: changes that replace a resource, and API calls of a deployment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -34,9 +34,8 @@ class TypeFacts:
     - sets: lists whose order has no meaning.
     - entries: lists whose entries are identified by that member.
     - defaults: the values of omitted properties.
-    - identity: no two resources can share all of these, so the old one is deleted first, unless the engine generated
-      the name (autoname).
-    - deletes_first: the old one is always deleted first.
+    - autoname: the name that the plugin generates if the program omits it.
+    - deletes_first: a replacement always deletes the old resource first.
     - literal: false, and an empty map, list or text, differ from omitting the property.
     """
 
@@ -49,7 +48,6 @@ class TypeFacts:
     sets: frozenset[str] = frozenset()
     entries: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    identity: tuple[str, ...] = ()
     autoname: str = ""
     deletes_first: bool = False
     literal: bool = False
@@ -58,6 +56,14 @@ class TypeFacts:
         """Return whether a difference in a property replaces the resource."""
         removed = path in self.kept and new in (None, "", [], {})
         return removed or path in self.immutable or (path in self.grows and _is_lower(new, old))
+
+    def deletes_before_create(self, stated: Container[str]) -> bool:
+        """Return whether a replacement deletes the old resource before it creates the new one.
+
+        stated: the properties that the program sets. A name that the program sets has this effect even if it changes.
+        Source: pulumi-terraform-bridge 3.136.0, pkg/tfbridge/schema.go, nameRequiresDeleteBeforeReplace.
+        """
+        return self.deletes_first or (self.autoname != "" and self.autoname in stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,6 @@ def type_facts(token: str) -> TypeFacts:
         **sets,
         entries=facts.get("entries", {}),
         defaults=facts.get("defaults", {}),
-        identity=tuple(facts.get("identity", ())),
         autoname=facts.get("autoname", ""),
         deletes_first=facts.get("deletesFirst", False),
         literal=facts.get("literal", False),

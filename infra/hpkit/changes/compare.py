@@ -27,14 +27,13 @@ def _facts_of_type(resource: RecordedResource) -> TypeFacts:
 
 
 def deletes_first(old: RecordedResource, new: RecordedResource) -> bool:
-    """Return whether the old resource must be deleted before the new one can be created."""
-    facts = facts_of(new)
+    """Return whether a replacement deletes the old resource before it creates the new one."""
+    if new.delete_before_replace is not None:
+        return new.delete_before_replace
     if new.type.startswith("kubernetes:"):
         sides = [side.inputs.get("metadata") or {} for side in (old, new)]
         return new.type != _RELEASE and all(sides[0].get(key) == sides[1].get(key) for key in ("name", "namespace"))
-    if not facts.identity or (facts.autoname and facts.autoname not in old.inputs):
-        return facts.deletes_first
-    return all(old.inputs.get(name) == new.inputs.get(name) for name in facts.identity)
+    return facts_of(new).deletes_before_create(new.inputs)
 
 
 def with_unknown(value: Any, marks: Iterable[str]) -> Any:

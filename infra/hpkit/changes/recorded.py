@@ -52,6 +52,10 @@ class RecordedResource(Protocol):
         """Inputs whose changes replace it, in addition to those of its type."""
 
     @property
+    def delete_before_replace(self) -> bool | None:
+        """Whether a replacement deletes it first; None leaves it to its plugin."""
+
+    @property
     def made(self) -> Mapping[str, Any]:
         """Invented values that only AWS could assign."""
 

@@ -81,6 +81,7 @@ class RecordedResource:
     - deleted_with: URN of the resource whose deletion deletes it too.
     - ignore_changes: inputs that keep live values.
     - replace_on_changes: inputs whose changes replace it.
+    - delete_before_replace: whether a replacement deletes it first; None leaves it to its plugin.
     - import_id: ID of the existing resource to import, "" for none.
     - version: of the plugin, "" for any.
     - made: outputs that only AWS knows (its ID, its ARN), as invented here. Resources that use it contain them too.
@@ -103,6 +104,7 @@ class RecordedResource:
     version: str
     made: Mapping[str, Any]
     replace_on_changes: tuple[str, ...] = ()
+    delete_before_replace: bool | None = None
 
 
 @dataclass
@@ -269,6 +271,7 @@ def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
         import_id=request.importId,
         made={key: value for key, value in outputs.items() if key not in inputs},
         replace_on_changes=tuple(request.replaceOnChanges),
+        delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
     )
 
 

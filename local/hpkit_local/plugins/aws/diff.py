@@ -12,7 +12,7 @@ from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import Props
 
-__all__ = ["changes", "clashes", "inputs_of", "overlaid"]
+__all__ = ["changes", "deletes_first", "inputs_of", "overlaid"]
 
 
 def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[PropertyChange]:
@@ -26,12 +26,9 @@ def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[Pro
             yield PropertyChange(prop.name, how, any(each.replaces for each in property_changes))
 
 
-def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
-    """Return whether the old one must be deleted before the new one can be created, because both have one name."""
-    identity = resource_type.facts.identity
-    if not identity or resource_type.autoname in old.get(DEFAULTS, []):
-        return False
-    return all(old.get(name) == new.get(name) for name in identity)
+def deletes_first(resource_type: ResourceType, new: Props) -> bool:
+    """Return whether a replacement deletes the old one first; a generated name doesn't count as set by the program."""
+    return resource_type.facts.deletes_before_create(new.keys() - set(new.get(DEFAULTS, [])))
 
 
 def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:

@@ -171,7 +171,7 @@ def _partly(
 ) -> InitFailedError:
     # Only immutable inputs are kept: the next update then applies all others.
     fixed = {name for name, prop in resource_type.spec.by_name.items() if prop.immutable or prop.write_only}
-    kept = {name: value for name, value in inputs.items() if name in fixed or name in resource_type.facts.identity}
+    kept = {name: value for name, value in inputs.items() if name in fixed}
     state = {name: value for name, value in desired.items() if name not in ("tags", "tagsAll")}
     return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=kept)
 

@@ -15,7 +15,7 @@ from hpkit_local.plugins.aws import VERSION
 from hpkit_local.plugins.aws.calls import Calls, Clients
 from hpkit_local.plugins.aws.check import check, named
 from hpkit_local.plugins.aws.config import CONFIG, settings_from
-from hpkit_local.plugins.aws.diff import clashes
+from hpkit_local.plugins.aws.diff import deletes_first
 from hpkit_local.plugins.aws.function import Function
 from hpkit_local.plugins.aws.lifecycle import create, delete, differences, preview_outputs, read, update
 from hpkit_local.plugins.aws.resource_type import ResourceType
@@ -120,7 +120,7 @@ class AwsServicer(PluginServicer):
         resource_type = _resource_type(request.urn)
         old, new, state = from_struct(request.old_inputs), from_struct(request.news), from_struct(request.olds)
         found = differences(resource_type, old=old, new=new, state=state, common=self._common)
-        return diff_response(found, deletes_first=clashes(resource_type, old, new))
+        return diff_response(found, deletes_first=deletes_first(resource_type, new))
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:

@@ -108,7 +108,7 @@ RESOURCE_TYPES: Final = (
         "aws:s3/bucketObjectv2:BucketObjectv2",
         props=(
             Prop("bucket", required=True),
-            Prop("key"),
+            Prop("key", required=True),
             Prop("content", write_only=True),
             Prop("contentBase64", write_only=True),
             Prop("source", "asset", write_only=True),
@@ -124,6 +124,5 @@ RESOURCE_TYPES: Final = (
         outputs=("arn", "versionId"),
         volatile=("etag", "versionId"),
         tagging=_tag,
-        longest_name=1024,
     ),
 )
