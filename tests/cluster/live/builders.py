@@ -30,11 +30,18 @@ def node(name, *layers, ready="True", gpus=4, **spec):
     )
 
 
-def pod(team, task, on, gpus=4):
+def pod(team, task, on, gpus=4, *, ready=True, phase="Running", status=None, **metadata):
+    """Return a task's pod on a node; status, metadata: more of them."""
     container = {"resources": {"limits": {GPU: str(gpus)}, "requests": {"cpu": "1"}}}
-    metadata = {"name": f"{task}-{on}", "namespace": f"hyperpod-ns-{team}"}
-    metadata["annotations"] = {"kueue.x-k8s.io/workload": f"job-{task}"}
-    return pod_of({"metadata": metadata, "spec": {"nodeName": on, "containers": [container]}})
+    metadata = {
+        "name": f"{task}-{on}",
+        "namespace": f"hyperpod-ns-{team}",
+        "annotations": {"kueue.x-k8s.io/workload": f"job-{task}"},
+        **metadata,
+    }
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    status = {"phase": phase, "conditions": conditions, **(status or {})}
+    return pod_of({"metadata": metadata, "spec": {"nodeName": on, "containers": [container]}, "status": status})
 
 
 def queue(team, nominal, *, used=0, borrowed=0, limit=None, lending=None, weight="1", active=True, message="", **more):

@@ -2,10 +2,8 @@
 
 from decimal import Decimal
 
-import pytest
-
 from hpkit.cluster.live.parse import group_of, node_of, pod_of, queue_of, task_of
-from tests.cluster.live.builders import GPU, KIND, node, queue, task
+from tests.cluster.live.builders import GPU, KIND, node, queue
 
 
 def test_a_queue_of_the_older_version_of_the_api_names_its_cohort_otherwise():
@@ -20,28 +18,13 @@ def test_quota_and_use_are_read_in_whole_units():
     assert queue("john", 12, lending=0).quotas[KIND, GPU].lendable == 0
 
 
-@pytest.mark.parametrize(
-    ("parts", "state"),
-    [
-        ({}, "pending"),
-        ({"runs": True}, "running"),
-        ({"runs": True, "PodsReady": (False, "WaitForStart", "")}, "starting"),
-        ({"runs": True, "PodsReady": (True, "Started", "")}, "running"),
-        ({"runs": True, "Finished": (True, "Succeeded", "Job finished")}, "succeeded"),
-        ({"Finished": (True, "Failed", "BackoffLimitExceeded")}, "failed"),
-    ],
-)
-def test_a_task_stands_where_its_conditions_say(parts, state):
-    assert task("john", "train", 2, **parts).state == state
-
-
 def test_a_task_that_was_stopped_by_hand_is_not_pending():
     document = {
         "metadata": {"name": "w", "namespace": "n", "uid": "u", "creationTimestamp": "2026-11-22T11:00:00Z"},
         "spec": {"active": False, "podSets": []},
     }
     stopped = task_of(document, {})
-    assert (stopped.state, stopped.owner_kind, stopped.owner_name, stopped.queue) == ("stopped", "Workload", "w", "")
+    assert (stopped.waits, stopped.owner_kind, stopped.owner_name, stopped.queue) == (False, "Workload", "w", "")
 
 
 def test_requests_of_a_task_that_kueue_has_not_counted_are_those_of_its_template():

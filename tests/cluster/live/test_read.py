@@ -46,11 +46,11 @@ def test_workloads_are_read_at_once_from_the_server_s_cache_unless_they_are_many
     assert server.queries["/apis/kueue.x-k8s.io/v1/workloads"] == query
 
 
-def test_without_places_neither_nodes_nor_pods_are_read_and_both_are_unread():
+def test_without_places_nodes_pods_and_events_are_unread():
     server = api(("/",))
     found = objects_of(server, [], places=False)
-    assert not {"/api/v1/nodes", "/api/v1/pods"} & {*server.asked}
-    assert found["unread"] == {"nodes", "pods"}
+    assert not {"/api/v1/nodes", "/api/v1/pods", "/api/v1/events"} & {*server.asked}
+    assert found["unread"] == {"nodes", "pods", "events"}
 
 
 def test_a_teams_member_reads_the_namespace_of_the_team():
@@ -61,9 +61,7 @@ def test_a_teams_member_reads_the_namespace_of_the_team():
         namespaces=TEAMS,
     )
     assert (objects["namespaces"], objects["unread"]) == (("hyperpod-ns-john",), frozenset())
-    assert unknown == [
-        "pods, localqueues, workloads of namespaces other than hyperpod-ns-john: listing them isn't allowed"
-    ]
+    assert unknown == [], "members always read only their own namespaces"
     seen = Observed(time=NOW, **objects)
     assert seen.sees("hyperpod-ns-john")
     assert not seen.sees("hyperpod-ns-smith")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy, main_resource
 from hpkit.cluster.live.status import policy_words, status_of
-from tests.cluster.live.builders import GPU, NOW, node, observed, queue, task
+from tests.cluster.live.builders import GPU, NOW, node, observed, pod, queue, task
 
 POLICY = SchedulerPolicy("acme-dev", "Created", "", "Enabled", "Disabled", {"experiment": 40, "training": 80})
 GROUP = Group("gpu", ("ml.g5.12xlarge",), 4, 4, "InService")
@@ -78,7 +78,8 @@ def test_what_waits_is_listed_by_priority_and_age():
         task("john", "high", 1, priority=80),
         task("john", "runs", 1, runs=True),
     ]
-    (team,) = status_of(observed(queues=(queue("john", 12),), tasks=tuple(tasks))).teams
+    pods = (pod("john", "runs", "n1"),)
+    (team,) = status_of(observed(queues=(queue("john", 12),), tasks=tuple(tasks), pods=pods)).teams
     assert [each.name for each in team.waiting] == ["high", "old", "young"]
     assert team.waiting[1].seconds == timedelta(minutes=9).total_seconds()
     assert [(each.name, each.state, each.pods) for each in team.running] == [("runs", "running", 1)]

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from hpkit.cluster.live.parse import task_of
+from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
 from hpkit.cluster.live.why import explain
 from tests.cluster.live.builders import GPU, KIND, NOW, observed, queue, task
@@ -120,11 +121,11 @@ def test_a_task_whose_pods_were_not_ready_in_time_says_so_and_when_it_is_retried
     assert waiting_reason(waiting, queue("john", 4), NOW) == said + events
     seen = observed(queues=(queue("john", 4),), tasks=(waiting,))
     later = replace(waiting, retry_at=NOW + timedelta(minutes=2))
-    found = explain(seen, later, fair_sharing=None)
+    found = explain(Jobs(seen), later, fair_sharing=None)
     assert (found.remedies, found.outlook) == (
         (), "Kueue retries it at 2026-11-22 12:02:00 UTC, and doesn't admit it earlier"
     )  # fmt: skip
-    assert explain(seen, replace(waiting, retry_at=NOW), fair_sharing=None).remedies != ()
+    assert explain(Jobs(seen), replace(waiting, retry_at=NOW), fair_sharing=None).remedies != ()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_a_task_whose_pods_were_not_ready_in_time_says_so_and_when_it_is_retried
 def test_a_task_that_kueue_deactivated_is_not_said_to_be_stopped_by_hand(reason, words):
     stopped = replace(task("john", "train", 1, Evicted=(True, reason, "The workload is deactivated")), active=False)
     seen = observed(queues=(queue("john", 4),), tasks=(stopped,))
-    found = explain(seen, stopped, fair_sharing=None).reason
+    found = Jobs(seen).state(stopped).reason
     assert words in found
     assert ("kubectl patch workload job-train -n hyperpod-ns-john" in found) == (reason != "Deactivated")
 

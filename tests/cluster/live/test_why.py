@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from hpkit.cluster.live.model import Flavor
+from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.why import explain, find_task, holders
 from hpkit.errors import SelectionError, ToolError
 from tests.cluster.live.builders import GPU, KIND, NOW, observed, pod, queue, task
@@ -19,8 +20,8 @@ TEAMS = (queue("john", 12, limit=6), queue("smith", 4, limit=4))
 
 
 def why(name, *tasks, classes=None, queues=TEAMS, **more):
-    seen = observed(queues=queues, tasks=tasks, priority_classes=classes or {}, **more)
-    return explain(seen, find_task(seen, name, None), fair_sharing=FAIR)
+    jobs = Jobs(observed(queues=queues, tasks=tasks, priority_classes=classes or {}, **more))
+    return explain(jobs, find_task(jobs, name, None), fair_sharing=FAIR)
 
 
 def test_each_task_whose_end_would_be_enough_is_named():
@@ -30,7 +31,7 @@ def test_each_task_whose_end_would_be_enough_is_named():
         task("smith", "lend", 1, runs=True),
         task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)),
     )
-    assert answer.reason == f"4 more {GPU} of {KIND} must become free"
+    assert answer.job.reason == f"4 more {GPU} of {KIND} must become free"
     assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert answer.remedies == ("task own ends", "task lend ends")
 
@@ -79,11 +80,13 @@ def test_a_task_that_the_simulator_admits_needs_nothing():
 def test_a_task_that_ended_or_runs_says_so_and_for_whom_it_was_preempted():
     said = "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort"
     back = task("smith", "back", 1, runs=True, Preempted=(True, "InCohortReclamation", said))
-    found = why("back", back, task("john", "own", 3, runs=True))
-    assert found.reason == ("it's running. Before, it was preempted, because the team that lent the quota reclaimed it")
+    found = why("back", back, task("john", "own", 3, runs=True), pods=(pod("smith", "back", "n1"),))
+    assert (
+        found.job.reason == "its pod runs. Before, it was preempted, because the team that lent the quota reclaimed it"
+    )
     assert (found.preempted_by, found.holders, found.remedies) == ("own of john", (), ())
     ended = why("bad", task("smith", "bad", 1, Finished=(True, "Failed", "BackoffLimitExceeded")))
-    assert ended.reason == "it has failed: BackoffLimitExceeded"
+    assert ended.job.reason == "it has failed: BackoffLimitExceeded"
 
 
 ENDED = {"Finished": (True, "Succeeded", "")}
@@ -187,53 +190,37 @@ def test_what_others_hold_counts_though_their_tasks_could_not_be_read():
 
 def test_queues_that_were_not_read_are_not_said_to_be_missing():
     found = why("wait", task("john", "wait", 1), queues=(), unread=frozenset({"clusterqueues"}))
-    assert found.reason.startswith("Kueue hasn't evaluated it for 300 s,")
+    assert found.job.reason.startswith("Kueue hasn't evaluated it for 300 s,")
     assert found.outlook == "what would let it run isn't known, because queues couldn't be read"
-
-
-def test_pods_that_find_no_node_and_pods_that_are_not_there_are_said():
-    running = task("john", "own", 2, runs=True)
-    pods = (dataclasses.replace(pod("john", "own", None), unplaced="0/5 nodes are available: 5 Insufficient cpu."),)
-    assert why("own", running, pods=pods).reason == (
-        "it's running: 1 of 2 pods have no node: 0/5 nodes are available: 5 Insufficient cpu"
-    )
-    starting = task("john", "own", 2, runs=True, PodsReady=(False, "WaitForStart", ""))
-    assert why("own", starting).reason == (
-        "it's admitted, but not all of its pods are ready yet: no pod exists; for the reason, run "
-        "`kubectl describe job own -n hyperpod-ns-john`"
-    )
-    assert (
-        why("own", starting, unread=frozenset({"pods"})).reason
-        == "it's admitted, but not all of its pods are ready yet"
-    )
 
 
 def test_tasks_that_could_not_be_read_are_not_said_to_be_none():
     with pytest.raises(ToolError, match="the tasks couldn't be read"):
-        find_task(observed(unread=frozenset({"workloads"})), "a", None)
+        find_task(Jobs(observed(unread=frozenset({"workloads"}))), "a", None)
     with pytest.raises(
         SelectionError,
         match=r"in hyperpod-ns-john; no other namespace could be read.*label kueue.x-k8s.io/queue-name",
     ):
-        find_task(observed(namespaces=("hyperpod-ns-john",)), "a", None)
+        find_task(Jobs(observed(namespaces=("hyperpod-ns-john",))), "a", None)
 
 
 def test_a_queue_that_admits_nothing_is_the_whole_answer():
     queues = (queue("smith", 4, active=False, message="stopped"),)
     found = why("wait", task("smith", "wait", 1), queues=queues)
-    assert (found.reason, found.remedies) == ("its queue admits nothing: stopped", ())
+    assert (found.job.reason, found.remedies) == ("its queue admits nothing: stopped", ())
 
 
 def test_a_task_is_found_by_the_name_of_its_job_or_its_workload():
-    seen = observed(tasks=(task("john", "a", 1, minutes=9), task("john", "a", 1, minutes=1), task("smith", "b", 1)))
+    tasks = (task("john", "a", 1, minutes=9), task("john", "a", 1, minutes=1), task("smith", "b", 1))
+    seen = Jobs(observed(tasks=tasks))
     assert find_task(seen, "a", None).created.minute == 59
     assert find_task(seen, "job-b", "smith").owner_name == "b"
     with pytest.raises(SelectionError, match="no task c; its tasks: a, b"):
         find_task(seen, "c", None)
     with pytest.raises(SelectionError, match="no task b of team john"):
         find_task(seen, "b", "john")
-    both = observed(tasks=(task("john", "a", 1), task("smith", "a", 1)))
+    both = Jobs(observed(tasks=(task("john", "a", 1), task("smith", "a", 1))))
     with pytest.raises(SelectionError, match="john, smith each have a task a; choose one with --team"):
         find_task(both, "a", None)
     with pytest.raises(SelectionError, match="it has no tasks"):
-        find_task(observed(), "a", None)
+        find_task(Jobs(observed()), "a", None)

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from typing import TYPE_CHECKING
@@ -178,19 +179,23 @@ def _tasks(team: TeamStatus) -> None:
     from hpkit.cluster.live.model import main_resource
     from hpkit.cluster.live.waiting import counted
 
-    counts = [
-        f"{len(tasks)} {state}" for tasks, state in ((team.running, "running"), (team.waiting, "waiting")) if tasks
-    ]
+    states = Counter(running.state for running in team.running)
+    counts = [f"{count} {state}" for state, count in sorted(states.items(), key=lambda each: -each[1])]
+    counts += [f"{len(team.waiting)} waiting"] if team.waiting else []
     if counts:
         click.echo(f"{team.team}: {', '.join(counts)}")
     for running in team.running[:_TASKS]:
         resource = main_resource(running.requests)
+        pods = plural(running.pods, "pod")
+        if running.pods_running not in (None, running.pods):
+            pods = f"{running.pods_running} of {pods}"
         parts = [
             *([] if running.state == "running" else [running.state]),
-            plural(running.pods, "pod"),
+            pods,
             *([counted(running.requests[resource], resource)] if resource in running.requests else []),
         ]
-        click.echo(folded(f"{_about(running)}: {', '.join(parts)}", "    ", "  "))
+        why = f": {running.reason}" if running.state in ("blocked", "ending") else ""
+        click.echo(folded(f"{_about(running)}: {', '.join(parts)}{why}", "    ", "  "))
     for waiting in team.waiting[:_TASKS]:
         click.echo(folded(f"{_about(waiting)}: {waiting.reason}", "    ", "  "))
     more = sum(max(0, len(tasks) - _TASKS) for tasks in (team.running, team.waiting))

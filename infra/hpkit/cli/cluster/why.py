@@ -13,6 +13,7 @@ from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import age, observe, platform_options, rights
+from hpkit.cluster.live.state import State
 from hpkit.text.document import Document, TextOrNull
 
 if TYPE_CHECKING:
@@ -22,12 +23,25 @@ __all__ = ["WaitingJob", "command"]
 
 
 class WaitingJob(Document):
-    """Why a job is waiting, and what would let it run."""
+    """The state of a job, why it doesn't run, and what would let it run."""
 
     name: str = Field(validation_alias=AliasPath("task", "owner_name"))
+    owner: str = Field(validation_alias=AliasPath("job", "owner"), description="The user's object: its kind and name.")
     team: str = Field(validation_alias=AliasPath("task", "team"))
-    state: str = Field(validation_alias=AliasPath("task", "state"))
-    reason: str
+    state: State = Field(validation_alias=AliasPath("job", "state"))
+    pods: int = Field(validation_alias=AliasPath("job", "pods"))
+    pods_running: int | None = Field(
+        validation_alias=AliasPath("job", "running"), description="null: you may not read its pods."
+    )
+    reason: str = Field(validation_alias=AliasPath("job", "reason"))
+    cause: TextOrNull = Field(
+        validation_alias=AliasPath("job", "cause"),
+        description="Kubernetes' or Kueue's own reason, such as `Unschedulable` or `Preempted`.",
+    )
+    evictions: dict[str, int] = Field(
+        validation_alias=AliasPath("task", "evictions"), description="How often Kueue evicted it, by its reason."
+    )
+    siblings: TextOrNull = Field(description="The other pods of its Deployment.")
     preempted_by: str | None
     holders: list[str] = Field(description="Teams that hold its capacity.")
     would_run_if: list[str] = Field(validation_alias="remedies")
@@ -47,18 +61,21 @@ class WaitingJob(Document):
 )
 @output_options("text", "json", documents=("hpkit.cli.cluster.why:WaitingJob",))
 def command(task: str, stack: str | None, profile: str | None, team: str | None) -> Output:
-    """Explain why a job is waiting, which teams hold its capacity, and what would let it run now.
+    """Explain a job's state, which teams hold its capacity, and what would let it run now.
 
-    The reason comes from Kueue. The simulator then looks for changes that would let the job run now: ending another
-    task, a higher priority class, or fewer pods. The command estimates a start time if the running
-    tasks have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
+    JOB is the name of a job, Deployment, StatefulSet, CronJob or Workload. The state comes from its pods and their
+    events, the reason for waiting from Kueue. The simulator then looks for changes that would let the job run now:
+    ending another task, a higher priority class, or fewer pods. The command estimates a start time if the running tasks
+    have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
     """
+    from hpkit.cluster.live.state import Jobs
     from hpkit.cluster.live.why import explain, find_task
     from hpkit.kueue.organization import fair_sharing_of
 
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())
-    explanation = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
+    jobs = Jobs(observed)
+    explanation = explain(jobs, find_task(jobs, task, team), fair_sharing=fair_sharing_of(plan))
     since = age(int((observed.time - explanation.task.created).total_seconds()))
     return Output(
         text=lambda: _print(explanation, since),
@@ -67,12 +84,14 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None)
 
 
 def _print(explanation: Explanation, since: str) -> None:
-    task = explanation.task
+    task, job = explanation.task, explanation.job
     about = f"{task.owner_kind} of {task.team}, priority {task.priority}, created {since} ago"
-    click.echo(folded(f"{task.owner_name} ({about}): {task.state}", "    ", ""))
-    click.echo(folded(explanation.reason[:1].upper() + explanation.reason[1:] + ".", "  ", "  "))
+    click.echo(folded(f"{task.owner_name} ({about}): {job.state}", "    ", ""))
+    click.echo(folded(job.reason[:1].upper() + job.reason[1:] + ".", "  ", "  "))
     if explanation.preempted_by:
         click.echo(folded(f"It was preempted for {explanation.preempted_by}.", "  ", "  "))
+    if explanation.siblings:
+        click.echo(folded(f"{explanation.siblings}.", "  ", "  "))
     _list("Teams that hold its capacity", explanation.holders)
     _list("It could run now if", explanation.remedies)
     if explanation.outlook:

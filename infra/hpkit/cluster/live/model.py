@@ -31,15 +31,14 @@ __all__ = [
     "SchedulerPolicy",
     "Task",
     "TaskPods",
-    "TaskState",
     "TopologyAsked",
+    "Warned",
     "main_resource",
     "team_of",
 ]
 
 
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
-TaskState = Literal["running", "starting", "pending", "stopped", "succeeded", "failed"]
 
 
 def team_of(namespace: str) -> str:
@@ -235,7 +234,8 @@ class Task:
     queue: the ClusterQueue, empty if none serves its LocalQueue. requests: of all its pods, by resource. usage: what it
     was assigned last, by (flavor, resource). conditions by type. pod_sets: its pods, by requests. longest: its maximum
     run time in seconds, None if it isn't set. retry_at: when Kueue queues it again after an eviction. project: its
-    pods' label app.kubernetes.io/part-of.
+    pods' label app.kubernetes.io/part-of. evictions: how often Kueue evicted it, by reason. reclaimed: pods that have
+    ended, and whose quota it no longer uses.
     """
 
     name: str
@@ -257,11 +257,13 @@ class Task:
     longest: float | None = None
     retry_at: datetime | None = None
     project: str = ""
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    reclaimed: int = 0
 
     @property
     def holds(self) -> Mapping[tuple[str, str], Decimal]:
         """Return its current usage; a finished one keeps its admission, but uses nothing."""
-        return {} if self._is("Finished") else self.usage
+        return {} if self.has("Finished") else self.usage
 
     @property
     def team(self) -> str:
@@ -269,17 +271,12 @@ class Task:
         return team_of(self.namespace)
 
     @property
-    def state(self) -> TaskState:
-        """Return its state, from Kueue's conditions."""
-        if self._is("Finished"):
-            return "failed" if self.conditions["Finished"].reason == "Failed" else "succeeded"
-        if not self.active:
-            return "stopped"
-        if self._is("Admitted"):
-            return "starting" if "PodsReady" in self.conditions and not self._is("PodsReady") else "running"
-        return "pending"
+    def waits(self) -> bool:
+        """Return whether it waits for Kueue to admit it."""
+        return self.active and not self.has("Finished") and not self.has("Admitted")
 
-    def _is(self, condition: str) -> bool:
+    def has(self, condition: str) -> bool:
+        """Return whether a condition is true."""
         return condition in self.conditions and self.conditions[condition].status
 
 
@@ -300,9 +297,14 @@ class KubernetesNode:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that hasn't ended; task is the name of its Workload, if Kueue admitted it.
+    """A pod that hasn't succeeded.
 
-    owner: the kind of the controller that created it, empty if none did. unplaced: why the scheduler finds no node.
+    - task: the name of its Workload, if Kueue admitted it.
+    - owner_kind, owner_name, template: the controller that created it, and the hash of a Deployment's template.
+    - phase, ready: as Kubernetes reports them; deleted: when its deletion's grace period ends.
+    - unplaced: why the scheduler finds no node.
+    - stuck: why a container doesn't run: Kubernetes' reason and message.
+    - evicted: why it was ended from outside, or exceeded its memory: a text.
     """
 
     name: str
@@ -310,8 +312,28 @@ class Pod:
     node: str | None
     task: str | None
     requests: Mapping[str, Decimal]
-    owner: str = ""
+    owner_kind: str = ""
+    owner_name: str = ""
+    template: str = ""
+    phase: str = "Running"
+    ready: bool = True
+    deleted: datetime | None = None
+    finalizers: tuple[str, ...] = ()
     unplaced: str = ""
+    stuck: tuple[str, str] | None = None
+    evicted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A warning event of Kubernetes about an object of a namespace."""
+
+    namespace: str
+    kind: str
+    name: str
+    reason: str
+    message: str
+    time: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +351,8 @@ class NodePool:
 class Observed:
     """All that was read at one time. unknown: what could not be, each with the reason; its part is empty then.
 
-    unread: the kinds of which nothing was read, in the plural. namespaces: where pods, LocalQueues and Workloads were
-    read; None is everywhere. kueue_configuration: the text of Kueue's own configuration.
+    unread: the kinds of which nothing was read, in the plural. namespaces: where pods, events, LocalQueues and
+    Workloads were read; None is everywhere. kueue_configuration: the text of Kueue's own configuration.
     """
 
     time: datetime
@@ -339,6 +361,7 @@ class Observed:
     tasks: tuple[Task, ...] = ()
     nodes: tuple[KubernetesNode, ...] = ()
     pods: tuple[Pod, ...] = ()
+    warnings: tuple[Warned, ...] = ()
     pools: tuple[NodePool, ...] = ()
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()

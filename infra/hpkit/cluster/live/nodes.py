@@ -86,7 +86,7 @@ def nodes_of(observed: Observed) -> tuple[Node, ...]:
     registered = {node.name: node for node in observed.nodes}
     pods = defaultdict(list)
     for pod in observed.pods:
-        if pod.node is not None:
+        if pod.node is not None and pod.phase != "Failed":
             pods[pod.node].append(pod)
     names = {(task.namespace, task.name): f"{task.team}/{task.owner_name}" for task in observed.tasks}
     nodes = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -29,6 +29,7 @@ from hpkit.cluster.live.model import (
     Task,
     TaskPods,
     TopologyAsked,
+    Warned,
 )
 from hpkit.plan.capacity import quantity
 from hpkit.plan.pods import pod_requests
@@ -47,6 +48,7 @@ __all__ = [
     "task_of",
     "topology_asked",
     "usage_of",
+    "warned_of",
 ]
 
 Amounts = dict[str, Decimal]
@@ -58,6 +60,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _LEVELS: Final = ("required", "preferred")
 _SLICES: Final = ("podSetSliceRequiredTopology", "podSetSliceSize", "podsetSliceRequiredTopologyConstraints")
 _GROUP: Final = "podSetGroupName"
+_OWNER_KIND: Final = "kueue.x-k8s.io/job-owner-gvk"
+_OWNER_NAME: Final = "kueue.x-k8s.io/job-owner-name"
+# Reasons of a container that waits without a fault.
+_STARTING: Final = ("ContainerCreating", "PodInitializing")
+# Reasons of DisruptionTarget (Kubernetes, "Disruptions": pod disruption conditions).
+_DISRUPTED: Final = {
+    "PreemptionByScheduler": "a pod with a higher priority needed its node",
+    "DeletionByTaintManager": "its node isn't ready, isn't reachable, or has a taint that it doesn't tolerate",
+    "EvictionByEvictionAPI": "its node was drained",
+    "DeletionByPodGC": "its node no longer exists",
+}
 _PART_OF: Final = "app.kubernetes.io/part-of"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 
@@ -222,15 +235,29 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         longest=_longest(spec),
         retry_at=_time((status.get("requeueState") or {}).get("requeueAt")),
         project=project_of(spec["podSets"]),
+        evictions=_evictions(status),
+        reclaimed=sum(each.get("count") or 0 for each in status.get("reclaimablePods") or ()),
     )
 
 
+def _evictions(status: Mapping[str, Any]) -> dict[str, int]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for each in (status.get("schedulingStats") or {}).get("evictions") or ():
+        counts[each["reason"]] += each["count"]
+    return dict(counts)
+
+
 def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """Return kind and name of the user's object for a Workload: its controller, otherwise the Workload itself."""
+    """Return kind and name of the user's object for a Workload: its controller, otherwise the Workload itself.
+
+    Kueue 0.19 annotates the Workloads of StatefulSets and LeaderWorkerSets, which have no controller.
+    """
     for owner in metadata.get("ownerReferences") or ():
         if owner.get("controller"):
             return owner["kind"], owner["name"]
-    return "Workload", metadata["name"]
+    annotations = metadata.get("annotations") or {}
+    kind, name = str(annotations.get(_OWNER_KIND, "")).rpartition("Kind=")[2], annotations.get(_OWNER_NAME)
+    return (kind, str(name)) if kind and name else ("Workload", metadata["name"])
 
 
 def project_of(pod_sets: Iterable[Mapping[str, Any]]) -> str:
@@ -363,17 +390,72 @@ def node_of(document: Mapping[str, Any]) -> KubernetesNode:
 
 def pod_of(document: Mapping[str, Any]) -> Pod:
     """Return a pod."""
-    metadata, spec = document["metadata"], document["spec"]
-    owner = next((each["kind"] for each in metadata.get("ownerReferences") or () if each.get("controller")), "")
-    placed = _conditions(document.get("status") or {}).get("PodScheduled")
+    metadata, spec, status = document["metadata"], document["spec"], document.get("status") or {}
+    owner: Mapping[str, Any] = next(
+        (each for each in metadata.get("ownerReferences") or () if each.get("controller")), {}
+    )
+    conditions = _conditions(status)
+    placed = conditions.get("PodScheduled")
     return Pod(
         name=metadata["name"],
         namespace=metadata["namespace"],
         node=spec.get("nodeName"),
         task=(metadata.get("annotations") or {}).get("kueue.x-k8s.io/workload"),
         requests=_pod_requests(spec),
-        owner=owner,
-        unplaced="" if placed is None or placed.status else placed.message,
+        owner_kind=owner.get("kind", ""),
+        owner_name=owner.get("name", ""),
+        template=(metadata.get("labels") or {}).get("pod-template-hash", ""),
+        phase=status.get("phase") or "Pending",
+        ready="Ready" in conditions and conditions["Ready"].status,
+        deleted=_time(metadata.get("deletionTimestamp")),
+        finalizers=tuple(metadata.get("finalizers") or ()),
+        # A pod that Kueue hasn't admitted is gated.
+        unplaced="" if placed is None or placed.status or placed.reason != "Unschedulable" else placed.message,
+        stuck=_stuck(status),
+        evicted=_evicted(status, conditions.get("DisruptionTarget")),
+    )
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for key in ("initContainerStatuses", "containerStatuses"):
+        yield from status.get(key) or ()
+
+
+def _stuck(status: Mapping[str, Any]) -> tuple[str, str] | None:
+    for container in _containers(status):
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") and waiting["reason"] not in _STARTING:
+            return waiting["reason"], waiting.get("message") or ""
+    return None
+
+
+def _evicted(status: Mapping[str, Any], target: Condition | None) -> str:
+    """Return why a pod was ended: by the kubelet, with its message, or by another part of Kubernetes."""
+    if status.get("reason") == "Evicted" and status.get("message"):
+        return str(status["message"]).rstrip(". ")
+    if target is not None and target.status:
+        return _DISRUPTED.get(target.reason) or target.message.rstrip(". ") or target.reason
+    for container in _containers(status):
+        for key in ("state", "lastState"):
+            ended = (container.get(key) or {}).get("terminated") or {}
+            if ended.get("reason") == "OOMKilled":
+                return f"container {container.get('name', '')} exceeded its memory limit (OOMKilled)"
+    return ""
+
+
+def warned_of(document: Mapping[str, Any]) -> Warned | None:
+    """Return a warning event; None if it has no time."""
+    about = document["involvedObject"]
+    when = document.get("lastTimestamp") or document.get("eventTime") or document.get("firstTimestamp")
+    if when is None:
+        return None
+    return Warned(
+        about.get("namespace") or "",
+        about.get("kind") or "",
+        about.get("name") or "",
+        document.get("reason") or "",
+        document.get("message") or "",
+        datetime.fromisoformat(when),
     )
 
 

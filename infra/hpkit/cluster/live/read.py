@@ -19,7 +19,7 @@ from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
 from hpkit.cluster.live.kubernetes import FORBIDDEN, NOT_FOUND, Kubernetes
 from hpkit.cluster.live.model import Observed, Platform
-from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
+from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of, warned_of
 from hpkit.errors import MissingClusterError, ToolError
 
 __all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
@@ -37,13 +37,13 @@ _NODES: Final = 100
 # that: of Workloads, a response has about 3 MB per 1,000.
 _FROM_CACHE: Final = ("resourceVersion", "0")
 _MOST_AT_ONCE: Final = 5_000
-# Finished pods use nothing.
-_ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
-
+# Pods that have succeeded use nothing, and explain nothing.
+_UNFINISHED: Final = ("fieldSelector", "status.phase!=Succeeded")
+_WARNINGS: Final = ("fieldSelector", "type=Warning")
 
 _QUOTAS: Final = ("clusterqueues", "workloadpriorityclasses", "resourceflavors")
 # Kinds that a team's members can list only in their team's namespace.
-_NAMESPACED: Final = ("pods", "localqueues", "workloads")
+_NAMESPACED: Final = ("pods", "events", "localqueues", "workloads")
 _KUEUE_CONFIGURATION: Final = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 _KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools")
 
@@ -273,9 +273,10 @@ class _Objects:
         karpenter = self._api.version_of("karpenter.sh") if pools else None
         requests: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
         if places:
-            requests |= {"nodes": ("/api/v1/nodes", (_FROM_CACHE,)), "pods": ("/api/v1/pods", (_ALIVE,))}
+            requests |= {"nodes": ("/api/v1/nodes", (_FROM_CACHE,)), "pods": ("/api/v1/pods", (_UNFINISHED,))}
+            requests["events"] = ("/api/v1/events", (_WARNINGS,))
         else:
-            self._unread |= {"nodes", "pods"}
+            self._unread |= {"nodes", "pods", "events"}
         if kueue is not None:
             kinds = ("localqueues", "workloads", *_QUOTAS)
             requests |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
@@ -294,6 +295,7 @@ class _Objects:
         return {
             "nodes": tuple(map(node_of, lists.get("nodes", ()))),
             "pods": tuple(map(pod_of, lists.get("pods", ()))),
+            "warnings": tuple(each for each in map(warned_of, lists.get("events", ())) if each is not None),
             "queues": tuple(map(queue_of, lists.get("clusterqueues", ()))),
             "tasks": tuple(task_of(each, queues) for each in lists.get("workloads", ())),
             "pools": tuple(map(node_pool_of, lists.get("nodepools", ()))),
@@ -358,13 +360,15 @@ class _Objects:
         return items
 
     def _where(self) -> tuple[str, ...] | None:
-        """Return in which namespaces all was read that could be; None is everywhere."""
+        """Return in which namespaces all was read that could be; None is everywhere.
+
+        A team's members read their own namespaces, which isn't worth a warning.
+        """
         if not self._read_in:
             return None
         read = set.intersection(*self._read_in.values())
         where = tuple(each for each in self._namespaces if each in read)
-        kinds = ", ".join(kind for kind in _NAMESPACED if kind in self._read_in)
-        self._unknown.append(
-            f"{kinds} of namespaces other than {', '.join(where) or 'none'}: listing them isn't allowed"
-        )
+        if not where:
+            kinds = ", ".join(kind for kind in _NAMESPACED if kind in self._read_in)
+            self._unknown.append(f"{kinds}: no namespace in which all of them can be listed")
         return where

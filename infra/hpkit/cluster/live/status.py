@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task, main_resource
 from hpkit.cluster.live.nodes import Node, nodes_of
-from hpkit.cluster.live.waiting import waiting_reason
+from hpkit.cluster.live.state import Jobs, State
 from hpkit.text.document import Quantity
 from hpkit.text.formatting import amount
 
@@ -84,26 +84,36 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """An admitted task: its state (`starting` until all pods are ready), its requests in total, and its age."""
+    """An admitted task: its state, its requests in total, and its age.
+
+    pods_running: how many of its pods run; None if pods couldn't be read. reason: as `hpkit job why` explains it.
+    evictions: how often Kueue evicted it, by reason.
+    """
 
     kind: str
     name: str
-    state: str
+    state: State
     priority: int
     pods: int
+    pods_running: int | None
+    reason: str
+    cause: str
+    evictions: Mapping[str, int]
     requests: Mapping[str, Quantity]
     seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
-    """A waiting task: reason as text, duration, and namespace."""
+    """A waiting task: reason as text, evictions by Kueue's reason, duration, and namespace."""
 
     kind: str
     name: str
+    state: State
     priority: int
     seconds: int
     reason: str
+    evictions: Mapping[str, int]
     team: str = ""
 
 
@@ -150,9 +160,10 @@ class Status:
 
 def status_of(observed: Observed) -> Status:
     """Return the page of what was read."""
+    jobs = Jobs(observed)
     groups = tuple(_groups(observed))
-    teams = tuple(_teams(observed))
-    unserved = tuple(_unserved(observed)) if observed.queues and "localqueues" not in observed.unread else ()
+    teams = tuple(_teams(jobs))
+    unserved = tuple(_unserved(jobs)) if observed.queues and "localqueues" not in observed.unread else ()
     problems = (*_problems(observed, groups, teams), *_of_unserved(unserved))
     return Status(observed, groups, teams, observed.pools, nodes_of(observed), problems, unserved)
 
@@ -188,7 +199,8 @@ def _groups(observed: Observed) -> Iterable[GroupStatus]:
         yield GroupStatus(group, None if "nodes" in observed.platform.unread else running, dict(states), reasons)
 
 
-def _teams(observed: Observed) -> Iterable[TeamStatus]:
+def _teams(jobs: Jobs) -> Iterable[TeamStatus]:
+    observed = jobs.observed
     by_queue = defaultdict(list)
     for task in observed.tasks:
         by_queue[task.queue].append(task)
@@ -202,10 +214,8 @@ def _teams(observed: Observed) -> Iterable[TeamStatus]:
         yield TeamStatus(
             team=queue.team,
             shares=tuple(_shares(queue, idle, total, borrowed)),
-            running=tuple(
-                _running(observed, each) for each in _by_rank(tasks) if each.state in ("running", "starting")
-            ),
-            waiting=tuple(_waiting(observed, each, queue) for each in _by_rank(tasks) if each.state == "pending"),
+            running=tuple(_running(jobs, each) for each in _by_rank(tasks) if each.has("Admitted") and _is_open(each)),
+            waiting=tuple(_waiting(jobs, each) for each in _by_rank(tasks) if each.waits),
             problem="" if queue.active else queue.message or "its queue isn't active",
             seen=observed.sees(queue.namespace),
         )
@@ -215,29 +225,48 @@ def _by_rank(tasks: Iterable[Task]) -> list[Task]:
     return sorted(tasks, key=lambda each: (-each.priority, each.created))
 
 
-def _running(observed: Observed, task: Task) -> RunningTask:
-    seconds = int((observed.time - task.created).total_seconds())
-    return RunningTask(task.owner_kind, task.owner_name, task.state, task.priority, task.pods, task.requests, seconds)
+def _is_open(task: Task) -> bool:
+    return task.active and not task.has("Finished")
 
 
-def _waiting(observed: Observed, task: Task, queue: Queue | None) -> WaitingTask:
+def _running(jobs: Jobs, task: Task) -> RunningTask:
+    seconds, job = int((jobs.observed.time - task.created).total_seconds()), jobs.state(task)
+    return RunningTask(
+        task.owner_kind,
+        task.owner_name,
+        job.state,
+        task.priority,
+        job.pods,
+        job.running,
+        job.reason,
+        job.cause,
+        task.evictions,
+        task.requests,
+        seconds,
+    )
+
+
+def _waiting(jobs: Jobs, task: Task) -> WaitingTask:
+    job = jobs.state(task)
     return WaitingTask(
         task.owner_kind,
         task.owner_name,
+        job.state,
         task.priority,
-        int((observed.time - task.created).total_seconds()),
-        waiting_reason(task, queue, observed.time),
+        int((jobs.observed.time - task.created).total_seconds()),
+        job.reason,
+        task.evictions,
         task.team,
     )
 
 
-def _unserved(observed: Observed) -> Iterable[WaitingTask]:
+def _unserved(jobs: Jobs) -> Iterable[WaitingTask]:
     """Yield what waits and is in no team's list."""
-    queues = {queue.name: queue for queue in observed.queues}
-    for task in _by_rank(each for each in observed.tasks if each.state == "pending"):
+    queues = {queue.name: queue for queue in jobs.observed.queues}
+    for task in _by_rank(each for each in jobs.observed.tasks if each.waits):
         queue = queues.get(task.queue)
         if queue is None or queue.team is None:
-            yield _waiting(observed, task, queue)
+            yield _waiting(jobs, task)
 
 
 def _of_unserved(unserved: Sequence[WaitingTask]) -> Iterable[str]:

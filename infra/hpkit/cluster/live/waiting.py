@@ -178,9 +178,12 @@ def _last_preemption(task: Task) -> tuple[str, str] | None:
 
 
 def preemption(task: Task) -> str:
-    """Return why a task was last preempted as text, or ""."""
-    found = _last_preemption(task)
-    return "" if found is None else f"it was preempted, because {_WHY_PREEMPTED.get(*found)}"
+    """Return how often a task was preempted, and why the last time, as text; or ""."""
+    found, count = _last_preemption(task), task.evictions.get("Preempted", 0)
+    if found is None:
+        return ""
+    times = f" {count} times, most recently" if count > 1 else ","
+    return f"it was preempted{times} because {_WHY_PREEMPTED.get(*found)}"
 
 
 def _eviction(task: Task) -> str:

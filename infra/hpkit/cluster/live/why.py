@@ -9,20 +9,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from hpkit.cluster.live.model import Observed, Queue, Task
-from hpkit.cluster.live.waiting import (
-    counted,
-    deactivation,
-    message_words,
-    preemption,
-    preemptor,
-    preemptor_queue,
-    waiting_reason,
-)
+from hpkit.cluster.live.model import Observed, Queue, Task, team_of
+from hpkit.cluster.live.state import RETRIED, Jobs, JobState, State
+from hpkit.cluster.live.waiting import counted, preemptor, preemptor_queue
 from hpkit.cluster.live.without_task import MOST_STARTS, CohortSimulation
 from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
+from hpkit.text.plural import plural
 
 __all__ = ["Explanation", "Strategies", "explain", "fewer_pods", "find_task", "holders", "start_time"]
 
@@ -30,6 +24,10 @@ __all__ = ["Explanation", "Strategies", "explain", "fewer_pods", "find_task", "h
 _MOST_TRIED: Final = 50
 _SHOWN: Final = 5
 _NO_SIMULATOR: Final = "finding what would let it run requires the simulator: pip install 'hpkit[whatif]'"
+# Of a Deployment's pods, the first of these is explained.
+_FIRST: Final[tuple[State, ...]] = (
+    "blocked", "evicted", "pending", "ending", "stopped", "failed", "admitted", "starting", "running", "succeeded",
+)  # fmt: skip
 Strategies = tuple[Strategy, ...] | None
 
 
@@ -37,14 +35,16 @@ Strategies = tuple[Strategy, ...] | None
 class Explanation:
     """A task's state as text.
 
-    preempted_by: the task for which it was last preempted, with its team. holders: teams that hold the quota that it
-    needs: team, flavor, amount. remedies: changes that would let it run now, each simulated; without any, outlook
-    explains why. runs_at: when it could run, if known; when: that as text, or why it isn't known.
+    preempted_by: the task for which it was last preempted, with its team. siblings: how the other pods of its
+    Deployment are. holders: teams that hold the quota that it needs: team, flavor, amount. remedies: changes that would
+    let it run now, each simulated; without any, outlook explains why. runs_at: when it could run, if known; when: that
+    as text, or why it isn't known.
     """
 
     task: Task
-    reason: str
+    job: JobState
     preempted_by: str | None = None
+    siblings: str = ""
     holders: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     outlook: str = ""
@@ -52,83 +52,110 @@ class Explanation:
     when: str = ""
 
 
-def find_task(observed: Observed, name: str, team: str | None) -> Task:
-    """Return the task with the name of a job or a Workload, the newest if several match.
+def find_task(jobs: Jobs, name: str, team: str | None) -> Task:
+    """Return the task with the name of a job, of the object that created it, or of a Workload.
+
+    If several match, it's the newest; of a Deployment's pods, which are tasks, one that needs attention.
 
     Raises SelectionError if no task or tasks of several teams match, and ToolError if tasks could not be read.
     """
+    observed = jobs.observed
     if "workloads" in observed.unread:
         raise ToolError(
             "the tasks couldn't be read. Use a role that can list workloads.kueue.x-k8s.io, in all namespaces or in "
             "the team's"
         )
-    tasks = [
-        task for task in observed.tasks if name in (task.owner_name, task.name) and (team is None or task.team == team)
-    ]
+    tasks = [task for task in jobs.named(name) if team is None or task.team == team]
     if not tasks:
-        near = sorted({task.owner_name for task in observed.tasks})
-        task_names = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
-        where = (
-            ""
-            if observed.namespaces is None
-            else f" in {', '.join(observed.namespaces)}; no other namespace could be read"
-        )
-        classes = ", ".join(sorted(observed.priority_classes))
-        raise SelectionError(
-            f"Kueue has no task {name}"
-            + (f" of team {team}" if team else "")
-            + (f"; its tasks: {task_names}" if near else "; it has no tasks")
-            + where
-            + ". It queues only jobs with the label kueue.x-k8s.io/queue-name"
-            + (f", and a kueue.x-k8s.io/priority-class must be one of {classes}" if classes else "")
-            + "; `hpkit job check` checks a manifest"
-        )
+        raise SelectionError(_not_found(jobs, name, team))
     teams = sorted({task.team for task in tasks})
     if len(teams) > 1:
         raise SelectionError(f"{', '.join(teams)} each have a task {name}; choose one with --team")
-    return max(tasks, key=lambda task: task.created)
+    newest = max(tasks, key=lambda task: task.created)
+    if jobs.owner(newest)[0] != "Deployment":
+        return newest
+    return min(tasks, key=lambda task: (_FIRST.index(jobs.state(task).state), -task.created.timestamp()))
 
 
-def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Explanation:
+def _not_found(jobs: Jobs, name: str, team: str | None) -> str:
+    observed = jobs.observed
+    namespaces = dict.fromkeys(warning.namespace for warning in observed.warnings)
+    warnings = [jobs.warning(each, name) for each in namespaces if team is None or team_of(each) == team]
+    causes = "".join(f". {each.kind} {each.name}: {each.message.rstrip('.')}" for each in warnings if each is not None)
+    near = list(dict.fromkeys(sorted(jobs.owner(task)[1] for task in observed.tasks)))
+    task_names = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
+    where = (
+        "" if observed.namespaces is None else f" in {', '.join(observed.namespaces)}; no other namespace could be read"
+    )
+    classes = ", ".join(sorted(observed.priority_classes))
+    return (
+        f"Kueue has no task {name}"
+        + (f" of team {team}" if team else "")
+        + causes
+        + (f"; its tasks: {task_names}" if near else "; it has no tasks")
+        + where
+        + ". It queues only jobs with the label kueue.x-k8s.io/queue-name"
+        + (f", and a kueue.x-k8s.io/priority-class must be one of {classes}" if classes else "")
+        + "; `hpkit job check` checks a manifest"
+    )
+
+
+def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
     """Return why a task waits, which teams hold its quota, what would let it run now, and when it could run."""
+    observed, job = jobs.observed, jobs.state(task)
     queue = next((each for each in observed.queues if each.name == task.queue), None)
-    preemptors = _preempted_by(observed, task)
-    if task.state != "pending":
-        return Explanation(task, _not_waiting(observed, task), preemptors)
+    explanation = Explanation(task, job, _preempted_by(observed, task), siblings=_siblings(jobs, task, job))
+    if not task.waits:
+        return explanation
     if queue is None and observed.unread & {"localqueues", "clusterqueues"}:
-        return Explanation(
-            task,
-            message_words(task, observed.time),
-            preemptors,
-            outlook="what would let it run isn't known, because queues couldn't be read",
-        )
-    reason = waiting_reason(task, queue, observed.time)
+        return replace(explanation, outlook="what would let it run isn't known, because queues couldn't be read")
     if queue is None:
-        return Explanation(task, reason, preemptors, outlook="it can never run without its LocalQueue")
+        return replace(explanation, outlook="it can never run without its LocalQueue")
     if not queue.active:
-        return Explanation(task, reason, preemptors, outlook="it can only run once its queue is active")
+        return replace(explanation, outlook="it can only run once its queue is active")
     if task.holds:
-        return Explanation(task, reason, preemptors, outlook="it needs no more quota")
+        return replace(explanation, outlook="it needs no more quota")
     if task.retry_at is not None and task.retry_at > observed.time:
         when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it earlier"
-        return Explanation(task, reason, preemptors, outlook=when)
+        return replace(explanation, outlook=when)
     simulation = CohortSimulation(observed, task, queue, fair_sharing)
-    holding = tuple(holders(simulation, observed, task, queue))
+    explanation = replace(explanation, holders=tuple(holders(simulation, observed, task, queue)))
     if not is_installed("simulator"):
-        return Explanation(task, reason, preemptors, holding, outlook=_NO_SIMULATOR)
+        return replace(explanation, outlook=_NO_SIMULATOR)
     never = simulation.never()
     if never is not None:
         fewer = tuple(fewer_pods(simulation, task, never=True))
-        return Explanation(
-            task, reason, preemptors, holding, fewer, "" if fewer else f"it can never run as it is: {never}"
-        )
-    remedies = tuple(_remedies(observed, task, queue, simulation))
+        return replace(explanation, remedies=fewer, outlook="" if fewer else f"it can never run as it is: {never}")
+    remedies = tuple(_remedies(jobs, task, queue, simulation))
     outlook = "" if remedies else "no single change would let it run now; several tasks must end"
     if observed.namespaces is not None:
         more = "tasks that wait before it in other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
     runs_at, words = start_time(observed, simulation)
-    return Explanation(task, reason, preemptors, holding, remedies, outlook, runs_at, words)
+    return replace(explanation, remedies=remedies, outlook=outlook, runs_at=runs_at, when=words)
+
+
+def _siblings(jobs: Jobs, task: Task, job: JobState) -> str:
+    """Return how a Deployment's other pods are, and why it has no more; or ""."""
+    if job.kind != "Deployment":
+        return ""
+    siblings = jobs.siblings(task)
+    old = [each for each in siblings if jobs.is_older(each, task)] if task.waits else []
+    holding = (
+        f"{plural(len(siblings), 'other pod')} of {job.kind} {job.name} {'holds' if len(siblings) == 1 else 'hold'}"
+    )
+    words = [f"{holding} quota" + (f", {len(old)} of them from before the rollout" if old else "")] if siblings else []
+    refused = jobs.warning(task.namespace, job.name)
+    is_rollout = bool(old)
+    if refused is not None and refused.time >= jobs.observed.time - RETRIED:
+        words.append(f"{refused.kind} {refused.name} can't create a pod: {refused.message.rstrip('.')}")
+        is_rollout = is_rollout or not any(pod.owner_name == refused.name for pod in jobs.pods(task))
+    if is_rollout:
+        words.append(
+            "A rollout deletes old pods only once new ones are ready. Set `strategy: {rollingUpdate: {maxSurge: 0, "
+            "maxUnavailable: 1}}`, so that it deletes an old pod first"
+        )
+    return ". ".join(words)
 
 
 def _preempted_by(observed: Observed, task: Task) -> str | None:
@@ -152,36 +179,6 @@ def _namespace(observed: Observed, team: str) -> str:
     return next((each.namespace for each in observed.queues if each.team == team), team)
 
 
-def _not_waiting(observed: Observed, task: Task) -> str:
-    words = {
-        "running": "it's running",
-        "starting": "it's admitted, but not all of its pods are ready yet",
-        "stopped": deactivation(task),
-        "succeeded": "it has finished",
-        "failed": "it has failed",
-    }
-    finished = task.conditions.get("Finished")
-    details = f": {finished.message}" if finished is not None and finished.status and finished.message else ""
-    if task.state in ("running", "starting"):
-        details += _pods_words(observed, task)
-    before = preemption(task)
-    return words[task.state] + details + (f". Before, {before}" if before else "")
-
-
-def _pods_words(observed: Observed, task: Task) -> str:
-    """Return what prevents the pods of an admitted task from running, or ""."""
-    if not observed.sees(task.namespace, "pods"):
-        return ""
-    mine = [pod for pod in observed.pods if (pod.namespace, pod.task) == (task.namespace, task.name)]
-    unplaced = [pod.unplaced for pod in mine if pod.node is None and pod.unplaced]
-    if unplaced:
-        return f": {len(unplaced)} of {task.pods} pods have no node: {unplaced[0].rstrip('.')}"
-    if task.state == "starting" and not mine:
-        kind = task.owner_kind.lower()
-        return f": no pod exists; for the reason, run `kubectl describe {kind} {task.owner_name} -n {task.namespace}`"
-    return ""
-
-
 def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
     """Return which teams hold a task's quota, those that hold most first."""
     teams = {each.name: each.team or "idle capacity" for each in observed.queues if each.cohort == queue.cohort}
@@ -196,17 +193,20 @@ def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue:
         yield f"{team} holds {counted(used, resource)} of {flavor}"
 
 
-def _remedies(observed: Observed, task: Task, queue: Queue, simulation: CohortSimulation) -> Iterable[str]:
+def _remedies(jobs: Jobs, task: Task, queue: Queue, simulation: CohortSimulation) -> Iterable[str]:
+    observed, own = jobs.observed, {each.uid for each in jobs.siblings(task)}
     if simulation.runs(task):
         yield "nothing: the simulator admits it now, and Kueue should within seconds"
         return
     needed = {key for key in queue.quotas if key[1] in task.requests}
     tried = [each for each in simulation.running if needed & each.holds.keys() and each.owner_name][:_MOST_TRIED]
-    ended = [each.owner_name for each in tried if simulation.runs(task, without=each.uid)]
-    for name in ended[:_SHOWN]:
-        yield f"task {name} ends"
-    if len(ended) > _SHOWN:
-        yield f"any one of {len(ended) - _SHOWN} other tasks ends"
+    ended = [each for each in tried if each.uid not in own and simulation.runs(task, without=each.uid)]
+    ends = list(dict.fromkeys(_ends(jobs, each) for each in ended))
+    if any(each.uid in own and simulation.runs(task, without=each.uid) for each in tried if jobs.is_older(each, task)):
+        yield f"an old pod of Deployment {jobs.owner(task)[1]} ends"
+    yield from ends[:_SHOWN]
+    if len(ends) > _SHOWN:
+        yield f"any one of {len(ends) - _SHOWN} other tasks ends"
     for name, value in sorted(observed.priority_classes.items(), key=lambda each: each[1]):
         if value > task.priority:
             victims = simulation.preempts(replace(task, priority=value))
@@ -215,6 +215,12 @@ def _remedies(observed: Observed, task: Task, queue: Queue, simulation: CohortSi
                 yield f"it gets the priority class {name}" + (f"; then it preempts {shown}" if shown else "")
                 break
     yield from fewer_pods(simulation, task)
+
+
+def _ends(jobs: Jobs, task: Task) -> str:
+    """Return what must happen so that a task ends for good: a Deployment replaces a pod at once."""
+    kind, name = jobs.owner(task)
+    return f"Deployment {name} has one replica fewer" if kind == "Deployment" else f"task {name} ends"
 
 
 def fewer_pods(simulation: CohortSimulation, task: Task, *, never: bool = False) -> Iterable[str]:

@@ -1,0 +1,321 @@
+"""What `hpkit job why` and `hpkit cluster status` say of jobs, compared with a real API server and a real Kueue.
+
+Each case creates objects as users do, and names the state and the words of the answer.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+from kubernetes.client import ApiClient
+
+from hpkit.cluster.live.kubernetes import Kubernetes
+from hpkit.cluster.live.model import Observed
+from hpkit.cluster.live.read import objects_of
+from hpkit.cluster.live.state import Jobs
+from hpkit.cluster.live.status import status_of
+from hpkit.cluster.live.why import explain, find_task
+from hpkit.errors import SelectionError
+from hpkit.kueue.organization import fair_sharing_of
+from hpkit.project import load_stack
+from hpkit_local.kubernetes.api import RefusedError
+from tests.cluster.jobs.test_forecast_kueue import configuration
+from tests.program.cloud import Live
+from tests.running import eventually
+
+pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
+
+FAIR = fair_sharing_of(load_stack("handson-dev").plans["dev"])
+FOLDERS = {
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "CronJob": "/apis/batch/v1/namespaces/{}/cronjobs",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
+    "PyTorchJob": "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Event": "/api/v1/namespaces/{}/events",
+}
+
+
+def template(team, gpus=4, **spec):
+    container = {"name": "main", "image": "train", "resources": {"requests": {"cpu": "1"}, "limits": {}}}
+    if gpus:
+        container["resources"]["limits"]["nvidia.com/gpu"] = gpus
+    labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
+    metadata = {"labels": labels, "annotations": {"hpkit.local/run": "9h"}}
+    return {"metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def made(kind, team, name, spec, version="batch/v1", **metadata):
+    """Return an object of a team's queue."""
+    labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", **metadata.pop("labels", {})}
+    whole = {"name": name, "namespace": f"hyperpod-ns-{team}", "labels": labels, **metadata}
+    return {"apiVersion": version, "kind": kind, "metadata": whole, "spec": spec}
+
+
+def job(team, name, pods=1, gpus=4, **spec):
+    pod = template(team, gpus, **{"restartPolicy": "Never", **spec})
+    return made("Job", team, name, {"parallelism": pods, "completions": pods, "template": pod})
+
+
+def deployment(team, name, pods, gpus=4, **spec):
+    pod = template(team, gpus, **spec)
+    pod["metadata"]["labels"]["app"] = name
+    selector = {"matchLabels": {"app": name}}
+    return made("Deployment", team, name, {"replicas": pods, "selector": selector, "template": pod}, "apps/v1")
+
+
+def without_queue(document):
+    """Return a job whose pods lack the label that its policy requires."""
+    del document["spec"]["template"]["metadata"]["labels"]
+    return document
+
+
+def stateful(team, name):
+    pod = template(team, 0)
+    pod["metadata"]["labels"]["app"] = name
+    spec = {"replicas": 1, "serviceName": name, "selector": {"matchLabels": {"app": name}}, "template": pod}
+    return made("StatefulSet", team, name, spec, "apps/v1")
+
+
+def cron_job(team, name):
+    queue = {"labels": {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}}
+    once = {"metadata": queue, "spec": {"template": template(team, 0, restartPolicy="Never")}}
+    return made("CronJob", team, name, {"schedule": "* * * * *", "jobTemplate": once})
+
+
+def group(team, name):
+    """Return two plain pods that Kueue admits together."""
+    metadata = {
+        "labels": {"kueue.x-k8s.io/pod-group-name": name},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2", "hpkit.local/run": "9h"},
+    }
+    spec = template(team, 4, restartPolicy="Never")["spec"]
+    return [made("Pod", team, f"{name}-{number}", spec, "v1", **yaml.safe_load(str(metadata))) for number in (0, 1)]
+
+
+def pytorch_job(team, name):
+    specs = {"Master": {"replicas": 1, "template": template(team)}}
+    specs["Master"]["template"]["spec"]["containers"][0]["name"] = "trainer"
+    return made("PyTorchJob", team, name, {"pytorchReplicaSpecs": specs}, "kubeflow.org/v1")
+
+
+class World:
+    """A live platform, and the objects that a case has made."""
+
+    def __init__(self, instance):
+        self.live, self.client, self.paths = Live(instance), ApiClient(configuration(instance)), []
+
+    def create(self, *documents):
+        for document in documents:
+            folder = FOLDERS[document["kind"]].format(document["metadata"]["namespace"])
+            self.live.api.create(folder, document)
+            self.paths.append(f"{folder}/{document['metadata']['name']}")
+
+    def jobs(self):
+        return Jobs(Observed(time=datetime.now(tz=UTC), **objects_of(Kubernetes(self.client), [])))
+
+    def why(self, name):
+        jobs = self.jobs()
+        return explain(jobs, find_task(jobs, name, None), fair_sharing=FAIR)
+
+    def pods(self, team, labels=""):
+        return self.live.api.items(FOLDERS["Pod"].format(f"hyperpod-ns-{team}"), labels=labels)
+
+    def pod_status(self, team, status):
+        """Write into the status of the team's only pod, as the kubelet does."""
+        eventually(lambda: [each for each in self.pods(team) if each["spec"].get("nodeName")], "a pod runs")
+        (pod,) = self.pods(team)
+        path = f"{FOLDERS['Pod'].format(f'hyperpod-ns-{team}')}/{pod['metadata']['name']}/status"
+        self.live.api.merge(path, {"status": status})
+
+    def warn(self, team, kind, name, reason, message):
+        """Write the event that an operator writes."""
+        now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        space = f"hyperpod-ns-{team}"
+        about = {"kind": kind, "name": name, "namespace": space}
+        document = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"{name}.1", "namespace": space}}
+        self.create({**document, "involvedObject": about, "reason": reason, "message": message, "type": "Warning",
+                     "firstTimestamp": now, "lastTimestamp": now, "source": {"component": "operator"}})  # fmt: skip
+
+    def runs(self, name):
+        return self.state(name) == "running"
+
+    def state(self, name):
+        try:
+            return self.why(name).job.state
+        except SelectionError:
+            return None
+
+    def clean(self):
+        for path in reversed(self.paths):
+            try:
+                self.live.api.delete(path)
+            except RefusedError:
+                continue
+        for team in ("john", "smith"):
+            for kind in ("workloads", "pods"):
+                version = "/api/v1" if kind == "pods" else "/apis/kueue.x-k8s.io/v1beta2"
+                folder = f"{version}/namespaces/hyperpod-ns-{team}/{kind}"
+                eventually(lambda folder=folder: self._gone(folder), f"{folder} is empty")
+
+    def _gone(self, folder):
+        left = self.live.api.items(folder)
+        for each in left:
+            if "deletionTimestamp" not in each["metadata"]:
+                self.live.api.delete(f"{folder}/{each['metadata']['name']}")
+        return not left
+
+
+@pytest.fixture(scope="module")
+def cloud(clouds):
+    made = World(clouds.handson())
+    with made.client:
+        yield made
+
+
+@pytest.fixture
+def world(cloud):
+    cloud.paths = []
+    yield cloud
+    cloud.clean()
+
+
+@dataclass
+class Case:
+    """Objects, then steps, then the answer to `hpkit job why NAME`: state, running pods and words."""
+
+    name: str
+    documents: list
+    state: str
+    words: str
+    running: int = 0
+    steps: list = field(default_factory=list)
+
+
+def crowd(world):
+    """Let john's job take back what smith borrowed."""
+    eventually(lambda: world.runs("lent"), "smith borrows")
+    world.create(job("john", "own", 3))
+
+
+def crowd_twice(world):
+    crowd(world)
+    eventually(lambda: world.state("lent") == "evicted", "john takes it back")
+    world.live.api.delete(f"{FOLDERS['Job'].format('hyperpod-ns-john')}/own")
+    eventually(lambda: world.runs("lent"), "smith borrows again")
+    eventually(lambda: not world.pods("john"), "john's pods are gone")
+    world.create(job("john", "again", 3))
+
+
+def evict_group(world):
+    crowd(world)
+    eventually(lambda: world.state("own") not in ("pending", None), "john's job is admitted")
+
+
+def readmit_group(world):
+    evict_group(world)
+    world.live.api.delete(f"{FOLDERS['Job'].format('hyperpod-ns-john')}/own")
+
+
+def roll_out(world):
+    eventually(lambda: world.runs("web"), "the first pods run")
+    path = f"{FOLDERS['Deployment'].format('hyperpod-ns-smith')}/web"
+    world.live.api.merge(path, {"spec": {"template": {"metadata": {"annotations": {"changed": "yes"}}}}})
+
+
+def add_small(world):
+    eventually(lambda: world.runs("part"), "each node is partly used")
+    world.create(job("john", "small"))
+
+
+def image_missing(world):
+    state = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "train"'}}
+    container = {"name": "main", "image": "train", "imageID": "", "ready": False, "restartCount": 0, "state": state}
+    conditions = [{"type": "Ready", "status": "False"}]
+    world.pod_status("john", {"phase": "Pending", "containerStatuses": [container], "conditions": conditions})
+
+
+def disk_full(world):
+    message = "The node was low on resource: ephemeral-storage."
+    world.pod_status("john", {"phase": "Failed", "reason": "Evicted", "message": message})
+
+
+def operator_refuses(world):
+    message = "PyTorchJobSpec is not valid: There is no container named pytorch in Master"
+    world.warn("john", "PyTorchJob", "torch", "PyTorchJobFailedValidation", message)
+
+
+LENT = job("smith", "lent", 2)
+ZONE = {"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2b"}}
+CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]}
+CASES = [
+    Case("train", [job("john", "train", 2)], "running", "all 2 pods run", 2),
+    Case("train", [job("john", "train", **ZONE)], "blocked", "1 pod has no node: 0/5 nodes are available: 5 node(s)"),
+    Case("train", [job("john", "train", **CLAIM)], "blocked", 'persistentvolumeclaim "fsx-claim" not found'),
+    Case("train", [without_queue(job("john", "train"))], "blocked", "Job train: Error creating: pods"),
+    Case("train", [job("john", "train")], "blocked", "ImagePullBackOff: Back-off pulling image", 0, [image_missing]),
+    Case("train", [job("john", "train")], "running", "ended: The node was low on resource: ephemeral", 1, [disk_full]),
+    Case("torch", [pytorch_job("john", "torch")], "blocked", "no container named pytorch", 0, [operator_refuses]),
+    Case("small", [job("john", "part", 4, 3)], "blocked", "4 Insufficient nvidia.com/gpu", 0, [add_small]),
+    Case("lent", [LENT], "evicted", "was preempted, because the team that lent the quota", 0, [crowd]),
+    Case("lent", [LENT], "evicted", "was preempted 2 times, most recently because the", 0, [crowd_twice]),
+    Case("lent", group("smith", "lent"), "ending", "only wait for the finalizer kueue.x-k8s.io/", 0, [evict_group]),
+    Case("lent", group("smith", "lent"), "blocked", "kubectl delete workload lent", 0, [readmit_group]),
+    Case("web", [deployment("smith", "web", 2)], "running", "its pod runs", 1),
+    Case("db", [stateful("john", "db")], "running", "its pod runs", 1),
+    Case("nightly", [cron_job("john", "nightly")], "running", "its pod runs", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{case.state}-{case.words[:20]}")
+def test_the_answer_is_what_the_cluster_does(world, case):
+    world.create(*case.documents)
+    for step in case.steps:
+        step(world)
+    found = []
+
+    def answers():
+        if world.state(case.name) is None:
+            return False
+        found.append(world.why(case.name).job)
+        return (found[-1].state, found[-1].running) == (case.state, case.running) and case.words in found[-1].reason
+
+    eventually(answers, lambda: found[-1:], 120)
+    listed = [each for team in status_of(world.jobs().observed).teams for each in (*team.running, *team.waiting)]
+    assert case.state in {each.state for each in listed}
+
+
+def test_a_rollout_that_waits_for_its_own_old_pods_says_so(world):
+    world.create(deployment("smith", "web", 2))
+    roll_out(world)
+    eventually(lambda: "exceeded quota" in world.why("web").siblings, "no new pod can be created", 120)
+    found = world.why("web")
+    assert (found.job.kind, found.job.name) == ("Deployment", "web")
+    assert found.siblings.startswith("1 other pod of Deployment web holds quota. ReplicaSet web-")
+    assert found.siblings.endswith("maxUnavailable: 1}}`, so that it deletes an old pod first")
+
+
+def test_another_deployment_is_made_smaller_and_its_pods_are_not_said_to_end(world):
+    world.create(deployment("john", "serve", 3))
+    eventually(lambda: world.runs("serve"), "it runs")
+    world.create(job("smith", "mine"))
+    eventually(lambda: world.runs("mine"), "it runs")
+    world.create(job("john", "more"))
+    eventually(lambda: world.state("more") == "pending", "it waits")
+    assert "Deployment serve has one replica fewer" in world.why("more").remedies
+
+
+def test_a_deployment_without_any_pod_says_why(world):
+    world.create(deployment("john", "web", 1, 40))
+    found = []
+
+    def refused():
+        with pytest.raises(SelectionError) as error:
+            world.why("web")
+        found.append(str(error.value))
+        return "ReplicaSet web-" in found[-1] and "exceeded quota" in found[-1]
+
+    eventually(refused, lambda: found[-1:], 60)
