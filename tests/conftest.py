@@ -46,8 +46,11 @@ os.environ.setdefault("GOMEMLIMIT", "800MiB")
 # Tests create hundreds of sessions.
 api_models.share()
 
-# How fast examples are generated depends on the machine's load, not on the code.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How fast examples are generated depends on the machine's load, not on the code. By day, each run has the same
+# examples, so that a failure is the change's; the nightly run draws others.
+settings.register_profile(
+    "unhurried", deadline=None, derandomize=not NIGHTLY, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("unhurried")
 
 # A shell's background jobs ignore Ctrl-C, and so would every process that a test starts and interrupts.

@@ -151,15 +151,6 @@ def test_pods_are_those_of_the_guides_table(name, pods):
     assert TYPES[name].max_pods == pods
 
 
-def test_a_p5_node_takes_the_addresses_that_the_guide_counts():
-    assert TYPES["ml.p5.48xlarge"].addresses == 50 + 31
-
-
-def test_profiles_that_the_api_does_not_take_are_not_known_to_be_none():
-    # The HyperPod CLI lists MIG profiles of B300; the API's enumeration doesn't.
-    assert TYPES["ml.p6-b300.48xlarge"].mig_profiles is None
-
-
 def test_mig_profiles_are_those_of_the_api_and_fit_one_gpu():
     allowed = set(SHAPES["MIGProfileType"]["enum"])
     profiles = set()
@@ -169,12 +160,6 @@ def test_mig_profiles_are_those_of_the_api_and_fit_one_gpu():
             assert profile.slices * profile.max_per_accelerator <= listed_type.mig_slices_per_accelerator
             assert profile.max_per_accelerator >= 1
     assert profiles <= allowed
-
-
-def test_graviton_and_gb200_are_arm():
-    arm = {name for name, each in TYPES.items() if each.architecture == "arm64"}
-    assert {"ml.m7g.2xlarge", "ml.c6g.large", "ml.p6e-gb200.36xlarge"} <= arm
-    assert not arm & {"ml.g5.xlarge", "ml.g6.xlarge", "ml.gr6.4xlarge", "ml.g4dn.xlarge"}
 
 
 def test_an_unknown_type_names_the_nearest():

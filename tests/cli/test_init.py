@@ -2,15 +2,11 @@
 
 import re
 import subprocess
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from hpkit.cli.organization.init import command
 from hpkit.project import load
@@ -123,40 +119,6 @@ def test_the_lock_of_a_project_is_the_part_of_the_kits_own_that_the_local_extra_
     for entry in re.split(r"\n(?=\w)", lock)[1:]:
         assert entry.strip() in own
         assert "--hash=sha256:" in entry
-
-
-def test_the_readme_of_a_project_begins_the_branch_that_its_reviews_compare_with():
-    readme = project_files(Choice("acme", "startup", "none", "0.1.0"))["README.md"]
-    begun, compared = re.search(r"git init -b (\w+)", readme), re.search(r"hpkit review --base (\w+)", readme)
-    assert begun is not None
-    assert compared is not None
-    assert begun[1] == compared[1]
-
-
-@pytest.mark.parametrize("platform", ["linux", "darwin"])
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_lock_of_a_project_pins_each_package_once_on_every_python(version, platform):
-    lock = project_files(Choice("acme", "startup", "none", "0.1.0"))["requirements.lock"]
-    there = {"python_version": version, "python_full_version": f"{version}.9", "sys_platform": platform, "extra": ""}
-
-    def holds(requirement, extra=""):
-        return requirement.marker is None or requirement.marker.evaluate({**there, "extra": extra})
-
-    pins = [Requirement(each) for each in re.findall(r"^(\w[^\\]+?) \\$", lock, re.MULTILINE)]
-    pinned = [(canonicalize_name(pin.name), str(pin.specifier)) for pin in pins if holds(pin)]
-    assert len(pinned) == len(dict(pinned)), "two versions of a package"
-    todo = [Requirement("hpkit[local]")]
-    seen = set()
-    while todo:
-        needed = todo.pop()
-        name = canonicalize_name(needed.name)
-        if name != "hpkit":
-            assert dict(pinned)[name].removeprefix("==") in needed.specifier, needed
-        if (name, tuple(needed.extras)) not in seen:
-            seen.add((name, tuple(needed.extras)))
-            with suppress(PackageNotFoundError):  # For another Python version than this one.
-                asked = map(Requirement, requires(name) or ())
-                todo += [each for each in asked if any(holds(each, extra) for extra in needed.extras or {""})]
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

@@ -258,6 +258,7 @@ def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_t
         typed("hpkit local reset --yes")
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_the_template_of_a_release_makes_the_project_that_init_makes(wheel, with_local, tmp_path):
     archive, project = tmp_path / "hpkit-pulumi-template.zip", tmp_path / "project"

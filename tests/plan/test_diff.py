@@ -97,5 +97,5 @@ def test_members_and_settings_of_a_team_are_compared():
     (team_difference,) = diff(derive(typed(one), "dev"), derive(typed(two), "dev"), stack="acme-dev").teams
     assert team_difference.members_added == ("arn:aws:iam::123456789012:role/b",)
     assert team_difference.members_removed == ("arn:aws:iam::123456789012:role/a",)
-    assert team_difference.preempt == Change("LowerPriority", "Never")
+    assert team_difference.preempt_team_tasks == Change("LowerPriority", "Never")
     assert team_difference.strategy == Change("LendAndBorrow", "Lend")

@@ -1,10 +1,13 @@
-"""Names that must be free: those of roles, of the bucket, and of an existing cluster's OIDC provider."""
+"""Names that must be free, and roles that the file passes to services."""
 
 import pytest
 
 from hpkit.clients.calls import FailedCall, Responses
+from hpkit.plan.derive import derive
+from hpkit.preflight.account import check_roles
 from hpkit.preflight.calls import (
     CALLER,
+    SERVICE_ROLE,
     bucket_tags,
     eks_cluster,
     first_calls,
@@ -14,7 +17,8 @@ from hpkit.preflight.calls import (
     role,
 )
 from hpkit.preflight.names import check_names
-from tests.builders import group, organization
+from hpkit.program.recording import record
+from tests.builders import group, organization, team, typed
 from tests.program.recorder import recorded_from
 
 ISSUER = "oidc.eks.us-west-2.amazonaws.com/id/ABC"
@@ -112,3 +116,57 @@ def test_a_provider_that_is_named_is_there_and_of_the_clusters_issuer():
 def test_a_new_cluster_has_an_issuer_that_nobody_knows_yet():
     recorded = recording(inference={"tlsCertificateBucket": "acme-tls"})
     assert [what for what in rows_of(recorded) if "OIDC" in what] == []
+
+
+ROLE = "arn:aws:iam::123456789012:role/{}"
+ON = {"nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}], "clusterRole": ROLE.format("karpenter")}
+
+
+def plan_of(**more):
+    groups = [
+        group("gpu", "ml.g5.12xlarge", 4, executionRole=ROLE.format("nodes")),
+        group("burst", "ml.g5.8xlarge", 0, executionRole=ROLE.format("nodes")),
+    ]
+    addons = {
+        "aws-ebs-csi-driver": {"role": ROLE.format("volumes")},
+        "vpc-cni": {"serviceAccountRoleArn": ROLE.format("network")},
+    }
+    return derive(typed(organization(groups=groups, environment={"autoscaling": ON, "addons": addons}, **more)), "dev")
+
+
+def test_they_are_asked_for_and_said_with_what_they_are_for():
+    plan = plan_of()
+    names = ("karpenter", "network", "nodes", "volumes")
+    assert {role(name).key for name in names} <= {call.key for call in first_calls(record(plan))}
+    roles = {role(name).key: {"Role": {"Arn": ROLE.format(name)}} for name in names if name != "nodes"}
+    absent = FailedCall("iam:GetRole", "NoSuchEntity", "no such role")
+    caller = {"Account": "123456789012", "Arn": ROLE.format("x")}
+    responses = Responses({**roles, role("nodes").key: absent, CALLER.key: caller})
+    rows = {row.what.rpartition("/")[2]: row for row in check_roles(plan, responses)}
+    assert {name: (rows[name].status, rows[name].needed) for name in names} == {
+        "karpenter": ("ok", "managed Karpenter"),
+        "network": ("ok", "pods of vpc-cni"),
+        "nodes": ("missing", "execution role of instance groups"),
+        "volumes": ("ok", "pods of aws-ebs-csi-driver"),
+    }
+
+
+def test_the_local_cloud_accepts_principals_that_its_iam_does_not_have():
+    admin = ROLE.format("Admin")
+    plan = plan_of(teams=[team("nlp", members=[admin])], allocations={"nlp": []})
+    absent = FailedCall("iam:GetRole", "NoSuchEntity", "no such role")
+    none = FailedCall("eks:DescribeCluster", "ResourceNotFoundException", "none")
+    answers = {
+        **{role(name).key: absent for name in ("Admin", "karpenter", "network", "nodes", "volumes", SERVICE_ROLE)},
+        CALLER.key: {"Account": "123456789012", "Arn": ROLE.format("x")},
+    }
+
+    def statuses(cluster, *, on_local_cloud):
+        responses = Responses({**answers, eks_cluster(plan).key: cluster})
+        rows = {row.what: row.status for row in check_roles(plan, responses, on_local_cloud=on_local_cloud)}
+        return rows[f"role {admin}"], rows[f"role {ROLE.format('nodes')}"]
+
+    up = {"cluster": {"status": "ACTIVE"}}
+    assert statuses(up, on_local_cloud=True) == ("ok", "missing"), "what services assume has to exist there too"
+    assert statuses(none, on_local_cloud=True) == ("missing", "missing")
+    assert statuses(up, on_local_cloud=False) == ("missing", "missing")

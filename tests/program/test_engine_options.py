@@ -1,4 +1,4 @@
-"""The life of handson-dev with storage, inference, repositories and member roles, in a user's program and split."""
+"""The life of handson-dev with storage, inference, spaces, repositories and member roles: a user's program, split."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.project import load_stack
 from hpkit_local.supervisor.pulumi_stack import Stack
-from tests.builders import split
+from tests.builders import RANKED, split
 from tests.cli.invoke import hpkit
 from tests.program.asked import Asked
 from tests.program.cloud import Live, Program
@@ -25,6 +25,7 @@ VOLUMES = "/api/v1/persistentvolumes"
 OWN = (VOLUMES, "/apis/storage.k8s.io/v1/storageclasses", JOBS)
 OPERATOR = "amazon-sagemaker-hyperpod-inference"
 NEEDED = ("aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "cert-manager", "metrics-server")
+SPACES = ("amazon-sagemaker-spaces", "aws-ebs-csi-driver")
 BUCKET = "hyperpod-tls-handson-dev-123456789012-us-west-2"
 LUSTRE = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
 
@@ -68,7 +69,7 @@ def assert_inference(live):
     s3.put_object(Bucket=BUCKET, Key="endpoint.pem", Body=b"certificate")
 
 
-def test_storage_and_inference_in_a_users_program_come_change_and_leave_nothing(instance, repository):
+def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_nothing(instance, repository):
     live, program = Live(instance), Program(instance, "handson-dev", root=repository.folder)
     before = everything(live)
     (repository.folder / "infra" / "__main__.py").write_text(program_with())
@@ -76,16 +77,23 @@ def test_storage_and_inference_in_a_users_program_come_change_and_leave_nothing(
     def write(**more):
         data = repository.read("handson")
         data["environments"]["dev"].update(more)
+        if "spaces" in more:
+            data["clusterPolicy"] |= RANKED
+            john = next(team for team in data["teams"] if team["name"] == "john")
+            john |= {"workloads": ["training", "inference", "spaces"], "spacePriorityClass": "training"}
         repository.write("handson", data)
 
     storage = {"lustre": LUSTRE, "localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}
     # The bucket of certificates is protected like that of the scripts.
-    write(storage=storage, inference={"modelBuckets": ["acme-models"]}, allowReplace=["bucket"])
+    added = {"inference": {"modelBuckets": ["acme-models"]}, "spaces": {"remoteAccess": True}}
+    write(storage=storage, **added, allowReplace=["bucket"])
     program.up()
     assert program.outputs() == {"cluster": live.cluster()["ClusterArn"]}
     (vpc,) = (each for each in resources(program) if each["urn"].endswith("::vpc"))
     assert "::ours::" in vpc["provider"], "the program's own provider"
     assert_inference(live)
+    addon = live.client("eks").describe_addon(clusterName="handson-dev", addonName=SPACES[0])["addon"]
+    assert addon["status"] == "ACTIVE"
 
     def bound():
         return {
@@ -98,7 +106,7 @@ def test_storage_and_inference_in_a_users_program_come_change_and_leave_nothing(
     assert bound() == {("fsx-root", "kube-system"), *claimed}
     # Kubernetes rejects changes to a volume's nodes, so it's replaced together with its claim.
     storage["localDisk"]["instanceTypes"].append("ml.m5.4xlarge")
-    write(storage=storage, allowReplace=["bucket"], allowDelete={"addons": [OPERATOR, *NEEDED]})
+    write(storage=storage, allowReplace=["bucket"], allowDelete={"addons": [OPERATOR, *NEEDED, *SPACES]})
     program.up()
     assert bound() == {("fsx-root", "kube-system"), *claimed}
     assert BUCKET not in {each["Name"] for each in live.client("s3").list_buckets()["Buckets"]}

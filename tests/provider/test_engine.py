@@ -1,10 +1,11 @@
-"""The plugin with the real Pulumi engine: up, no change, a failed creation, destroy."""
+"""The plugin with the real Pulumi engine: up, no change, a failed creation, destroy; and many quotas at once."""
 
 import pytest
 
 from hpkit_local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
-from tests.provider.builders import GOVERNANCE, Project
+from tests.provider.builders import GOVERNANCE, TYPE, Project
+from tests.provider.harness import check_sums
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
@@ -59,3 +60,66 @@ def test_destroy_leaves_nothing(project):
     assert project.cloud.sm.list_clusters()["ClusterSummaries"] == []
     assert project.cloud.sm.list_compute_quotas()["ComputeQuotaSummaries"] == []
     assert project.cloud.sm.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"] == []
+
+
+class Governed:
+    """A project with a cluster, and quotas of whole instances."""
+
+    def __init__(self, folder, endpoint, *, nodes):
+        self.endpoint, self.cloud = endpoint, Cloud(endpoint)
+        self.project = Project(folder, endpoint, self.cloud)
+        self.project.spec["cluster"]["instance_groups"][0]["instanceCount"] = nodes
+        self.declare({}, policy=None)
+        self.project.up()
+        self.cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
+
+    def declare(self, counts, **more):
+        quotas = {
+            team: {
+                "compute_quota_config": {"computeQuotaResources": [{"instanceType": TYPE, "count": count}]},
+                "compute_quota_target": {"teamName": team, "fairShareWeight": 10},
+            }
+            for team, count in counts.items()
+        }
+        self.project.spec = {**self.project.spec, "quotas": quotas, **more}
+
+    def counts(self):
+        pages = self.cloud.sm.get_paginator("list_compute_quotas").paginate()
+        entries = [entry for page in pages for entry in page["ComputeQuotaSummaries"]]
+        assert {entry["Status"] for entry in entries} <= {"Created", "Updated"}
+        return {entry["Name"]: entry["ComputeQuotaConfig"]["ComputeQuotaResources"][0]["Count"] for entry in entries}
+
+
+@pytest.fixture
+def governed(tmp_path, request):
+    with running_endpoint() as endpoint:
+        yield Governed(tmp_path, endpoint, nodes=request.param)
+
+
+@pytest.mark.parametrize("governed", [8], indirect=True)
+def test_one_update_moves_quota_between_teams_that_hold_everything(governed, monkeypatch):
+    # The growing quotas are named first.
+    governed.declare({"ada": 1, "bob": 1, "dee": 4, "eve": 2})
+    governed.project.up()
+    refusals = check_sums(monkeypatch, {TYPE: 8})
+    governed.endpoint.set_faults({"slow-update": 0.3})
+    governed.declare({"ada": 3, "bob": 2, "dee": 1, "eve": 2})
+    governed.project.up()
+    assert governed.counts() == {"ada": 3, "bob": 2, "dee": 1, "eve": 2}
+    assert set(refusals) <= {"UpdateComputeQuota"}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("governed", [300], indirect=True)
+def test_two_hundred_quotas_converge_under_throttles(governed, monkeypatch):
+    governed.endpoint.set_faults({"throttle": "0.2", "slow-update": "0.05@quota", "slow-create": "0.05@quota"})
+    check_sums(monkeypatch, {TYPE: 300})
+    teams = [f"team-{number:03}" for number in range(200)]
+    first = {team: 1 if index < 100 else 2 for index, team in enumerate(teams)}
+    second = {team: 3 - count for team, count in first.items()}
+    for declared in (first, second):
+        governed.declare(declared)
+        governed.project.up("--parallel", "200")
+        governed.endpoint.set_faults({"throttle": None})
+        assert governed.counts() == declared
+        governed.endpoint.set_faults({"throttle": "0.2"})
