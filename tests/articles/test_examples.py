@@ -176,7 +176,7 @@ def test_a_script_that_gets_sigterm_saves_its_step_and_goes_on_and_one_that_is_k
     first = start()
     assert first.stdout.readline() == "step 1\n"
     first.send_signal(signal.SIGTERM)
-    done = [1, *steps(first.communicate(timeout=60)[0])]
+    done = [1, *steps(first.communicate(timeout=300)[0])]
     assert (first.returncode, done) == (143, [*range(1, len(done) + 1)])
     # This step has no checkpoint yet.
     second = start()
@@ -184,7 +184,7 @@ def test_a_script_that_gets_sigterm_saves_its_step_and_goes_on_and_one_that_is_k
     second.kill()
     second.communicate()
     third = start()
-    assert steps(third.communicate(timeout=60)[0]) == [*range(len(done) + 1, 11)]
+    assert steps(third.communicate(timeout=300)[0]) == [*range(len(done) + 1, 11)]
     assert third.returncode == 0
 
 

@@ -270,7 +270,7 @@ sys.platform = "win32"
 def test_windows_is_refused_with_what_to_do_instead_of_failing_on_an_import(entry, tmp_path):
     module, name, *given = entry
     words = [sys.executable, "-c", WINDOWS.format(module=module, name=name), *given]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert re.search(r"(error|RunError): hpkit runs on Linux, macOS and WSL.*wsl --install", done.stderr), done.stderr
 

@@ -23,4 +23,4 @@ def test_an_interruption_is_passed_on_and_the_end_is_waited_for():
     assert parent.stdout.readline() == "started\n"
     time.sleep(0.2)
     parent.terminate()
-    assert parent.communicate(timeout=60)[0] == "state written\nexit code 5\n"
+    assert parent.communicate(timeout=300)[0] == "state written\nexit code 5\n"

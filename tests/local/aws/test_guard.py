@@ -28,7 +28,7 @@ def ask(
     endpoint: RunningEndpoint, method: str, path: str, body: str = "", headers: dict[str, str] | None = None
 ) -> tuple[int, str]:
     """Send an unchanged request; the header Host is the endpoint's own unless `headers` has one."""
-    connection = http.client.HTTPConnection(endpoint.url.removeprefix("http://"), timeout=60)
+    connection = http.client.HTTPConnection(endpoint.url.removeprefix("http://"), timeout=300)
     try:
         connection.request(method, path, body or None, headers or {})
         answer = connection.getresponse()

@@ -13,7 +13,7 @@ import pytest
 from hpkit.cache import cache_root
 from hpkit_local.toolchain import get, locate
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_script
-from tests.running import eventually
+from tests.running import HANGS, eventually
 
 ROOT = Path(__file__).parent.parent.parent.parent
 ONCE = """
@@ -98,7 +98,7 @@ def test_a_bootstrap_killed_half_way_leaves_nothing_that_is_taken_for_whole(go, 
         eventually(go.builder.exists, "half an executable is written")
         builder = int(go.builder.read_text())
         killed.kill()
-        killed.wait(30)
+        killed.wait(HANGS)
         assert [path.name for stage in staged() for path in (stage / "bin").iterdir()] == ["tiny"], (
             "half of it is there"
         )
@@ -120,7 +120,7 @@ def test_of_two_bootstraps_at_once_one_builds_and_the_other_waits_and_says_so(go
             waiting = f"tiny: another bootstrap (process {first.pid}) is installing it; waiting for it\n"
             assert second.stdout.readline() == waiting
             go.open_gate()
-            assert second.wait(30) == first.wait(30) == 0
+            assert second.wait(HANGS) == first.wait(HANGS) == 0
             assert second.stdout.read() == "", "it does nothing itself"
     assert go.builds() == 1
     assert locate(go.tool).source == "cache"
@@ -134,7 +134,7 @@ def test_the_one_that_waits_takes_over_when_the_first_is_killed(go):
             assert "waiting for it" in second.stdout.readline()
             go.gate.unlink()
             first.kill()
-            assert second.wait(30) == 0
+            assert second.wait(HANGS) == 0
     assert go.builds() == 2
     assert locate(go.tool).source == "cache"
 
@@ -144,7 +144,7 @@ def test_an_interrupted_command_ends_its_builds_and_says_how_to_go_on(go):
     with go.bootstrap("whole") as interrupted:
         eventually(go.builder.exists, "it is building")
         interrupted.send_signal(signal.SIGINT)
-        interrupted.wait(10)
+        interrupted.wait(HANGS)
         messages = interrupted.stdout.read()
     assert messages.splitlines()[-1].startswith("interrupted. Finished downloads and builds are kept")
     assert "Traceback" not in messages
