@@ -79,46 +79,6 @@ def test_every_sample_names_queues_and_classes_that_its_stack_has(name):
             assert template["metadata"]["labels"][QUEUE] == labels[QUEUE], "the pods are counted too"
 
 
-def leaves(value, path=""):
-    """Return every value of a document by its path; list items are identified by name, or by index."""
-    if isinstance(value, dict):
-        return {k: v for key, inner in value.items() for k, v in leaves(inner, f"{path}/{key}").items()}
-    if isinstance(value, list):
-        named = [each.get("name", place) if isinstance(each, dict) else place for place, each in enumerate(value)]
-        return {
-            k: v for key, inner in zip(named, value, strict=True) for k, v in leaves(inner, f"{path}/{key}").items()
-        }
-    return {path: value}
-
-
-def test_the_hands_on_samples_differ_from_what_was_published_by_what_their_first_lines_say():
-    def documents(text):
-        return {
-            f"{each['kind']}{path}": value for each in yaml.safe_load_all(text) for path, value in leaves(each).items()
-        }
-
-    published = documents(PUBLISHED.read_text(encoding="utf-8"))
-    pod = "PyTorchJob/spec/pytorchReplicaSpecs/Worker/template/spec/volumes"
-    etcd = "Deployment/spec/template/spec/containers/etcd"
-    for team in ("john", "smith"):
-        text = (EXAMPLES / f"fsdp-{team}.yaml").read_text(encoding="utf-8")
-        sample = documents(text.replace(f"hyperpod-ns-{team}", "hyperpod-ns-smith"))
-        # How long a pod runs on the local cloud.
-        run = {key for key in sample if key.endswith("/annotations/hpkit.local/run")}
-        differing = {key for key in sample.keys() | published.keys() if sample.get(key) != published.get(key)} - run
-        assert differing == {
-            f"Deployment/metadata/labels/{QUEUE}",
-            f"{etcd}/image",
-            f"{etcd}/resources/requests/cpu",
-            f"{etcd}/resources/requests/memory",
-            *(f"{pod}/{name}/hostPath/path" for name in ("shmem", "local")),
-            *(f"{pod}/shmem/emptyDir/{key}" for key in ("medium", "sizeLimit")),
-            f"{pod}/local/emptyDir/sizeLimit",
-            *(key for key in published if key.startswith("PyTorchJob/spec/elasticPolicy/metrics/")),
-        }
-        assert "# The article's manifest, with five differences:" in text
-
-
 def test_check_says_of_the_published_manifest_what_would_not_be_let_in():
     plan = plan_of("handson-dev")
     found = list(check(read_manifests("fsdp.yaml", PUBLISHED.read_text(encoding="utf-8")), plan))

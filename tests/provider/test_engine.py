@@ -96,19 +96,6 @@ def governed(tmp_path, request):
         yield Governed(tmp_path, endpoint, nodes=request.param)
 
 
-@pytest.mark.parametrize("governed", [8], indirect=True)
-def test_one_update_moves_quota_between_teams_that_hold_everything(governed, monkeypatch):
-    # The growing quotas are named first.
-    governed.declare({"ada": 1, "bob": 1, "dee": 4, "eve": 2})
-    governed.project.up()
-    refusals = check_sums(monkeypatch, {TYPE: 8})
-    governed.endpoint.set_faults({"slow-update": 0.3})
-    governed.declare({"ada": 3, "bob": 2, "dee": 1, "eve": 2})
-    governed.project.up()
-    assert governed.counts() == {"ada": 3, "bob": 2, "dee": 1, "eve": 2}
-    assert set(refusals) <= {"UpdateComputeQuota"}
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("governed", [300], indirect=True)
 def test_two_hundred_quotas_converge_under_throttles(governed, monkeypatch):

@@ -43,22 +43,6 @@ def test_nodes_and_events_come_in_pages(cloud: Any) -> None:
     assert sum(len(page["Events"]) for page in events) >= 27
 
 
-def test_two_endpoints_in_one_process_do_not_see_each_other() -> None:
-    with running_endpoint() as one, running_endpoint() as two:
-        first = one.client("ec2").create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
-        for endpoint in (one, two):
-            endpoint.client("s3").create_bucket(
-                Bucket="same", CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
-            )
-        second = two.client("ec2").create_vpc(CidrBlock="10.2.0.0/16")["Vpc"]["VpcId"]
-        seen = [
-            {vpc["VpcId"] for vpc in endpoint.client("ec2").describe_vpcs()["Vpcs"]} & {first, second}
-            for endpoint in (one, two)
-        ]
-        assert seen == [{first}, {second}]
-        assert one.client("sagemaker").list_clusters()["ClusterSummaries"] == []
-
-
 def test_regions_are_apart(cloud: Any, refused: Callable[..., str]) -> None:
     cloud.make_cluster()
     elsewhere = cloud.endpoint.client("sagemaker", "eu-west-1")

@@ -93,46 +93,6 @@ def test_everything_survives_kill_9(tmp_path: Path) -> None:
         assert process.wait(timeout=300) == 0
 
 
-@contextmanager
-def _repeating(aws: Any, invocation: str) -> Iterator[None]:
-    """Send each call as a retried request, which SDKs mark with an invocation ID."""
-
-    def name(params: dict[str, Any], **_: Any) -> None:
-        params["context"]["retries"] = {"invocation-id": invocation}
-
-    aws.meta.events.register("before-call", name)
-    yield
-    aws.meta.events.unregister("before-call", name)
-
-
-def test_a_call_whose_answer_was_lost_by_kill_9_is_carried_out_once(tmp_path: Path) -> None:
-    state = str(tmp_path / "state.db")
-    trust = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-
-    def made(url: str) -> dict[str, str]:
-        ec2, iam, eks = (_client(url, name) for name in ("ec2", "iam", "eks"))
-        with _repeating(ec2, "1"):
-            vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16")["Vpc"]["VpcId"]
-        subnets = [each["SubnetId"] for each in ec2.describe_subnets()["Subnets"]][:2]
-        with _repeating(iam, "2"):
-            role = iam.create_role(RoleName="eks", AssumeRolePolicyDocument=policy)["Role"]
-        with _repeating(eks, "3"):
-            network = {"subnetIds": subnets}
-            kube = eks.create_cluster(name="kube", roleArn=role["Arn"], resourcesVpcConfig=network)["cluster"]
-        return {"vpc": vpc, "role": role["RoleId"], "kube": kube["createdAt"].isoformat()}
-
-    with _process("--state-file", state, "--latency-factor", "0") as (process, url):
-        first = made(url)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    with _process("--state-file", state, "--latency-factor", "0") as (process, url):
-        assert made(url) == first
-        ec2 = _client(url, "ec2")
-        assert len(ec2.describe_vpcs(Filters=[{"Name": "cidr", "Values": ["10.77.0.0/16"]}])["Vpcs"]) == 1
-        assert ec2.create_vpc(CidrBlock="10.77.0.0/16")["Vpc"]["VpcId"] != first["vpc"], "a new call is a new call"
-
-
 @pytest.mark.parametrize("mode", [None, 0o666], ids=["new", "of before"])
 def test_nobody_else_reads_or_writes_a_state_file_which_can_carry_code(tmp_path: Path, mode: int | None) -> None:
     path = tmp_path / "state.db"

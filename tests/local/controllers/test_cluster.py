@@ -11,7 +11,7 @@ from tests.local.controllers.karpenter import (
     nodes_of_pool,
     update,
 )
-from tests.running import bring_dependencies, eventually
+from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -127,34 +127,6 @@ def test_a_node_goes_with_its_pool_when_budgets_have_let_its_pods_go(scaled, env
 def _claim_of_pool(api, pool):
     (claim,) = api.items("/apis/karpenter.sh/v1/nodeclaims", labels=f"karpenter.sh/nodepool={pool}")
     return claim
-
-
-AGENT = "/apis/apps/v1/namespaces/aws-hyperpod/daemonsets/health-monitoring-agent"
-RECORDED = "/api/v1/namespaces/kube-system/secrets/hpkit.release.v1.hyperpod-dependencies"
-
-
-@pytest.fixture
-def unprepared(environment, api):
-    """Create an EKS cluster without HyperPod's chart, and without a HyperPod cluster."""
-    for each in environment.sm.list_clusters()["ClusterSummaries"]:
-        environment.sm.delete_cluster(ClusterName=each["ClusterName"])
-    eventually(lambda: not environment.sm.list_clusters()["ClusterSummaries"], "no cluster is there")
-    api.delete(AGENT)
-    yield environment
-    api.delete(RECORDED)
-    if environment.sm.list_clusters()["ClusterSummaries"]:
-        environment.sm.delete_cluster(ClusterName="train")
-        eventually(lambda: not environment.sm.list_clusters()["ClusterSummaries"], "no cluster is there")
-    bring_dependencies(api)
-
-
-def test_without_the_dependencies_chart_no_cluster_comes_to_be(unprepared):
-    unprepared.sm.create_cluster(**unprepared.request(InstanceGroups=[unprepared.group("cpu", 1)]))
-    eventually(lambda: unprepared.describe()["ClusterStatus"] != "Creating", "it is decided")
-    found = unprepared.describe()
-    assert found["ClusterStatus"] == "Failed"
-    assert "there is no DaemonSet aws-hyperpod/health-monitoring-agent" in found["FailureMessage"]
-    assert unprepared.nodes() == []
 
 
 def names(api, folder):
