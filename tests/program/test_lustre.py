@@ -170,7 +170,7 @@ def test_a_job_that_resumes_mounts_what_its_team_has(shared):
         (claim.inputs["metadata"]["namespace"], claim.inputs["metadata"]["name"])
         for claim in shared.all("core/v1:PersistentVolumeClaim")
     }
-    (volume,) = job["spec"]["template"]["spec"]["volumes"]
+    *_, volume = job["spec"]["template"]["spec"]["volumes"]
     assert (job["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"]) in claims
 
 

@@ -103,3 +103,10 @@ def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_
         queues=(queue("smith", 8, limit=0),),
     )
     assert [each.fate for each in ranked] == ["now", "now"]
+
+
+def test_a_job_that_may_have_fewer_pods_starts_with_those_that_fit():
+    many = job("john", "train", 9)
+    assert foreseen(many)[0].fate == "never"
+    many["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "2"}
+    assert foreseen(many)[0].fate == "borrowing"

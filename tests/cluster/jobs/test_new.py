@@ -146,6 +146,16 @@ def test_the_pods_of_a_pytorch_job_have_a_master_to_find_and_are_as_many_as_aske
         )
 
 
+def test_workers_that_wait_in_a_public_image_are_refused_where_the_network_is_closed(plan):
+    spec = plan.spec.model_copy(update={"network": plan.spec.network.model_copy(update={"closed": True})})
+    closed = dataclasses.replace(plan, spec=spec)
+    with pytest.raises(SelectionError, match=r"the image alpine:3\.10, which nodes in the closed network of handson"):
+        made(closed, kind="pytorchjob", count=2)
+    document = made(plan, kind="pytorchjob", count=2)
+    assert [each.check for each in check(read_manifests("f", text_of(document)), closed)] == ["operator"]
+    assert made(closed, kind="pytorchjob")["spec"]
+
+
 def test_a_ray_job_is_submitted_without_a_job_that_would_name_no_queue_and_its_head_has_no_gpu(plan):
     spec = made(plan, kind="rayjob")["spec"]
     assert spec["submissionMode"] == "HTTPMode"

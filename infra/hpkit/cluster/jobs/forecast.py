@@ -75,6 +75,7 @@ def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observe
         {
             "name": f"pods-{index}",
             "count": 1 if template.alone else template.count,
+            "minCount": template.least,
             "template": {**template.template, "spec": mapping(template.template.get("spec"))},
             "topologyRequest": _topology(template.template),
         }

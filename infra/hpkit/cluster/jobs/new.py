@@ -12,6 +12,7 @@ from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserve
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
+from hpkit.cluster.jobs.operators import INIT_IMAGE
 from hpkit.cluster.jobs.placement import ACCELERATORS, NOT_DISRUPTED, is_by_karpenter
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import pod_sets_of
@@ -81,6 +82,11 @@ def manifest(
         raise SelectionError(
             f"{team.name} can't run {_NAMES[kind]}s: its workloads are {', '.join(team.spec.workloads)}; "
             + (f"use --kind {others}" if others else "this command writes no other kind for them")
+        )
+    if kind == "pytorchjob" and count > 1 and plan.spec.network.closed:
+        raise SelectionError(
+            f"workers of a PyTorchJob wait in a container of the image {INIT_IMAGE}, which nodes in the closed network "
+            f"of {plan.stack} can't pull; use --kind job or jobset"
         )
     labels = {QUEUE: team.local_queue}
     if priority is not None:

@@ -12,17 +12,30 @@ from typing import Any, Final
 from hpkit.cluster.jobs.kinds import LEAST, Path, PodTemplate, Unit, mapping, mappings
 from hpkit.cluster.jobs.limits import Breach
 
-__all__ = ["breaches_of_operators"]
+__all__ = ["INIT_IMAGE", "breaches_of_operators"]
 
+# Of the container that Kubeflow's operator adds to workers of a PyTorchJob; the chart has no value for it.
+INIT_IMAGE: Final = "alpine:3.10"
 # The most pod sets that a Workload can have.
 _MOST_POD_SETS: Final = 18
 # Kind → the container that Kubeflow's training operator requires.
 _CONTAINERS: Final = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", "XGBoostJob": "xgboost", "PaddleJob": "paddle"}
 
 
-def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
-    """Yield what would keep a job's pods from starting, also if an administrator creates the job."""
+def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], *, closed: bool) -> Iterator[Breach]:
+    """Yield what would keep a job's pods from starting, also if an administrator creates the job.
+
+    closed: whether nodes reach only the stack's own registry.
+    """
     spec = mapping(unit.content.get("spec"))
+    replicas = mapping(spec.get("pytorchReplicaSpecs"))
+    if closed and unit.kind == "PyTorchJob" and {"Master", "Worker"} <= replicas.keys():
+        yield _breach(
+            ("spec", "pytorchReplicaSpecs", "Worker"),
+            f"its workers wait for the master in an init container of the image {INIT_IMAGE}, which nodes in a closed "
+            "network can't pull",
+            "Use a Job or a JobSet",
+        )
     if unit.kind == "RayJob":
         yield from _ray_job(spec)
     if unit.kind in ("RayJob", "RayCluster"):

@@ -217,7 +217,8 @@ class TopologyAsked:
 class TaskPods:
     """Identical pods of a task.
 
-    requests: of one pod; spec: of their template; topology: their topology request, if any.
+    requests: of one pod; spec: of their template; topology: their topology request, if any. least: how many of them are
+    enough to start (partial admission).
     """
 
     name: str
@@ -225,6 +226,7 @@ class TaskPods:
     requests: Mapping[str, Decimal]
     spec: Mapping[str, Any] = field(default_factory=dict)
     topology: TopologyAsked | None = None
+    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,8 @@ def _pods(pod_set: Mapping[str, Any], status: Mapping[str, Any]) -> TaskPods:
         if counted is None or not count
         else {key: _quantity(amount) / count for key, amount in (counted.get("resources") or {}).items()}
     )
-    return TaskPods(name, count, requests, template["spec"], topology_asked(pod_set.get("topologyRequest") or {}))
+    asked = topology_asked(pod_set.get("topologyRequest") or {})
+    return TaskPods(name, count, requests, template["spec"], asked, pod_set.get("minCount"))
 
 
 def topology_asked(request: Mapping[str, Any]) -> TopologyAsked | None:

@@ -146,7 +146,9 @@ class CohortSimulation:
         low, high = 0, largest.count
         while high - low > 1:
             middle = (low + high) // 2
-            smaller = [replace(each, count=middle) if each is largest else each for each in self._asked.pod_sets]
+            smaller = [
+                replace(each, count=middle, least=None) if each is largest else each for each in self._asked.pod_sets
+            ]
             task = replace(self._asked, pods=other_pods + middle, pod_sets=tuple(smaller))
             if self._is_admitted(task, (), ()) if idle else self.runs(task):
                 low = middle
@@ -189,6 +191,7 @@ class CohortSimulation:
                 f"{number}-{pod_set.name}",
                 pod_set.count,
                 {name: _units(name, value) for name, value in pod_set.requests.items()},
+                pod_set.least,
                 flavors=self._flavors(pod_set, self._queues[task.queue]),
             )
             for number, pod_set in enumerate(task.pod_sets)

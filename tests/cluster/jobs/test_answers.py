@@ -1,0 +1,498 @@
+"""`hpkit job check` and the cluster agree: each case is checked, and then submitted to a real API server and Kueue."""
+
+import copy
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from hpkit.cluster.jobs.check import check, read_manifests
+from hpkit.cluster.jobs.kinds import PodTemplate, templates, units
+from hpkit.cluster.jobs.pod_security import violations
+from hpkit.cluster.jobs.resources import requests_of
+from hpkit.cluster.jobs.server import Server
+from hpkit.cluster.live.kubernetes import Kubernetes
+from hpkit.kueue.model import per_unit
+from hpkit.plan.capacity import quantity
+from hpkit.project import load_stack
+from tests.cluster.jobs.builders import text_of
+from tests.conftest import NIGHTLY
+from tests.program.cloud import KUEUE, Live
+from tests.running import eventually, making
+from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, member, tidy, tried
+from tests.security.test_quota import CRDS, _any_fields
+
+pytestmark = pytest.mark.platform
+
+PLAN = load_stack("handson-dev").plans["dev"]
+QUEUE = {"kueue.x-k8s.io/queue-name": f"{NAMESPACE}-localqueue", **ATTACK}
+GPU = {"limits": {"nvidia.com/gpu": 4}, "requests": {"cpu": "4", "memory": "16Gi"}}
+SHM = {"volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]}  # noqa: S108 - in the container
+NOWHERE = {"node.kubernetes.io/instance-type": "nowhere"}
+
+
+@pytest.fixture(scope="module")
+def api(clouds):
+    return Live(clouds.handson()).api
+
+
+@pytest.fixture(scope="module")
+def john(clouds):
+    return member(clouds.handson(), "john")
+
+
+@pytest.fixture(scope="module")
+def server(john):
+    """Return the API server as a member of john reaches it."""
+    return Server(Kubernetes(john._client))
+
+
+@pytest.fixture(scope="module")
+def ray(api):
+    """Serve the kinds of Ray."""
+    with making(api) as make:
+        for crd in _any_fields():
+            if crd["spec"]["group"] == "ray.io":
+                make(CRDS, crd)
+        yield
+
+
+@pytest.fixture(scope="module")
+def free(api):
+    """Return the labels of work in a queue that admits everything; without a node, its pods stay pending."""
+    amounts = [{"name": name, "nominalQuota": "1000000Gi"} for name in ("cpu", "memory", "nvidia.com/gpu")]
+    flavors = [{"name": "free", "resources": amounts}]
+    group = {"coveredResources": [each["name"] for each in amounts], "flavors": flavors}
+    queues = {
+        f"{KUEUE}/resourceflavors": ("ResourceFlavor", {}),
+        f"{KUEUE}/clusterqueues": ("ClusterQueue", {"namespaceSelector": {}, "resourceGroups": [group]}),
+        f"{KUEUE}/namespaces/{NAMESPACE}/localqueues": ("LocalQueue", {"clusterQueue": "free"}),
+    }
+    with making(api) as make:
+        for folder, (kind, spec) in queues.items():
+            version = KUEUE.removeprefix("/apis/")
+            make(folder, {"apiVersion": version, "kind": kind, "metadata": {"name": "free"}, "spec": spec})
+        yield {**QUEUE, "kueue.x-k8s.io/queue-name": "free"}
+
+
+@pytest.fixture(autouse=True)
+def _tidy(api):
+    yield
+    tidy(api)
+
+
+def of(kind, spec, *, version="batch/v1", name="c", labels=QUEUE, **metadata):
+    head = {"name": name, "namespace": NAMESPACE, "labels": dict(labels), **metadata}
+    return {"apiVersion": version, "kind": kind, "metadata": head, "spec": spec}
+
+
+def pods(*containers, first=(), **spec):
+    """Return a pod template; without containers, one that uses four GPUs."""
+    one = {"name": "main", "image": "train", "resources": GPU, **SHM}
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}, *spec.pop("volumes", ())]
+    found = {
+        "restartPolicy": "Never",
+        "initContainers": list(first),
+        "containers": list(containers) or [one],
+        "volumes": volumes,
+        **spec,
+    }
+    return {"metadata": {"labels": dict(QUEUE), "annotations": {"hpkit.local/run": "1h"}}, "spec": found}
+
+
+def job(template, **more):
+    return of("Job", {"template": template}, **more)
+
+
+def asking(name, cpu, **more):
+    return {"name": name, "image": name, "resources": {"requests": {"cpu": str(cpu), "memory": "1Gi"}}, **more}
+
+
+ONLY_GPU = {"name": "main", "image": "train", **SHM, "resources": {"limits": {"nvidia.com/gpu": 4}}}
+MAIN = {**ONLY_GPU, "resources": {**ONLY_GPU["resources"], "requests": {"cpu": "20", "memory": "8Gi"}}}
+PROXY, LOAD = asking("proxy", 20, restartPolicy="Always"), asking("load", 40)
+
+
+def whole(**resources):
+    """Return a Job whose requests are stated for the whole pod."""
+    return job(pods(ONLY_GPU, resources=resources))
+
+
+def ray_of(cluster_more=None, **more):
+    worker = {"groupName": "w", "replicas": 1, "minReplicas": 0, "maxReplicas": 40, "rayStartParams": {}}
+    template = pods()
+    del template["spec"]["restartPolicy"]
+    head = copy.deepcopy(template)
+    head["spec"]["containers"] = [asking("head", 1)]
+    cluster = {
+        "headGroupSpec": {"rayStartParams": {}, "template": head},
+        "workerGroupSpecs": [{**worker, "template": template}],
+        **(cluster_more or {}),
+    }
+    if more:
+        return of("RayJob", {"entrypoint": "x", "rayClusterSpec": cluster, **more}, version="ray.io/v1")
+    return of("RayCluster", cluster, version="ray.io/v1")
+
+
+def stays(kind, replicas, **more):
+    template = pods()
+    template["metadata"]["labels"]["app"] = "c"
+    template["spec"]["restartPolicy"] = "Always"
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "c"}}, "template": template, **more}
+    return of(kind, spec, version="apps/v1")
+
+
+SKYPILOT = of(
+    "Pod",
+    {
+        **pods({**ONLY_GPU, "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}})["spec"],
+        "serviceAccountName": "skypilot-service-account",
+        "volumes": [{"name": "fuse", "hostPath": {"path": "/var/run/fuse"}}, {"name": "shm", "emptyDir": {}}],
+    },
+    version="v1",
+)
+NOTEBOOK = of(
+    "Pod",
+    {
+        "securityContext": {"sysctls": [{"name": "net.core.somaxconn", "value": "1024"}]},
+        "containers": [
+            {
+                "name": "nb",
+                "image": "jupyter",
+                "ports": [{"containerPort": 8888, "hostPort": 8888}],
+                "securityContext": {
+                    "capabilities": {"add": ["SYS_PTRACE"]},
+                    "seccompProfile": {"type": "Unconfined"},
+                },
+                "resources": {"requests": {"cpu": "4"}, "limits": {"nvidia.com/gpu": 1}},
+            }
+        ],
+    },
+    version="v1",
+)
+ELASTIC = of(
+    "PyTorchJob",
+    {
+        "elasticPolicy": {"minReplicas": 1, "maxReplicas": 64, "metrics": [{"type": "Resource"}]},
+        "pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": pods({**ONLY_GPU, "name": "pytorch"})}},
+    },
+    version="kubeflow.org/v1",
+)
+TARGET = {"type": "Utilization", "averageUtilization": 70}
+HPA = of(
+    "HorizontalPodAutoscaler",
+    {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "c"},
+        "minReplicas": 6,
+        "maxReplicas": 20,
+        "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": TARGET}}],
+    },
+    version="autoscaling/v2",
+)
+
+# Name → documents, the errors (and warnings, with ?) that `check` reports, and what the cluster then says: the
+# CPUs that Kueue counts, whether it ever admits the job, or the text with which it rejects it.
+CASES = {
+    "a sidecar before an init container": (job(pods(MAIN, first=[PROXY, LOAD])), ["quota"], {"cpu": 60}),
+    "a sidecar after an init container": (job(pods(MAIN, first=[LOAD, PROXY])), [], {"cpu": 40, "admits": True}),
+    "a whole pod that is too large": (
+        whole(requests={"cpu": "400", "memory": "4000Gi"}),
+        ["quota"],
+        {"cpu": 400, "admits": False},
+    ),
+    "a whole pod": (whole(requests={"cpu": "40", "memory": "100Gi"}), [], {"cpu": 40, "admits": True}),
+    "a limit of the whole pod alone": (whole(limits={"cpu": "40", "memory": "100Gi"}), [], {"cpu": 40, "admits": True}),
+    "a higher limit of the whole pod": (
+        whole(requests={"cpu": "1", "memory": "1Gi"}, limits={"cpu": "40", "memory": "100Gi"}),
+        [],
+        {"cpu": 1, "admits": True},
+    ),
+    "default requests": (job(pods(ONLY_GPU, {"name": "log", "image": "log"})), [], {"cpu": 0.2, "admits": True}),
+    "fewer pods than asked": (
+        of(
+            "Job",
+            {"parallelism": 6, "completions": 6, "template": pods()},
+            annotations={"kueue.x-k8s.io/job-min-parallelism": "2"},
+        ),
+        [],
+        {"admits": True},
+    ),
+    "a minimum that is no minimum": (
+        job(pods(), annotations={"kueue.x-k8s.io/job-min-parallelism": "1"}),
+        ["operator"],
+        {"rejects": "job-min-parallelism"},
+    ),
+    "Ray's autoscaler": (
+        ray_of({"enableInTreeAutoscaling": True}, shutdownAfterJobFinishes=True, submissionMode="HTTPMode"),
+        ["operator"],
+        {"rejects": "enableInTreeAutoscaling"},
+    ),
+    "Ray's autoscaler in a cluster": (
+        ray_of({"enableInTreeAutoscaling": True}),
+        ["operator"],
+        {"rejects": "enableInTreeAutoscaling"},
+    ),
+    "a cluster that stays": (
+        ray_of(shutdownAfterJobFinishes=False, submissionMode="HTTPMode"),
+        ["operator"],
+        {"rejects": "should delete the cluster after finishing"},
+    ),
+    "an elastic job": (ELASTIC, ["team-limits"], {}),
+    "SkyPilot's pod": (SKYPILOT, ["pod-security", "team-limits"], {"rejects": "forbidden"}),
+    "a notebook": (NOTEBOOK, ["pod-security"], {"rejects": "violates PodSecurity"}),
+    "a StatefulSet": (stays("StatefulSet", 2), ["kind"], {"rejects": "cannot create resource"}),
+    "a CronJob": (
+        of(
+            "CronJob",
+            {"schedule": "0 3 * * *", "jobTemplate": {"metadata": {"labels": QUEUE}, "spec": {"template": pods()}}},
+        ),
+        ["kind"],
+        {"rejects": "cannot create resource"},
+    ),
+    "a LeaderWorkerSet": (
+        of(
+            "LeaderWorkerSet",
+            {"leaderWorkerTemplate": {"size": 2, "workerTemplate": pods()}},
+            version="leaderworkerset.x-k8s.io/v1",
+        ),
+        ["kind"],
+        {},
+    ),
+    "a TrainJob": (of("TrainJob", {}, version="trainer.kubeflow.org/v1alpha1"), ["kind"], {}),
+    "an Argo workflow": (of("Workflow", {}, version="argoproj.io/v1alpha1"), ["kind"], {}),
+    "a Job of another group": (of("Job", {}, version="batch.volcano.sh/v1alpha1"), ["kind"], {}),
+    "a zone without nodes": (
+        job(pods(nodeSelector={"topology.kubernetes.io/zone": "us-west-2b"})),
+        ["node"],
+        {"admits": True, "pods": "didn't match Pod's node affinity/selector"},
+    ),
+    "a label that no node has": (
+        job(pods(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})),
+        ["node"],
+        {"admits": True, "pods": "didn't match Pod's node affinity/selector"},
+    ),
+    "a missing claim of the stack": (
+        job(pods(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "fsx-claim"}}])),
+        ["claim"],
+        {"admits": True, "pods": 'persistentvolumeclaim "fsx-claim" not found'},
+    ),
+    "a missing claim": (
+        job(pods(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])),
+        ["claim"],
+        {"admits": True, "pods": 'persistentvolumeclaim "data" not found'},
+    ),
+    "a Deployment with an autoscaler above its quota": ([stays("Deployment", 1), HPA], ["autoscaler"], {}),
+    "a Deployment whose rollout never ends": (
+        stays("Deployment", 4, strategy={"rollingUpdate": {"maxUnavailable": 0}}),
+        ["rollout?"],
+        {},
+    ),
+    "a service": (stays("Deployment", 1), [], {}),
+    "an invalid name": (
+        job(pods({**ONLY_GPU, "name": "UPPER"})),
+        ["server"],
+        {"rejects": "spec.template.spec.containers[0].name"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_said_of_a_manifest_is_what_the_cluster_does(name, api, john, server, ray):
+    del ray
+    documents, checks, outcome = CASES[name]
+    documents = documents if isinstance(documents, list) else [documents]
+    found = list(check(read_manifests("f", text_of(*documents)), PLAN, (), server))
+    said = {each.check + "?" * (each.severity == "warning") for each in found}
+    assert said == set(checks), [each.message for each in found]
+    for document in documents if outcome else ():
+        rejects(john, document, outcome.get("rejects", ""))
+        if "rejects" not in outcome:
+            does(api, document, **outcome)
+
+
+def folder_of(document):
+    version, plural = document["apiVersion"], f"{document['kind'].lower()}s"
+    return f"/api{'s' if '/' in version else ''}/{version}/namespaces/{NAMESPACE}/{plural}"
+
+
+def rejects(john, document, text):
+    """Submit a document as a member, which must be accepted or rejected with a text."""
+    # Kueue serves a new kind a moment later.
+    answers = []
+
+    def answered():
+        answers.append(tried(john.create, folder_of(document), document))
+        return text in answers[-1] and bool(text) == bool(answers[-1])
+
+    eventually(answered, lambda: answers[-1], seconds=60 if text else 1)
+
+
+def does(api, document, *, cpu=None, admits=None, pods=None):
+    """Wait until Kueue has counted a job, and admits it or not, and until its pod is pending for a reason."""
+    uid = api.read(f"{folder_of(document)}/c")["metadata"]["uid"]
+
+    def workload():
+        items = api.items(f"{KUEUE}/namespaces/{NAMESPACE}/workloads")
+        owned = [item for item in items if uid in {each["uid"] for each in item["metadata"].get("ownerReferences", ())}]
+        return owned[0] if owned else {}
+
+    if cpu is not None:
+        eventually(lambda: counted(workload()).get("cpu") == cpu * 1000, workload)
+    if admits is not None:
+        told = lambda: {each["type"]: each for each in workload().get("status", {}).get("conditions", ())}  # noqa: E731
+        if admits:
+            eventually(lambda: told().get("Admitted", {}).get("status") == "True", told)
+        else:
+            eventually(lambda: "maximum capacity" in told().get("QuotaReserved", {}).get("message", ""), told)
+    if pods is not None:
+        messages = lambda: [  # noqa: E731
+            each["message"]
+            for pod in api.items(f"{CORE}/pods", labels="job-name=c")
+            for each in pod["status"].get("conditions", ())
+            if each["type"] == "PodScheduled" and each["status"] == "False"
+        ]
+        eventually(lambda: any(pods in each for each in messages()), messages)
+
+
+def counted(workload):
+    """Return what Kueue counts for one pod: millicores, bytes, units."""
+    status = workload.get("status", {})
+    assigned = status.get("admission", {}).get("podSetAssignments", ())
+    for each in status.get("resourceRequests") or assigned:
+        amounts = each.get("resources") or each.get("resourceUsage")
+        count = workload["spec"]["podSets"][0]["count"]
+        return {name: int(quantity(str(text)) * per_unit(name)) / count for name, text in amounts.items()}
+    return {}
+
+
+# Each example takes a while, so a failing one isn't shrunk.
+ONCE = {"suppress_health_check": [*HealthCheck], "phases": [Phase.generate], "database": None}
+AMOUNTS = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.sampled_from(["1", "2", "3"]).map(lambda text, unit=unit: text + unit)
+        for name, unit in (("cpu", ""), ("memory", "Gi"), ("nvidia.com/gpu", ""))
+    },
+)
+
+
+@st.composite
+def containers(draw, *, first=False):
+    requests, limits = draw(AMOUNTS), draw(AMOUNTS)
+    # The API server rejects requests above limits, and different ones of devices.
+    limits = {name: max(each, requests.get(name, "0")) for name, each in limits.items()}
+    requests = {name: each for name, each in requests.items() if "/" not in name or name in limits}
+    limits |= {name: each for name, each in requests.items() if "/" in name}
+    resources = {"requests": requests, "limits": limits}
+    return {"resources": resources, **({"restartPolicy": "Always"} if first and draw(st.booleans()) else {})}
+
+
+@st.composite
+def specs(draw):
+    """Return the spec of a pod with random containers, and sometimes requests of the whole pod."""
+    spec = {
+        "restartPolicy": "Never",
+        "initContainers": draw(st.lists(containers(first=True), max_size=3)),
+        "containers": draw(st.lists(containers(), min_size=1, max_size=2)),
+        "nodeSelector": NOWHERE,
+    }
+    for number, each in enumerate([*spec["initContainers"], *spec["containers"]]):
+        each |= {"name": f"c{number}", "image": "x"}
+    if draw(st.booleans()):
+        parts = draw(st.lists(st.sampled_from(["requests", "limits"]), min_size=1, max_size=2, unique=True))
+        # More than all containers together: the API server rejects less.
+        large = {"cpu": "40", "memory": "40Gi"}
+        chosen = draw(st.lists(st.sampled_from([*large]), min_size=1, unique=True))
+        spec["resources"] = {part: {name: large[name] for name in chosen} for part in parts}
+    return spec
+
+
+@pytest.mark.timeout(1800)
+@settings(max_examples=10 if NIGHTLY else 2, **ONCE)
+@given(st.lists(specs(), min_size=12, max_size=12))
+def test_requests_are_those_that_kueue_and_the_api_server_count(api, free, made):
+    """Of Jobs, Kueue counts the template; of pods, what the API server makes of them."""
+    wanted, refusals = {}, []
+    for number, spec in enumerate(made):
+        name = f"r{number}"
+        document = job({"metadata": {"labels": free}, "spec": spec}, name=name, labels=free)
+        pod = of("Pod", spec, version="v1", name=name, labels=free)
+        for kind, folder, each in (("job", JOBS, document), ("pod", f"{CORE}/pods", pod)):
+            refusals.append(tried(api.create, folder, each))
+            if not refusals[-1]:
+                wanted[f"{kind}-{name}"] = template_of(each)
+    assert len(wanted) > len(made), refusals
+
+    def differing():
+        items = api.items(f"{KUEUE}/namespaces/{NAMESPACE}/workloads")
+        found = {item["metadata"]["name"].rpartition("-")[0]: counted(item) for item in items}
+        expected = {
+            name: {key: each for key, each in requests_of(pods, PLAN).items() if each} for name, pods in wanted.items()
+        }
+        return [
+            (wanted[name].template["spec"], found.get(name, "no Workload"), expected[name])
+            for name in wanted
+            if {key: each for key, each in found.get(name, {}).items() if each} != expected[name]
+        ]
+
+    try:
+        eventually(lambda: not differing(), differing, seconds=60)
+    finally:
+        tidy(api)
+
+
+def template_of(document):
+    (unit,) = units(document)
+    (pods,) = templates(unit)
+    return pods
+
+
+CONTEXTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "privileged": st.booleans(),
+        "procMount": st.sampled_from(["Default", "Unmasked"]),
+        "capabilities": st.lists(st.sampled_from(["CHOWN", "KILL", "IPC_LOCK"])).map(lambda names: {"add": names}),
+        "seccompProfile": st.sampled_from([{"type": "Unconfined"}, {"type": "RuntimeDefault"}]),
+        "appArmorProfile": st.sampled_from([{"type": "Unconfined"}, {"type": "RuntimeDefault"}]),
+        "seLinuxOptions": st.fixed_dictionaries(
+            {}, optional={name: st.sampled_from(["", "container_t", "spc_t"]) for name in ("type", "user", "role")}
+        ),
+    },
+)
+PROBES = st.sampled_from(
+    [{}, {"livenessProbe": {"httpGet": {"port": 80, "host": "a"}}}, {"livenessProbe": {"httpGet": {"port": 80}}}]
+)
+PORTS = st.sampled_from([[], [{"containerPort": 80}], [{"containerPort": 80, "hostPort": 80}]])
+HOLES = st.fixed_dictionaries(
+    {},
+    optional={
+        **{name: st.booleans() for name in ("hostNetwork", "hostPID", "hostIPC")},
+        "volumes": st.sampled_from([[{"name": "v", "hostPath": {"path": "/"}}], [{"name": "v", "emptyDir": {}}]]),
+    },
+)
+SYSCTLS = st.lists(st.sampled_from(["net.core.somaxconn", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_rmem"]), max_size=1)
+
+
+@settings(max_examples=300 if NIGHTLY else 60, **ONCE)
+@given(HOLES, SYSCTLS, CONTEXTS, CONTEXTS, PORTS, PROBES)
+def test_pod_security_rejects_what_the_table_has(api, holes, sysctls, context, first, ports, probe):
+    of_pod = {
+        key: each for key, each in context.items() if key in ("seccompProfile", "appArmorProfile", "seLinuxOptions")
+    }
+    spec = {
+        "containers": [{"name": "a", "image": "a", "ports": ports, "securityContext": context, **probe}],
+        "initContainers": [{"name": "b", "image": "b", "securityContext": first}],
+        "securityContext": {**of_pod, "sysctls": [{"name": name, "value": "1"} for name in sysctls]},
+        **holes,
+    }
+    document = of("Pod", spec, version="v1")
+    rejected = tried(api.create, f"{CORE}/pods?dryRun=All", document)
+    if rejected and "PodSecurity" not in rejected and "ValidatingAdmissionPolicy" not in rejected:
+        return  # Values that aren't allowed together.
+    said = list(violations(PodTemplate((), 1, document)))
+    if "ValidatingAdmissionPolicy" in rejected:
+        assert "volume" in rejected
+        assert any("hostPath" in each.path for each in said)
+    else:
+        assert bool(said) == bool(rejected), (rejected, said)
