@@ -288,6 +288,34 @@ CASES = {
         {},
     ),
     "a service": (stays("Deployment", 1), [], {}),
+    "an array of pods": (
+        of("Job", {"completions": 8, "parallelism": 3, "completionMode": "Indexed", "template": pods()}),
+        [],
+        {"cpu": 4, "admits": True},
+    ),
+    "a Kubeflow notebook": (of("Notebook", {}, version="kubeflow.org/v1"), ["kind"], {}),
+    "a RayService": (of("RayService", {}, version="ray.io/v1"), ["kind"], {}),
+    "a DaemonSet": (
+        of("DaemonSet", {"selector": {"matchLabels": ATTACK}, "template": pods()}, version="apps/v1"),
+        ["kind"],
+        {"rejects": "cannot create resource"},
+    ),
+    "a Service at a port of each node": (
+        of("Service", {"type": "NodePort", "ports": [{"port": 80}]}, version="v1"),
+        ["server"],
+        {"rejects": "the type must be ClusterIP or ExternalName"},
+    ),
+    "a pod group": (
+        of(
+            "Pod",
+            pods()["spec"],
+            version="v1",
+            labels={**QUEUE, "kueue.x-k8s.io/pod-group-name": "g"},
+            annotations={"kueue.x-k8s.io/pod-group-total-count": "2"},
+        ),
+        ["team-limits"],
+        {"rejects": "Instead of a pod group, use a Job"},
+    ),
     "an invalid name": (
         job(pods({**ONLY_GPU, "name": "UPPER"})),
         ["server"],
