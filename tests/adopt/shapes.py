@@ -44,6 +44,7 @@ class Maker:
         group = self.ec2.create_security_group(GroupName="hyperpod", Description="hyperpod", VpcId=vpc)["GroupId"]
         own = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
         self.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=own)
+        self.ec2.authorize_security_group_egress(GroupId=group, IpPermissions=own)
         return vpc, made, group
 
     def bucket(self, name, *keys):

@@ -55,6 +55,19 @@ def test_a_creation_that_fails_half_way_is_kept_in_the_state_and_made_anew(proje
     assert [(entry["Status"], entry["ComputeQuotaArn"] != kept["id"]) for entry in live] == [("Created", True)]
 
 
+def test_an_update_that_the_service_rolls_back_is_shown_by_the_next_preview(project, endpoint):
+    project.spec["cluster"]["instance_groups"][0]["imageReleaseVersion"] = "1.2.3"
+    endpoint.set_faults({"failed-software": 1})
+    project.write()
+    done = project.run("up", "--yes", "--skip-preview", check=False)
+    assert done.returncode != 0
+    assert "Software update of gpu was rolled back" in done.stdout + done.stderr
+    endpoint.set_faults({"failed-software": None})
+    assert project.preview() == {"train": "update"}
+    project.up()
+    assert project.preview() == {}
+
+
 def test_destroy_leaves_nothing(project):
     project.run("destroy", "--yes", "--skip-preview")
     assert project.cloud.sm.list_clusters()["ClusterSummaries"] == []

@@ -265,6 +265,32 @@ def test_software_is_never_updated_as_a_side_effect(world, engine):
     assert sent(world, "sagemaker.UpdateClusterSoftware") == 0
 
 
+def test_an_image_that_the_service_sets_back_is_a_failed_update_and_stays_a_difference(world, engine):
+    before, after = (world.cluster(world.group(imageReleaseVersion=each)) for each in ("1.0.0", "1.2.3"))
+    engine.up("Cluster", "c", before)
+    state = dict(engine.state["c"])
+    world.endpoint.set_faults({"failed-software": 1})
+    with pytest.raises(FailedError, match=r"(?s)then undid it: image of gpu\n.*Software update of gpu was rolled back"):
+        engine.up("Cluster", "c", after)
+    assert engine.state["c"] == state, "the engine keeps the state of before"
+    world.endpoint.set_faults({"failed-software": None})
+    engine.refresh("Cluster", "c")
+    assert list(engine.diff("Cluster", "c", after).detailedDiff) == ["instanceGroups[0].imageReleaseVersion"]
+    engine.up("Cluster", "c", after)
+    (live,) = world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]
+    assert (live["DesiredImageReleaseVersion"], live["SoftwareUpdateStatus"]) == ("1.2.3", "Succeeded")
+
+
+def test_a_group_that_goes_back_to_its_old_size_is_a_failed_update(world, engine, monkeypatch):
+    engine.up("Cluster", "c", world.cluster(world.group(count=4)))
+    # As with minInstanceCount: three hours without the instances, then back to the previous count.
+    monkeypatch.setattr("hpkit_local.aws.services.sagemaker.update._apply_group", lambda *_, **__: None)
+    with pytest.raises(FailedError, match=r"accepted the update .* then undid it: instance group gpu"):
+        engine.up("Cluster", "c", world.cluster(world.group(count=6)))
+    assert engine.state["c"]["inputs"]["instanceGroups"][0]["instanceCount"] == 4
+    assert sent(world, "sagemaker.UpdateCluster") == 1
+
+
 def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
     with pytest.raises(FailedError) as caught:
         engine.up("ComputeQuota", "q", quota("arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghij12", "a", 1))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hpkit.catalog import find_instance_type
 from hpkit.plan.model import AddonPlan, GroupPlan, Plan
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "PodAccount",
     "cluster_role",
     "created_groups",
+    "efa_security_groups",
     "execution_roles",
     "given_roles",
     "is_associated",
@@ -31,6 +33,7 @@ __all__ = [
     "makes_node_role",
     "makes_pod_role",
     "makes_script",
+    "overridden_places",
     "pod_roles",
     "service_account_roles",
     "verified_scripts",
@@ -215,15 +218,27 @@ def execution_roles(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({role for group in plan.own_groups if (role := group.spec.execution_role)}))
 
 
-def overridden_places(plan: Plan) -> tuple[list[str], list[str]]:
-    """Return the subnets and security groups of `overrideVpcConfig` of groups whose role hpkit creates."""
+def overridden_places(plan: Plan, *, of_made_role: bool = False) -> tuple[list[str], list[str]]:
+    """Return the subnets and security groups of `overrideVpcConfig`; of_made_role: where hpkit creates it."""
     overrides = [
         group.spec.override_vpc_config
-        for group in plan.groups
-        if group.spec.override_vpc_config is not None and group.spec.execution_role is None
+        for group in plan.own_groups
+        if group.spec.override_vpc_config is not None and not (of_made_role and group.spec.execution_role)
     ]
     subnets = {subnet for each in overrides for subnet in each.subnets}
     return sorted(subnets), sorted({group for each in overrides for group in each.security_group_ids})
+
+
+def efa_security_groups(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Return the existing security groups of each created instance group with a type that has EFA, by its name."""
+    existing = plan.spec.network.existing
+    found = {}
+    for group in plan.own_groups if existing else ():
+        types = [find_instance_type(name) for name in group.spec.types]
+        if existing and any(each is not None and each.efa_interfaces for each in types):
+            place = group.spec.override_vpc_config or existing
+            found[group.spec.name] = tuple(place.security_group_ids)
+    return found
 
 
 def cluster_role(plan: Plan) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import addons
 from hpkit.clients.calls import ApiCall, FailedCall, Responses
-from hpkit.plan.existing import execution_roles, given_roles, makes_bucket, makes_certificate_bucket
+from hpkit.plan.existing import execution_roles, given_roles, makes_bucket, makes_certificate_bucket, overridden_places
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name, certificate_bucket_name
 from hpkit.preflight.needs import count_registered, interface_endpoints, made_role_names, zones_of_gateways
@@ -161,7 +161,7 @@ def subnets(plan: Plan) -> ApiCall:
 
     With a filter, EC2 returns the subnets that exist; with ids it refuses the call if one does not.
     """
-    ids = sorted({zone.subnet_id for zone in plan.network.zones if zone.subnet_id})
+    ids = sorted({*(zone.subnet_id for zone in plan.network.zones if zone.subnet_id), *overridden_places(plan)[0]})
     return ApiCall("ec2", "DescribeSubnets", {"Filters": [{"Name": "subnet-id", "Values": ids}]})
 
 
@@ -178,7 +178,7 @@ def endpoint_services(recording: Recording) -> ApiCall:
 def security_groups(plan: Plan) -> ApiCall:
     """Return the call for an existing network's security groups."""
     existing = plan.spec.network.existing
-    ids = sorted(set(existing.security_group_ids)) if existing else []
+    ids = sorted({*existing.security_group_ids, *overridden_places(plan)[1]}) if existing else []
     return ApiCall("ec2", "DescribeSecurityGroups", {"Filters": [{"Name": "group-id", "Values": ids}]})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import is_zone_id
@@ -10,6 +10,7 @@ from hpkit.checks.instance_groups import addresses_needed
 from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.config.models.organization import Organization
+from hpkit.plan.existing import efa_security_groups, overridden_places
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan, ZonePlan
 from hpkit.preflight.calls import ZONES, endpoint_services, offerings, security_groups, subnets, zone_name
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
@@ -72,9 +73,15 @@ def check_network(organization: Organization, plan: Plan, responses: Responses) 
     yield from (_subnet(context, responses, zone) for zone in plan.network.zones)
     if plan.spec.eks.existing is None:
         yield _control_plane_zones(plan)
+    own_subnets, own_groups = overridden_places(plan)
+    yield from (_override(plan, responses, subnet) for subnet in own_subnets)
     response = responses.of(security_groups(plan))
-    for group in dict.fromkeys(existing.security_group_ids):
+    for group in dict.fromkeys([*existing.security_group_ids, *own_groups]):
         yield _security_group(response, group, existing.vpc_id)
+    if not isinstance(response, FailedCall):
+        known = {each["GroupId"]: each for each in response["SecurityGroups"]}
+        for ids, names in _users_of_efa(plan).items():
+            yield _efa(plan, [known[each] for each in ids if each in known], names)
 
 
 def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
@@ -183,6 +190,63 @@ def _security_group(response: Any, group: str, vpc: str) -> CheckResult:
         where = "missing" if description is None else f"in {description['VpcId']}"
         return missing(_NETWORK, subject, found=where, needed=needed, fix=fix)
     return ok(_NETWORK, subject, found=needed, needed=needed)
+
+
+def _override(plan: Plan, responses: Responses, subnet_id: str) -> CheckResult:
+    """Check a subnet of `overrideVpcConfig`: a cluster and all its groups are in one VPC."""
+    vpc = plan.network.vpc_id or ""
+    subject, needed = f"subnet {subnet_id} of overrideVpcConfig", f"in {vpc}"
+    response = responses.of(subnets(plan))
+    if isinstance(response, FailedCall):
+        return call_failed(_NETWORK, subject, response, needed=needed)
+    found = next((f"in {each['VpcId']}" for each in response["Subnets"] if each["SubnetId"] == subnet_id), "missing")
+    if found != needed:
+        fix = f"Use subnets of {vpc} in overrideVpcConfig; HyperPod and EKS share one VPC"
+        return missing(_NETWORK, subject, found=found, needed=needed, fix=fix)
+    return ok(_NETWORK, subject, found=found, needed=needed)
+
+
+def _users_of_efa(plan: Plan) -> dict[tuple[str, ...], list[str]]:
+    users: dict[tuple[str, ...], list[str]] = {}
+    for name, ids in efa_security_groups(plan).items():
+        users.setdefault(ids, []).append(name)
+    return users
+
+
+def _efa(plan: Plan, groups: Sequence[dict[str, Any]], names: Sequence[str]) -> CheckResult:
+    """Check that one of some security groups allows all traffic to and from itself.
+
+    A rule for 0.0.0.0/0 isn't enough. Source: SageMaker HyperPod developer guide, "Setting up SageMaker HyperPod with a
+    custom Amazon VPC", EFA; EC2 user guide, "Prepare an EFA-enabled security group".
+    """
+    subject = f"EFA of {listing(list(names))}"
+    needed = "a security group with all traffic to and from itself"
+    lacking = {each["GroupId"]: _lacking_rules(each) for each in groups}
+    complete = [name for name, rules in lacking.items() if not rules]
+    if complete or not lacking:
+        return ok(_NETWORK, subject, found=listing(complete), needed=needed)
+    group, rules = min(lacking.items(), key=lambda each: len(each[1]))
+    command = " && ".join(
+        f"aws ec2 authorize-security-group-{rule} --region {plan.spec.region} --group-id {group} "
+        f"--ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{{GroupId={group}}}]'"
+        for rule in rules
+    )
+    found = f"{group} has no {' or '.join(rules)} rule for itself"
+    fix = "Add the rules; a rule for an address range isn't enough, because EFA's traffic has no IP addresses"
+    return missing(_NETWORK, subject, found=found, needed=needed, fix=fix, command=command)
+
+
+def _lacking_rules(group: dict[str, Any]) -> list[str]:
+    """Return the directions in which a security group doesn't allow all traffic with itself."""
+    return [
+        direction
+        for direction, rules in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress"))
+        if not any(
+            rule["IpProtocol"] == "-1"
+            and any(pair.get("GroupId") == group["GroupId"] for pair in rule.get("UserIdGroupPairs", ()))
+            for rule in group.get(rules, ())
+        )
+    ]
 
 
 def _names(zones: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ PluginError
 ├── CancelledError      the run was stopped
 ├── TimedOutError       a change took longer than its time-out
 ├── ChangeFailedError   a change ended in a failed status
+│   └── RolledBackError  a change was undone: the engine keeps the state of before
 └── InitFailedError     any of the above after something was created: the engine keeps it in state
 """
 
@@ -18,6 +19,7 @@ __all__ = [
     "InitFailedError",
     "PluginError",
     "RefusedError",
+    "RolledBackError",
     "TimedOutError",
 ]
 
@@ -40,6 +42,10 @@ class TimedOutError(PluginError):
 
 class ChangeFailedError(PluginError):
     """A change was accepted and then failed."""
+
+
+class RolledBackError(ChangeFailedError):
+    """A change was accepted and then undone, so that the state of before is still right."""
 
 
 class InitFailedError(PluginError):

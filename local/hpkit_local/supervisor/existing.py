@@ -122,6 +122,7 @@ class _Existing:
                 )
                 own = [{**each, "UserIdGroupPairs": [{"GroupId": group}]} for each in _EVERYTHING]
                 ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=own)
+                ec2.authorize_security_group_egress(GroupId=group, IpPermissions=own)
                 yield group
 
     def _subnets(self, network: ExistingNetwork) -> dict[str, str]:

@@ -42,6 +42,9 @@ class Cloud:
             for i, z in enumerate("ab")
         ]
         self.sg = self.ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=self.vpc)["GroupId"]
+        own = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.sg}]}]
+        self.ec2.authorize_security_group_ingress(GroupId=self.sg, IpPermissions=own)
+        self.ec2.authorize_security_group_egress(GroupId=self.sg, IpPermissions=own)
         self.eks_role = self.role("eks", "eks.amazonaws.com")
         self.node_role = self.role("node", "sagemaker.amazonaws.com")
         self.karpenter_role = self.role("karpenter", "hyperpod.sagemaker.amazonaws.com")

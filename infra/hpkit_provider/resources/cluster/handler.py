@@ -11,7 +11,13 @@ from hpkit_provider.aws.client import Document
 from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.aws.tags import live_tags, set_tags
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
+from hpkit_provider.engine.errors import (
+    ChangeFailedError,
+    InitFailedError,
+    PluginError,
+    RefusedError,
+    RolledBackError,
+)
 from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster import protection
@@ -42,6 +48,7 @@ from hpkit_provider.resources.cluster.update_request import (
     removed_autoscaled_groups,
     settled,
     undeclared_groups,
+    undone_images,
 )
 from hpkit_provider.resources.handler import MAX_UPDATES, Handler, ResourceDiff, ResourceState, forced_replacement
 from hpkit_provider.resources.ownership import require_own
@@ -51,6 +58,7 @@ from hpkit_provider.schema.field_table import to_api
 __all__ = ["ClusterHandler"]
 
 _SHORT_TASK_SECONDS: Final = 10.0
+_LISTS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
 
 
 class ClusterHandler(Handler):
@@ -282,27 +290,27 @@ class ClusterHandler(Handler):
         cluster = LiveCluster(self.api, task, arn)
         delays, tries = task.delays(0.2, MAX_POLL_SECONDS), 0
         removed = removed_autoscaled_groups(old, new)
+        sent: Document = {}
+        is_reread = False
         for _ in range(MAX_UPDATES):
             document = cluster.settle()
             if document is None:
                 raise _gone(arn)
             live = live_inputs(self.spec, document)
             update = next_update(self.spec, old=old, new=new, live=live, document=document, managed=managed)
-            if not update.body and not update.waits_for:
-                if classify_status(document["ClusterStatus"]) == "failed":
-                    raise cluster.failure(document)
-                return self._await_nodes(cluster, new, managed=managed, removed=removed)
             if not update.body:
-                raise RefusedError(
-                    f"{update.waits_for} can't change while autoScaling is enabled: disable autoScaling first."
-                )
-            if not cluster.update(update.body, tries=tries):
+                _require_done(cluster, document, update.waits_for)
+                return self._await_nodes(cluster, new, managed=managed, removed=removed)
+            if update.body == sent and is_reread:
+                raise cluster.rolled_back(", ".join(_changed(sent)), document)
+            # What was sent is still missing: read again, because a response can be of the time before the update.
+            is_reread = update.body == sent
+            if is_reread or not cluster.update(update.body, tries=tries):
                 tries += 1
                 task.pause(next(delays))
                 continue
-            after = cluster.settle()
-            if after is not None and has_failed(after):
-                raise cluster.failure(after)
+            sent = update.body
+            _require_applied(cluster, sent, document)
             if not update.waits_for:
                 old = new  # newly set values were sent; from here on, only live differences count
         raise ChangeFailedError(
@@ -359,6 +367,8 @@ class ClusterHandler(Handler):
         try:
             return work()
         except PluginError as error:
+            if isinstance(error, RolledBackError) and not creating:
+                raise
             state: Props = {**inputs, "clusterArn": arn, "clusterStatus": "Unknown", "managedInstanceGroups": managed}
             try:
                 # The time is up or the run is canceled: one last call needs a separate time limit.
@@ -373,6 +383,29 @@ class ClusterHandler(Handler):
                 seen = to_state(self.spec, document, live, inputs, managed=managed, failed=failed).state
                 state = {**seen, **without_added_subnets(inputs, live)}
             raise InitFailedError(str(error), resource_id=arn, state=state, inputs=inputs) from None
+
+
+def _require_done(cluster: LiveCluster, document: Document, waits_for: str) -> None:
+    """Check a cluster that needs no further update."""
+    if waits_for:
+        raise RefusedError(f"{waits_for} can't change while autoScaling is enabled: disable autoScaling first.")
+    if classify_status(document["ClusterStatus"]) == "failed":
+        raise cluster.failure(document)
+
+
+def _require_applied(cluster: LiveCluster, sent: Document, before: Document) -> None:
+    """Wait until an accepted update ends, and check that it didn't fail."""
+    after = cluster.settle()
+    if after is not None and has_failed(after):
+        raise cluster.failure(after)
+    if after is not None and (undone := undone_images(sent, before, after)):
+        raise cluster.rolled_back(f"image of {', '.join(undone)}", after)
+
+
+def _changed(body: Document) -> list[str]:
+    """Return what an UpdateCluster call changes, in words."""
+    names = [group["InstanceGroupName"] for member, groups in body.items() if member in _LISTS for group in groups]
+    return [*(f"instance group {name}" for name in names), *(member for member in body if member not in _LISTS)]
 
 
 def _gone(arn: str) -> RefusedError:

@@ -11,7 +11,7 @@ from hpkit_provider.aws.client import Document, SageMakerApi, operation_name
 from hpkit_provider.aws.errors import ErrorKind, classify, refused
 from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import ChangeFailedError, PluginError
+from hpkit_provider.engine.errors import ChangeFailedError, PluginError, RolledBackError
 from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster.update_request import node_counts, settled
 from hpkit_provider.resources.handler import CONFLICT_RETRIES
@@ -72,8 +72,17 @@ class LiveCluster:
             document,
         )
 
+    def rolled_back(self, what: str, document: Document) -> RolledBackError:
+        """Return that the service accepted an update, and undid it."""
+        reason = document.get("FailureMessage")
+        text = f"HyperPod accepted the update of cluster {document['ClusterName']!r}, and then undid it: {what}"
+        return RolledBackError(self._with_events(f"{text}. Reason: {reason}" if reason else text, document))
+
     def failure_with_events(self, text: str, document: Document) -> ChangeFailedError:
         """Return a failure with the last events of the cluster."""
+        return ChangeFailedError(self._with_events(text, document))
+
+    def _with_events(self, text: str, document: Document) -> str:
         try:
             answer = self.api.call(
                 self.task,
@@ -84,9 +93,9 @@ class LiveCluster:
                 MaxResults=_EVENTS,
             )
         except PluginError:
-            return ChangeFailedError(text)
+            return text
         events = [f"  {event['EventTime']:%H:%M:%S} {event['Description']}" for event in answer.get("Events", [])]
-        return ChangeFailedError("\n".join([text, "Last events:", *events]) if events else text)
+        return "\n".join([text, "Last events:", *events]) if events else text
 
 
 def has_failed(document: Document) -> bool:

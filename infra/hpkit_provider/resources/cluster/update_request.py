@@ -28,8 +28,10 @@ __all__ = [
     "removed_autoscaled_groups",
     "settled",
     "undeclared_groups",
+    "undone_images",
 ]
 
+_UNDONE: Final = frozenset({"RollbackInProgress", "RollbackComplete", "Failed"})
 # What UpdateCluster takes in addition to groups and autoscaling.
 _CLUSTER_MEMBERS: Final = ("nodeRecovery", "tieredStorageConfig", "clusterRole", "restrictedInstanceGroupsConfig")
 
@@ -243,6 +245,24 @@ def _group_differs(item: Field, full: Props, live: Props) -> bool:
 
 def _item(member: Field) -> Field:
     return member.item or member
+
+
+def undone_images(body: Document, before: Document, after: Document) -> list[str]:
+    """Return the groups of an UpdateCluster call whose image the service didn't keep.
+
+    Source: API reference, ClusterInstanceGroupDetails, TargetStateCount: after a rollback, the current and the desired
+    image are swapped.
+    """
+    was, now = ({group["InstanceGroupName"]: group for group in each["InstanceGroups"]} for each in (before, after))
+    undone = []
+    for sent in body.get("InstanceGroups", []):
+        images = {f"Desired{key}": sent[key] for key in ("ImageId", "ImageReleaseVersion") if key in sent}
+        old, new = (groups.get(sent["InstanceGroupName"], {}) for groups in (was, now))
+        differs = any(value not in ("default", new.get(key, value)) for key, value in images.items())
+        statuses = [group.get("SoftwareUpdateStatus") for group in (old, new)]
+        if images and (differs or (statuses[1] in _UNDONE and statuses[0] != statuses[1])):
+            undone.append(sent["InstanceGroupName"])
+    return undone
 
 
 def settled(document: Document | None) -> bool:

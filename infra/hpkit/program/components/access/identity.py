@@ -85,7 +85,7 @@ class Identity(Component):
         role = self._roles.make("nodes", trust=trust, description="Execution role of the HyperPod instance groups")
         attached = self._roles.attach(role, "AmazonSageMakerClusterInstanceRolePolicy", name="nodes")
         eks_arn = self._account.arn("eks", f"cluster/{self._plan.eks_name}")
-        subnets, security_groups = overridden_places(self._plan)
+        subnets, security_groups = overridden_places(self._plan, of_made_role=True)
 
         def build(**known: object) -> dict[str, object]:
             return instance_role_policy(self._account, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name

@@ -33,6 +33,7 @@ declare(
         faults={
             "capacity": "maximum number of nodes that an instance group gets",
             "instance-quota": "maximum number of instances of a type that the clusters of the account may have",
+            "failed-software": "probability that new images of instance groups are rolled back",
             "node-failure": "probability that a new node fails",
             "role-race": "number of CreateCluster calls that fail because a new role can't be assumed yet",
         },

@@ -193,8 +193,24 @@ def _apply_group(ctx: Context, cluster: Record, name: str, spec: Record, *, rest
         record_event(ctx, cluster, f"Instance group {name} was added", group=name)
     else:
         before = group["spec"]["InstanceCount"]
-        group["spec"] = spec
+        group["spec"] = _with_image(ctx, cluster, group, spec)
     scale(ctx, cluster, group, since=before)
+
+
+# Source: API reference, ClusterInstanceGroupDetails (SoftwareUpdateStatus, TargetStateCount).
+def _with_image(ctx: Context, cluster: Record, group: Record, spec: Record) -> Record:
+    """Return the settings of an existing group; a new image that is rolled back isn't among them."""
+    images = ("ImageId", "ImageReleaseVersion")
+    if not any(spec.get(key) != group["spec"].get(key) for key in images):
+        return spec
+    name = spec["InstanceGroupName"]
+    undone = ctx.faults.strikes("failed-software", name)
+    group["software"] = "RollbackComplete" if undone else "Succeeded"
+    if not undone:
+        return spec
+    record_event(ctx, cluster, f"Software update of {name} was rolled back", group=name, level="Error")
+    kept = {key: group["spec"][key] for key in images if key in group["spec"]}
+    return {**{key: value for key, value in spec.items() if key not in images}, **kept}
 
 
 def _remove_group(ctx: Context, cluster: Record, name: str) -> None:
@@ -238,7 +254,7 @@ def patched(ctx: Context, *, name: str, releases: dict[str, Any], failure: str =
     cluster = ctx.table("clusters")[name]
     for group_name, release in releases.items():
         group = cluster["groups"][group_name]
-        group.update(software="Failed" if failure else "Succeeded", status="InService")
+        group.update(software="RollbackComplete" if failure else "Succeeded", status="InService")
         if failure:
             continue
         group["release"] = release or group["release"]
