@@ -72,7 +72,7 @@ def test_what_aws_never_tells_is_as_the_program_states_it_and_the_rest_as_it_was
     imported = {"urn": addon.urn, "custom": True, "type": addon.type, "inputs": read, "outputs": dict(read)}
     state["deployment"]["resources"].append(imported)
     found = with_write_only_inputs(state, recording)["deployment"]["resources"][-1]
-    assert found["inputs"]["resolveConflictsOnUpdate"] == "OVERWRITE"
+    assert found["inputs"]["resolveConflictsOnUpdate"] == addon.inputs["resolveConflictsOnUpdate"]
     assert found["inputs"]["addonVersion"] == "v0"
 
 

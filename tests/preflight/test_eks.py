@@ -208,3 +208,14 @@ def test_an_access_entry_that_is_older_than_its_role_is_dead(existing, role_crea
     rows = [row for what, row in rows_of(plan, given).items() if what.endswith("to work")]
     assert [row.status for row in rows] == statuses
     assert [f"--principal-arn {ADMIN} " in row.command for row in rows] == [True] * len(rows)
+
+
+def test_an_add_on_that_takes_over_a_self_managed_one_is_announced():
+    plan = plan_of(eks={"version": "1.35", "existing": {"name": "kube"}}, addons={"coredns": {}})
+    cluster = {"status": "ACTIVE", "version": "1.35", "accessConfig": {"authenticationMode": "API"}}
+    row = rows_of(plan, {eks_cluster(plan).key: {"cluster": cluster}, eks_addon(plan, "coredns").key: ABSENT})[
+        "add-on coredns to be installed on kube"
+    ]
+    assert row.status == "changed"
+    assert "Corefile" in row.found
+    assert "addons.coredns.configurationValues" in row.fix

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -131,10 +132,29 @@ def test_a_cluster_that_has_the_chart_gets_none():
     assert recorded_from(data).all("helm.sh/v3:Release") == []
 
 
-def test_add_ons_overwrite_what_is_there_as_the_article_has_it(program):
-    for addon in program.named("eks/addon:Addon").values():
+def test_an_update_of_an_add_on_keeps_what_was_set_by_hand_except_in_kueue(program):
+    for name, addon in program.named("eks/addon:Addon").items():
         ways = (addon.inputs["resolveConflictsOnCreate"], addon.inputs["resolveConflictsOnUpdate"])
-        assert ways == ("OVERWRITE", "OVERWRITE"), addon.name
+        assert ways == ("OVERWRITE", "OVERWRITE" if "taskgovernance" in name else "PRESERVE"), name
+
+
+def test_folders_on_local_disks_are_made_only_where_the_path_is_a_mount(tmp_path):
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["storage"] = {"localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}
+    program = recorded_from(data)
+    types = {each.inputs["spec"]["hostPath"]["type"] for each in program.all("core/v1:PersistentVolume")}
+    assert types == {"Directory"}, "only the DaemonSet creates a folder"
+    pod = program.one("apps/v1:DaemonSet", "folders").inputs["spec"]["template"]["spec"]
+    (container,), (volume,) = pod["containers"], pod["volumes"]
+    assert volume["hostPath"]["path"] == "/opt/dlami"
+    assert container["volumeMounts"][0]["mountPropagation"] == "HostToContainer"
+    (tmp_path / "nvme").mkdir()
+    script = container["command"][2].replace("/node/", f"{tmp_path}/").replace("exec tail -f /dev/null", "exit 0")
+    no_mount = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    assert (no_mount.returncode, list((tmp_path / "nvme").iterdir())) == (1, [])
+    assert "/opt/sagemaker or /opt/dlami/nvme" in no_mount.stdout
+    assert subprocess.run(["sh", "-c", script.replace("mountpoint -q", "test -d")], check=False).returncode == 0
+    assert {each.name for each in (tmp_path / "nvme" / "teams").iterdir()} == {"john", "smith"}
 
 
 def test_quotas_do_not_wait_for_each_other(program):

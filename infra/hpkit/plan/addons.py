@@ -8,9 +8,12 @@ from hpkit.config.models.organization import Environment
 from hpkit.plan.dependencies import alternatives_brought, dependencies_of
 from hpkit.plan.model import AddonPlan
 
-__all__ = ["addons_of"]
+__all__ = ["addons_of", "takes_over"]
 
 _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+# A new EKS cluster has these without EKS add-ons, unless its creator says otherwise (EKS API reference, CreateCluster,
+# bootstrapSelfManagedAddons). hpkit's clusters have none.
+_SELF_MANAGED = ("vpc-cni", "kube-proxy", "coredns")
 
 
 def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
@@ -50,3 +53,11 @@ def _with_requirements(spec: Environment, name: str, installed: Sequence[str] = 
     needed = {each for addon in addons() if addon.name == name for each in addon.requires}
     brought = {each.addon for each in alternatives_brought(dependencies_of(spec))}
     return {name} | (needed - brought - set(installed))
+
+
+def takes_over(spec: Environment, addon: str) -> str | None:
+    """Return what happens when an add-on is created on an existing EKS cluster that may run it without EKS add-ons."""
+    if spec.eks.existing is None or addon not in _SELF_MANAGED:
+        return None
+    example = ", such as CoreDNS's Corefile," if addon == "coredns" else ""
+    return f"it replaces a self-managed {addon}, and overwrites its settings{example} with configurationValues"

@@ -32,9 +32,10 @@ _FOLDER_IMAGE: Final = (
 
 
 def folder_image(spec: Environment) -> str | None:
-    """Return the image of the Jobs that make the teams' folders, in the mirror if any; None where no Job does."""
-    lustre = spec.storage.lustre if spec.storage else None
-    return None if lustre is None or not lustre.teams else shell_image(spec)
+    """Return the image of the pods that make the teams' folders, in the mirror if any; None where no pod does."""
+    storage = spec.storage
+    makes = storage is not None and (storage.local_disk is not None or (storage.lustre and storage.lustre.teams))
+    return shell_image(spec) if makes else None
 
 
 def shell_image(spec: Environment) -> str:

@@ -7,6 +7,7 @@ from packaging.version import Version
 
 from hpkit.catalog import kubernetes_versions
 from hpkit.clients.calls import FailedCall, Responses
+from hpkit.plan.addons import takes_over
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.preflight.calls import (
     KUBERNETES,
@@ -20,7 +21,7 @@ from hpkit.preflight.calls import (
     principals,
     role,
 )
-from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
+from hpkit.preflight.model import CheckResult, call_failed, changed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
@@ -221,8 +222,12 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
     subject = f"add-on {addon.name} to be installed on {plan.eks_name}"
     response = responses.of(eks_addon(plan, addon.name))
     if isinstance(response, FailedCall):
+        effect = takes_over(plan.spec, addon.name)
         if not response.is_absence:
             yield call_failed(_AREA, subject, response, needed="absent")
+        elif effect is not None:
+            fix = f"If somebody changed settings of {addon.name}, set them in addons.{addon.name}.configurationValues"
+            yield changed(_AREA, subject, found=f"absent; {effect}", needed="absent", fix=fix)
         return
     found = response["addon"]
     version = f"exists, {found['addonVersion']}"

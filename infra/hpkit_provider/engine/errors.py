@@ -5,7 +5,7 @@ PluginError
 ├── CancelledError      the run was stopped
 ├── TimedOutError       a change took longer than its time-out
 ├── ChangeFailedError   a change ended in a failed status
-│   └── RolledBackError  a change was undone: the engine keeps the state of before
+│   └── RolledBackError  a change was undone: the engine keeps the previous state
 └── InitFailedError     any of the above after something was created: the engine keeps it in state
 """
 
@@ -45,7 +45,7 @@ class ChangeFailedError(PluginError):
 
 
 class RolledBackError(ChangeFailedError):
-    """A change was accepted and then undone, so that the state of before is still right."""
+    """A change was accepted and then undone, so that the previous state is still right."""
 
 
 class InitFailedError(PluginError):

@@ -214,6 +214,16 @@ def test_task_governance_that_needs_a_migration_of_its_cohorts_is_watched():
         assert "addon-migration" not in risks(governed(one), governed(two))
 
 
+def test_settings_by_hand_that_an_add_on_overwrites_are_named():
+    found = risks(governed("v1.5.0-eksbuild.1"), governed("v1.6.0-eksbuild.1"))["addon-version"]
+    assert "resets Kueue's configuration" in found.message
+    old, new = (
+        {"eks": {"version": "1.35", "existing": {"name": "kube"}}, "addons": each} for each in ({}, {"coredns": {}})
+    )
+    assert "CoreDNS's Corefile" in risks(of(old), of(new))["addon-version"].message
+    assert "addon-version" not in risks(of({"addons": {}}), of({"addons": {"coredns": {}}}))
+
+
 def test_a_zone_joins_an_existing_network_without_replacing_anything():
     two = {**EXISTING, "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"}}
     three = {**two, "subnets": {**two["subnets"], "us-west-2c": "subnet-0123456789abcdef2"}}

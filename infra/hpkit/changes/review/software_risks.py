@@ -14,6 +14,7 @@ from hpkit.catalog.prices import HOURS_PER_MONTH
 from hpkit.changes import is_plain, value_text
 from hpkit.changes.review.formatting import money
 from hpkit.changes.review.model import Risk
+from hpkit.plan.addons import takes_over
 from hpkit.plan.model import Plan
 
 __all__ = ["software_risks"]
@@ -46,6 +47,9 @@ def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
             was, now = (_of_elsewhere(*side) for side in zip((was, now), registries, strict=True))
         yield from _chart(was, now)
     new = {addon.name: addon for addon in after.addons}
+    for name in sorted(new.keys() - {addon.name for addon in before.addons}):
+        if (effect := takes_over(after.spec, name)) is not None:
+            yield Risk("addon-version", "attention", name, f"the add-on {name} is created: {effect}")
     for addon in before.addons:
         if addon.name in new:
             yield from _older_version(addon.name, addon.version, new[addon.name].version)
@@ -124,6 +128,9 @@ def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
             f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them "
             "before you deploy this (developer guide, upgrading task governance)",
         )
+    if old != new and None not in (old, new):
+        means = "the update resets Kueue's configuration, and hpkit applies its own settings again; others are lost"
+        yield Risk("addon-version", "attention", TASK_GOVERNANCE, f"task governance {old} → {new}: {means}")
 
 
 def _versions(before: Plan, after: Plan) -> Iterator[Risk]:

@@ -470,7 +470,9 @@ class Cluster(Model):
         "compares instanceGroups with the cluster.",
     )
     node_recovery: Annotated[Literal["Automatic", "None"], Api("ClusterNodeRecovery")] = Field(
-        default="Automatic", description="Automatic: faulty nodes are replaced, which Karpenter requires."
+        default="Automatic",
+        description="Automatic: faulty nodes with accelerators are replaced. AWS doesn't replace CPU nodes. Karpenter "
+        "requires Automatic.",
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         description="Groups, identified by name.", min_length=1, max_length=100

@@ -120,9 +120,8 @@ class Sharing(Model):
     )
     borrow_limit: int | None = Field(
         default=None,
-        description="Percent of its quota that the team may borrow in addition: documented up to 500, accepted up to "
-        "10,000. The "
-        "service's default is 50. For limits in instances, use absoluteBorrowLimits.",
+        description="Percent of its quota that the team may borrow in addition: up to 500 in AWS's API reference, "
+        "10,000 in its guide. The service's default is 50. For limits in instances, use absoluteBorrowLimits.",
         examples=[50],
         json_schema_extra={"unit": "percent of the team's own quota"},
     )

@@ -81,7 +81,8 @@ class LocalDisk(Model):
     path: str = Field(
         default="/opt/dlami/nvme",
         pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
-        description="Path of the disk on nodes. A pod sees `teams/<team>` below it.",
+        description="Mount of the disk on nodes: `/opt/dlami/nvme` or `/opt/sagemaker`; AWS's pages differ. A pod sees "
+        "`teams/<team>` below it, and doesn't start if it isn't a mount.",
         examples=["/opt/dlami/nvme"],
     )
 

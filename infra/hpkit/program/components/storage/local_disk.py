@@ -5,13 +5,15 @@ PersistentVolumes, and each of these serves one claim, so a team's pods see the 
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from hpkit.config.models.storage import LocalDisk
-from hpkit.plan.lustre import FOLDER, LOCAL_CLAIM
+from hpkit.plan.lustre import FOLDER, LOCAL_CLAIM, shell_image
 from hpkit.plan.model import Plan
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component
@@ -23,8 +25,15 @@ _ACCESS_MODES = ("ReadWriteMany",)
 _SIZE = {"storage": "1Ti"}
 
 
+_MAKER: Final = "local-disk-folders"
+
+
 class TeamDisks(Component):
-    """A PersistentVolume and a claim for each team that works in this environment."""
+    """A PersistentVolume and a claim for each team that works in this environment.
+
+    A DaemonSet creates the folders, and only on nodes where the path is a mount. Elsewhere, pods with the claim don't
+    start, so that no team fills the root volume.
+    """
 
     def __init__(
         self,
@@ -45,6 +54,13 @@ class TeamDisks(Component):
         # claim is replaced, and the old one is deleted after its claim.
         digest = hashlib.sha256(disk.model_dump_json().encode()).hexdigest()[:8]
         teams = [team for team in plan.teams if not team.is_shared_pool]
+        k8s.apps.v1.DaemonSet(
+            "folders",
+            # Nodes appear later, and one whose disk isn't mounted must not stop `up`.
+            metadata={"name": _MAKER, "namespace": "kube-system", "annotations": {"pulumi.com/skipAwait": "true"}},
+            spec=_folder_maker(shell_image(plan.spec), disk, [team.name for team in teams]),
+            opts=self.child(provider=eks.kubernetes),
+        )
         for team in teams:
             volume = k8s.core.v1.PersistentVolume(
                 f"local-{team.name}",
@@ -57,7 +73,7 @@ class TeamDisks(Component):
                         api_version="v1", kind="PersistentVolumeClaim", namespace=team.namespace, name=LOCAL_CLAIM
                     ),
                     host_path=k8s.core.v1.HostPathVolumeSourceArgs(
-                        path=f"{disk.path}/{FOLDER}/{team.name}", type="DirectoryOrCreate"
+                        path=f"{disk.path}/{FOLDER}/{team.name}", type="Directory"
                     ),
                     node_affinity=k8s.core.v1.VolumeNodeAffinityArgs(
                         required=k8s.core.v1.NodeSelectorArgs(
@@ -80,3 +96,41 @@ class TeamDisks(Component):
                 opts=self.child(after=[volume, quotas[team.name]], provider=eks.kubernetes),
             )
         self.register_outputs({"claims": [f"{team.namespace}/{LOCAL_CLAIM}" for team in teams]})
+
+
+def _folder_maker(image: str, disk: LocalDisk, teams: Sequence[str]) -> Any:
+    """Return a DaemonSet that checks on each node that the path is a mount, and creates the teams' folders."""
+    path = PurePosixPath(disk.path)
+    # A container sees the mounts below a folder of the node, so the folder above the disk shows whether it's one.
+    inside = f"/node/{path.name}"
+    script = (
+        f"set -eu; mountpoint -q {inside} || {{ echo '{path} is not a mount on this node; folders would fill the "
+        "root volume. Set storage.localDisk.path to the mount of the disk: /opt/sagemaker or /opt/dlami/nvme'; "
+        f"exit 1; }}; mkdir -p {' '.join(f'{inside}/{FOLDER}/{team}' for team in teams)}; exec tail -f /dev/null"
+    )
+    labels = {"app.kubernetes.io/name": _MAKER}
+    types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(disk.instance_types)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [types]}]}
+    container = {
+        "name": "folders",
+        "image": image,
+        "command": ["sh", "-c", script],
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "16Mi"}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsUser": 0,
+            "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": [{"name": "node", "mountPath": "/node", "mountPropagation": "HostToContainer"}],
+    }
+    pod = {
+        "automountServiceAccountToken": False,
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "containers": [container],
+        "volumes": [{"name": "node", "hostPath": {"path": str(path.parent), "type": "Directory"}}],
+    }
+    return {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
