@@ -7,7 +7,6 @@ import os
 import shlex
 import socket
 import subprocess
-from types import SimpleNamespace
 
 import pytest
 
@@ -71,7 +70,7 @@ def test_what_aws_never_tells_is_as_the_program_states_it_and_the_rest_as_it_was
     state = with_state_only(EMPTY, recording)
     imported = {"urn": addon.urn, "custom": True, "type": addon.type, "inputs": read, "outputs": dict(read)}
     state["deployment"]["resources"].append(imported)
-    found = with_write_only_inputs(state, recording)["deployment"]["resources"][-1]
+    found = with_write_only_inputs(state, {addon.urn: addon.inputs})["deployment"]["resources"][-1]
     assert found["inputs"]["resolveConflictsOnUpdate"] == addon.inputs["resolveConflictsOnUpdate"]
     assert found["inputs"]["addonVersion"] == "v0"
 
@@ -88,8 +87,7 @@ def test_what_aws_never_tells_is_as_the_program_states_it_and_the_rest_as_it_was
 def test_a_resource_keeps_what_aws_never_returns(resource_type, name, read):
     urns = [f"urn:pulumi:acme::hpkit::{resource_type}::{number}" for number in (1, 2)]
     entries = [{"urn": urn, "type": resource_type, "inputs": {"a": 1}, "outputs": {"a": 1, name: read}} for urn in urns]
-    recording = SimpleNamespace(resources={urn: SimpleNamespace(inputs={name: "stated"}) for urn in urns})
-    state = with_write_only_inputs({"deployment": {"resources": entries}}, recording, urns[:1])
+    state = with_write_only_inputs({"deployment": {"resources": entries}}, {urns[0]: {name: "stated"}})
     found, other = state["deployment"]["resources"]
     assert found["inputs"] == found["outputs"] == {"a": 1, name: "stated"}
     assert other == entries[1], "elsewhere, it would hide a change"

@@ -48,19 +48,15 @@ def with_state_only(exported: Mapping[str, Any], recording: Recording) -> dict[s
     return {**exported, "deployment": {**deployment, "resources": _parents_first(resources)}}
 
 
-def with_write_only_inputs(
-    exported: Mapping[str, Any], recording: Recording, urns: Container[str] | None = None
-) -> dict[str, Any]:
+def with_write_only_inputs(exported: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return an exported state with the program's inputs where AWS returns none.
 
-    urns: those of the resources; None for all. The plugin reads such a property as null, or as its default.
+    inputs: those of each resource by URN, with live IDs. The plugin reads such a property as null, or as its default.
     """
 
     def completed(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        names, stated = _WRITE_ONLY.get(entry["type"], ()), recording.resources.get(entry["urn"])
-        if stated is None or (urns is not None and entry["urn"] not in urns):
-            return entry
-        write_only = {name: stated.inputs[name] for name in names if name in stated.inputs}
+        names, stated = _WRITE_ONLY.get(entry["type"], ()), inputs.get(entry["urn"], {})
+        write_only = {name: stated[name] for name in names if name in stated}
         sides = {side: {**entry[side], **write_only} for side in ("inputs", "outputs") if write_only and side in entry}
         return {**entry, **sides}
 

@@ -40,6 +40,7 @@ __all__ = [
 VARIABLES = (
     "HPKIT_STACK",
     "HYPERPOD_SETTLE_SECONDS",
+    "HPKIT_LATENCY_FACTOR",
     "KUBECONFIG",
     "AWS_ENDPOINT_URL",
     "AWS_ACCESS_KEY_ID",
@@ -266,8 +267,9 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
     settle = max(_SETTLE_SECONDS * factor, least)
     return {
         "KUBECONFIG": str(instance.kubeconfig),
-        # The waiting times of the plugin `hyperpod` for delayed effects, scaled like the endpoint's own times.
+        # The waiting times of the plugins `hyperpod` and `aws`, scaled like the endpoint's own times.
         "HYPERPOD_SETTLE_SECONDS": f"{settle:g}",
+        "HPKIT_LATENCY_FACTOR": f"{factor:g}",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['aws']}",
         "AWS_ACCESS_KEY_ID": local_only,
         "AWS_SECRET_ACCESS_KEY": local_only,

@@ -64,7 +64,7 @@ def run(stack: str, source: str | None) -> None:
     if remaining:
         pulumi.import_file({**imports.document, "resources": remaining})
     state = with_objects(pulumi.export(), recording, imports.objects)
-    pulumi.write_state(with_write_only_inputs(state, recording))
+    pulumi.write_state(with_write_only_inputs(state, {each.urn: each.inputs for each in recording.resources.values()}))
     _show(pulumi.preview(), imports.count, stack)
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hpkit.adopt.pending import Unfinished
     from hpkit.adopt.pulumi_stack import PulumiStack
     from hpkit.plan.model import Plan
-    from hpkit.program.recording import Recording
 
 __all__ = ["command"]
 
@@ -65,7 +64,7 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
         return
     session = aws_session(profile, plan.spec.region)
     try:
-        creations, recording = _creations(session, plan, state)
+        creations = _creations(session, plan, state)
         objects = _objects(session, plan, creations)
         named = {each.urn: object_name(each.inputs) for each in creations if each.urn in objects}
         ids = {**find_ids(session, creations, state), **named}
@@ -89,24 +88,24 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     if not yes:
         confirm("Add what exists to the state? No other run of this stack may be active.")
     pulumi.replace_state(state, with_found(state, creations, ids, objects))
-    unread = [each.urn for each in creations if each.urn in ids or each.recorded_id]
-    _read(pulumi, recording, unread, everything=bool(others))
+    _read(pulumi, [each for each in creations if each.urn in ids or each.recorded_id], everything=bool(others))
     _report(stack, creations, ids, pulumi.export())
 
 
-def _read(pulumi: "PulumiStack", recording: "Recording", urns: "Sequence[str]", *, everything: bool) -> None:
-    """Read live resources into the state; everything: not only those with these URNs."""
+def _read(pulumi: "PulumiStack", unread: "Sequence[Unfinished]", *, everything: bool) -> None:
+    """Read live resources into the state; everything: not only these."""
     from hpkit.adopt.state import with_write_only_inputs
 
-    if everything or urns:
-        pulumi.refresh(*(() if everything else urns))
-    if urns:
-        # AWS doesn't return these inputs, and without them the next `up` would replace what was created.
-        pulumi.write_state(with_write_only_inputs(pulumi.export(), recording, urns))
+    if everything or unread:
+        pulumi.refresh(*(() if everything else [each.urn for each in unread]))
+    if unread:
+        # AWS doesn't return these inputs, and without them the next `up` would replace what was created. A recording
+        # has invented IDs, and an unfinished creation has live ones.
+        pulumi.write_state(with_write_only_inputs(pulumi.export(), {each.urn: each.inputs for each in unread}))
 
 
-def _creations(session: "Session", plan: "Plan", state: "Mapping[str, Any]") -> "tuple[list[Unfinished], Recording]":
-    """Return what might have been created, and the program's recording.
+def _creations(session: "Session", plan: "Plan", state: "Mapping[str, Any]") -> "list[Unfinished]":
+    """Return what might have been created.
 
     The state lists some of it; a killed plugin left out the rest.
     """
@@ -118,7 +117,7 @@ def _creations(session: "Session", plan: "Plan", state: "Mapping[str, Any]") -> 
     arn = identity["Arn"]
     answers = Answers(account=identity["Account"], partition=arn.split(":")[1], caller=arn)
     recording = recorded(plan, answers)
-    return [*unfinished(state), *unrecorded(state, recording)], recording
+    return [*unfinished(state), *unrecorded(state, recording)]
 
 
 def _objects(session: "Session", plan: "Plan", creations: "Sequence[Unfinished]") -> "Mapping[str, Mapping[str, Any]]":

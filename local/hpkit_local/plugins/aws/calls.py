@@ -1,10 +1,10 @@
-"""Calls to the endpoint: one client a service and region, races and dependencies waited out, every call declared."""
+"""Calls to the endpoint: one client a service and region, the official plugin's retries, every call declared."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -19,23 +19,35 @@ from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.refusals import refused
 
-__all__ = ["Account", "Calls", "Clients"]
+__all__ = ["Account", "Calls", "Clients", "Retry"]
 
 _TRIES = 8
 _FIRST, _MOST = 0.1, 3.0
-_PATIENCE_SECONDS = 60.0
+_LEAST_SECONDS = 60.0  # what a change takes on the busiest machine, however short the endpoint makes its time
 _AWAY: Final = (ConnectionClosedError, EndpointConnectionError)
 _AWAY_TRIES = 156  # five minutes: a cloud that is started again is up by then, on the busiest machine
 _AWAY_MOST = 2.0
 _GONE: Final = re.compile(
     r"NotFound$|^NoSuch|^ResourceNotFound|NotFoundException$|NotFoundError$|^404$|^InvalidVpcEndpoint(Id)?NotFound"
 )
-# Errors while another change holds a resource, and for a role that was created a moment ago.
-_HELD: Final = frozenset(
-    {"DependencyViolation", "DeleteConflict", "ConflictException", "ResourceInUse", "ResourceInUseException"}
-)
-_RACES: Final = frozenset({"OperationAborted", "ConcurrentModification", "OperationNotPermittedException"})
-_FRESH_ROLE: Final = re.compile(r"(cannot|can't|unable to|could not|not authorized to) (be )?assume", re.IGNORECASE)
+# The official plugin's client for S3 repeats these calls (terraform-provider-aws 6.58.0, s3/withExtraOptions).
+_CONFLICTING: Final = "OperationAborted: A conflicting conditional operation"
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Which errors of an operation the official plugin waits out, and how long.
+
+    - seconds: how long it repeats the call.
+    - errors: the beginning of `code: message`, or a part of it.
+    """
+
+    seconds: float
+    errors: tuple[str, ...]
+
+    def waits_for(self, text: str) -> bool:
+        """Return whether the call is repeated after this error."""
+        return any(each in text for each in self.errors)
 
 
 @dataclass(frozen=True)
@@ -133,10 +145,18 @@ class Calls:
     """The calls of one operation on one resource: `call("CreateVpc", CidrBlock=…)`; values of None are not sent."""
 
     def __init__(
-        self, clients: Clients, task: EngineCall, *, service: str, region: str, allowed: frozenset[str], owner: str
+        self,
+        clients: Clients,
+        task: EngineCall,
+        *,
+        service: str,
+        region: str,
+        allowed: frozenset[str],
+        owner: str,
+        retries: Mapping[str, Retry] | None = None,
     ) -> None:
         self.clients, self.task, self.service, self.region = clients, task, service, region
-        self._allowed, self._owner = allowed, owner
+        self._allowed, self._owner, self._retries = allowed, owner, retries or {}
 
     def __call__(self, operation: str, /, **params: Any) -> Any:
         """Call; a failure is a readable one."""
@@ -153,6 +173,11 @@ class Calls:
             if isinstance(error, ClientError) and _GONE.search(error.response["Error"]["Code"]):
                 return None
             raise _failed(operation, error) from None
+
+    def settle(self, seconds: float) -> None:
+        """Wait as long as the official plugin does beyond the service's own time, scaled as that time is."""
+        if seconds := seconds * self.clients.settings.latency_factor:
+            self.task.pause(seconds)
 
     @property
     def account(self) -> str:
@@ -183,12 +208,21 @@ class Calls:
             try:
                 return getattr(client, xform_name(operation))(**arguments)
             except ClientError as error:
-                if waited > _PATIENCE_SECONDS or not _passing(operation, error):
+                if not self._is_passing(operation, error, waited):
                     raise
             self.task.progress(f"{operation} must wait for another change")
             self.task.pause(delay)
             waited += delay
         raise AssertionError  # pragma: no cover - delays never end
+
+    def _is_passing(self, operation: str, error: ClientError, waited: float) -> bool:
+        text = f"{error.response['Error']['Code']}: {error.response['Error'].get('Message', '')}"
+        if self.service == "s3" and text.startswith(_CONFLICTING):
+            return True
+        retry = self._retries.get(operation)
+        if retry is None or not retry.waits_for(text) or self.task.left < _MOST:
+            return False
+        return waited < max(_LEAST_SECONDS, retry.seconds * self.clients.settings.latency_factor)
 
 
 def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
@@ -200,11 +234,3 @@ def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
             "command again."
         )
     return refused(operation, error)
-
-
-def _passing(operation: str, error: ClientError) -> bool:
-    code, text = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
-    if code in _RACES or _FRESH_ROLE.search(text):
-        return True
-    # A Create whose own name already exists is rejected permanently.
-    return code in _HELD and not operation.startswith(("Create", "Put", "Associate"))

@@ -49,6 +49,7 @@ class Settings:
     allowed_accounts: tuple[str, ...] = ()
     forbidden_accounts: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    latency_factor: float = 0.0
 
 
 def settings_from(config: Props, environment: Mapping[str, str]) -> Settings:
@@ -66,6 +67,7 @@ def settings_from(config: Props, environment: Mapping[str, str]) -> Settings:
         allowed_accounts=tuple(map(str, values.get("allowedAccountIds") or [])),
         forbidden_accounts=tuple(map(str, values.get("forbiddenAccountIds") or [])),
         roles=tuple(role["roleArn"] for role in values.get("assumeRoles") or [] if role.get("roleArn")),
+        latency_factor=float(environment.get("HPKIT_LATENCY_FACTOR", "0")),
     )
 
 

@@ -12,7 +12,7 @@ from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import Props
 
-__all__ = ["changes", "deletes_first", "inputs_of", "overlaid"]
+__all__ = ["changes", "deletes_first", "inputs_of", "overlaid", "projected"]
 
 
 def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[PropertyChange]:
@@ -41,7 +41,7 @@ def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
                 inputs[name] = stated[name]
         elif name in stated:
             if name in live:
-                inputs[name] = _projected(prop, stated[name], live[name])
+                inputs[name] = projected(prop, stated[name], live[name])
         elif name in live and not prop.computed and any(_differences(prop, None, live[name])):
             inputs[name] = live[name]
     return inputs
@@ -60,17 +60,17 @@ def overlaid(live: Any, stated: Any) -> Any:
     return stated
 
 
-def _projected(prop: Prop, stated: Any, live: Any) -> Any:
+def projected(prop: Prop, stated: Any, live: Any) -> Any:
     """Return the live value, limited to what the program sets."""
     if prop.members and isinstance(stated, dict) and isinstance(live, dict):
         return {
-            name: _projected(prop.by_name[name], value, live[name]) if name in live else value
+            name: projected(prop.by_name[name], value, live[name]) if name in live else value
             for name, value in stated.items()
             if name in live or prop.by_name[name].write_only
         }
     if prop.members and isinstance(stated, list) and isinstance(live, list) and len(stated) == len(live):
         inner = Prop("", "object", members=prop.members)
-        return [_projected(inner, *pair) for pair in zip(stated, live, strict=True)]
+        return [projected(inner, *pair) for pair in zip(stated, live, strict=True)]
     return live if any(_differences(prop, stated, live)) else stated
 
 

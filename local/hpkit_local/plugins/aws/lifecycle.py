@@ -7,7 +7,7 @@ from typing import Any
 
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.check import DEFAULTS
-from hpkit_local.plugins.aws.diff import changes, inputs_of, overlaid
+from hpkit_local.plugins.aws.diff import changes, inputs_of, overlaid, projected
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType, defaults
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.results import PropertyChange
@@ -54,7 +54,7 @@ def preview_outputs(resource_type: ResourceType, new: Props, state: Props, commo
 
 
 def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags) -> ResourceState:
-    """Create it; a failure after it exists keeps it in state, with the inputs that were certainly applied."""
+    """Create it; a failure after it exists keeps it in state."""
     desired = _effective(resource_type, inputs)
     if resource_type.tagging:
         desired["tagsAll"] = _all_tags(inputs, common)
@@ -68,15 +68,22 @@ def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags
             resource_type.update(call, resource_id, PlannedUpdate({}, desired, stated))
         return _seen(resource_type, call, resource_id, inputs=inputs, expected_state=desired, common=common)
     except PluginError as error:
-        raise _partly(resource_type, error, resource_id, inputs, desired) from None
+        raise _partly(error, resource_id, inputs, desired) from None
 
 
 def read(
     resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags
 ) -> ResourceState | None:
-    """Return it as it is; None when it is gone. Without inputs it is an import."""
-    live = resource_type.read(call, resource_id, {**state, **_given(inputs)})
-    return None if live is None else _live(resource_type, call, resource_id, live, inputs, common)
+    """Return it as it is; None when it is gone.
+
+    Without outputs it's an import, which doesn't know the program's inputs: the official plugin runs Terraform's
+    importer, and takes the inputs from what it reads (pulumi-terraform-bridge 3.136.0, pkg/tfbridge/provider.go, Read).
+    """
+    imported = {} if state else resource_type.imported
+    if not state:
+        inputs = {}
+    live = resource_type.read(call, resource_id, {**imported, **state, **_given(inputs)})
+    return None if live is None else _live(resource_type, call, resource_id, {**imported, **live}, inputs, common)
 
 
 def update(
@@ -95,7 +102,7 @@ def update(
         _retag(resource_type, call, resource_id, state=state, desired=_all_tags(new, common))
     if names and resource_type.update:
         resource_type.update(call, resource_id, PlannedUpdate(before, expected_state, names))
-    if resource_type.wait:
+    if names and resource_type.wait:
         resource_type.wait(call, resource_id, PlannedUpdate(before, expected_state, names))
     return _seen(resource_type, call, resource_id, inputs=new, expected_state=expected_state, common=common)
 
@@ -106,9 +113,19 @@ def delete(resource_type: ResourceType, call: Calls, resource_id: str, state: Pr
 
 
 def _before(resource_type: ResourceType, *, old: Props, state: Props) -> Props:
-    """Return the old inputs, with known values of those that the program omitted until now."""
-    left_out = [prop.name for prop in resource_type.spec.members if prop.computed or prop.write_only]
-    return {**{name: state[name] for name in left_out if name in state}, **old}
+    """Return the old inputs as the state has them, and known values of those that the program omitted until now.
+
+    The official plugin compares the program with the state's outputs (pulumi-terraform-bridge 3.136.0,
+    pkg/tfbridge/provider.go, Diff). They differ from the inputs after an import, and after a creation that failed.
+    """
+    by_name = resource_type.spec.by_name
+    before = {name: state[name] for name, prop in by_name.items() if prop.computed and name in state}
+    for name, value in old.items():
+        if name in state and name in by_name:
+            before[name] = projected(by_name[name], value, state[name])
+        elif name not in resource_type.write_only_inputs:
+            before[name] = value
+    return {**{name: state[name] for name in resource_type.write_only_inputs if name in state}, **before}
 
 
 def _whole(
@@ -166,14 +183,14 @@ def _expected(prop: Prop, value: Any, live_value: Any) -> Any:
     return {**{name: (live_value or {}).get(name, UNKNOWN) for name in computed}, **value}
 
 
-def _partly(
-    resource_type: ResourceType, error: PluginError, resource_id: str, inputs: Props, desired: Props
-) -> InitFailedError:
-    # Only immutable inputs are kept: the next update then applies all others.
-    fixed = {name for name, prop in resource_type.spec.by_name.items() if prop.immutable or prop.write_only}
-    kept = {name: value for name, value in inputs.items() if name in fixed}
+def _partly(error: PluginError, resource_id: str, inputs: Props, desired: Props) -> InitFailedError:
+    """Return the failure of a creation: the state then has all planned values.
+
+    The next update has nothing to change, so it only reads; the one after it changes what the reading shows
+    (Terraform's SDK 2, schema.Resource.Apply; `tags` are compared with the live ones).
+    """
     state = {name: value for name, value in desired.items() if name not in ("tags", "tagsAll")}
-    return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=kept)
+    return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=inputs)
 
 
 def _effective(resource_type: ResourceType, inputs: Props) -> Props:

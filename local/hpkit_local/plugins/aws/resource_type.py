@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hpkit.catalog import TypeFacts, type_calls, type_facts
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_provider.engine.values import Props
-
-if TYPE_CHECKING:
-    from hpkit_local.plugins.aws.calls import Calls
 
 __all__ = ["REGION", "ChangeTags", "PlannedUpdate", "Prop", "ResourceType", "defaults"]
 
@@ -80,12 +78,12 @@ class PlannedUpdate:
         return not self.names.isdisjoint(names)
 
 
-Create = Callable[["Calls", Props], str]
-Read = Callable[["Calls", str, Props], Props | None]
-Update = Callable[["Calls", str, PlannedUpdate], None]
-Delete = Callable[["Calls", str, Props], None]
+Create = Callable[[Calls, Props], str]
+Read = Callable[[Calls, str, Props], Props | None]
+Update = Callable[[Calls, str, PlannedUpdate], None]
+Delete = Callable[[Calls, str, Props], None]
 # Changes the tags of a resource: its ID, its state, the tags to set, and the keys to remove.
-ChangeTags = Callable[["Calls", str, Props, dict[str, str], list[str]], None]
+ChangeTags = Callable[[Calls, str, Props, dict[str, str], list[str]], None]
 
 
 @dataclass(frozen=True)
@@ -97,6 +95,9 @@ class ResourceType:
     from the requested one. `update` gets what changed; `wait` follows `create` and `update`. `volatile` are the outputs
     that any update may change. It can call the operations in its catalog entry, and `other_calls`, which no stack of
     hpkit needs. `lowercase`: its names have no capitals.
+
+    As in terraform-provider-aws 6.58.0: `imported` are values that Terraform's importer sets, `minutes` the time limits
+    of create, update and delete, and `retries` the errors of operations that are waited out.
     """
 
     token: str
@@ -113,7 +114,9 @@ class ResourceType:
     other_calls: str = ""
     longest_name: int = 64
     lowercase: bool = False
-    seconds: float = 3600.0
+    imported: Mapping[str, Any] = field(default_factory=dict)
+    minutes: tuple[int, int, int] = (20, 20, 20)
+    retries: Mapping[str, Retry] = field(default_factory=dict)
 
     @cached_property
     def facts(self) -> TypeFacts:

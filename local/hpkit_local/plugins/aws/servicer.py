@@ -8,7 +8,7 @@ import os
 import threading
 from typing import Any
 
-from google.protobuf import empty_pb2
+from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
 from hpkit_local.plugins.aws import VERSION
@@ -55,8 +55,8 @@ class AwsServicer(PluginServicer):
     def _common(self) -> dict[str, str]:
         return dict(self.clients.settings.default_tags)
 
-    def _calls(self, resource_type: ResourceType, request: Any, region: object) -> Calls:
-        seconds = getattr(request, "timeout", 0.0) or resource_type.seconds
+    def _calls(self, resource_type: ResourceType, request: Any, region: object, minutes: int = 20) -> Calls:
+        seconds = getattr(request, "timeout", 0.0) or minutes * 60.0
         return Calls(
             self.clients,
             EngineCall(request.urn, seconds, self.cancelled, self.log),
@@ -64,6 +64,7 @@ class AwsServicer(PluginServicer):
             region=region if isinstance(region, str) and region else self.clients.settings.region,
             allowed=resource_type.allowed,
             owner=resource_type.token,
+            retries=resource_type.retries,
         )
 
     @readable
@@ -131,8 +132,9 @@ class AwsServicer(PluginServicer):
             return provider_pb2.CreateResponse(
                 properties=to_struct(preview_outputs(resource_type, inputs, {}, self._common, region=region))
             )
-        live = create(resource_type, self._calls(resource_type, request, inputs.get("region")), inputs, self._common)
-        return provider_pb2.CreateResponse(id=live.resource_id, properties=to_struct(live.state))
+        call = self._calls(resource_type, request, inputs.get("region"), resource_type.minutes[0])
+        live = create(resource_type, call, inputs, self._common)
+        return provider_pb2.CreateResponse(id=live.resource_id, properties=_outputs(resource_type, live.state))
 
     @readable
     def Read(self, request: Any, context: Any) -> Any:
@@ -144,7 +146,7 @@ class AwsServicer(PluginServicer):
         if live is None:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
-            id=live.resource_id, properties=to_struct(live.state), inputs=to_struct(live.inputs)
+            id=live.resource_id, properties=_outputs(resource_type, live.state), inputs=to_struct(live.inputs)
         )
 
     @readable
@@ -158,15 +160,16 @@ class AwsServicer(PluginServicer):
                     preview_outputs(resource_type, new, state, self._common, region=state.get("region", ""))
                 )
             )
-        call = self._calls(resource_type, request, state.get("region"))
+        call = self._calls(resource_type, request, state.get("region"), resource_type.minutes[1])
         live = update(resource_type, call, request.id, old=old, new=new, state=state, common=self._common)
-        return provider_pb2.UpdateResponse(properties=to_struct(live.state))
+        return provider_pb2.UpdateResponse(properties=_outputs(resource_type, live.state))
 
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete."""
         resource_type, state = _resource_type(request.urn), from_struct(request.properties)
-        delete(resource_type, self._calls(resource_type, request, state.get("region")), request.id, state)
+        call = self._calls(resource_type, request, state.get("region"), resource_type.minutes[2])
+        delete(resource_type, call, request.id, state)
         return empty_pb2.Empty()
 
     @readable
@@ -192,6 +195,18 @@ class AwsServicer(PluginServicer):
         )
         answer = function.answer(call, args)
         return provider_pb2.InvokeResponse(**{"return": to_struct({**args, "region": region, **answer})})
+
+
+def _outputs(resource_type: ResourceType, state: Props) -> Any:
+    """Return outputs with an explicit null for each property that isn't set, as the official plugin does.
+
+    Source: pulumi-terraform-bridge 3.136.0, pkg/tfbridge/schema.go, MakeTerraformOutput, and provider.go, which
+    marshals nulls.
+    """
+    struct = to_struct(state)
+    for name in {*resource_type.spec.by_name, *resource_type.outputs} - state.keys():
+        struct.fields[name].null_value = struct_pb2.NULL_VALUE
+    return struct
 
 
 def _resource_type(urn: str) -> ResourceType:

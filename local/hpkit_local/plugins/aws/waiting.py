@@ -23,8 +23,14 @@ def until(
     ready: Collection[str] = (),
     failed: Collection[str] = (),
     until_gone: bool = False,
+    delay: float = 0.0,
 ) -> None:
-    """Read until the status is one of `ready`, or, with `until_gone`, until the resource no longer exists."""
+    """Read until the status is one of `ready`, or, with `until_gone`, until the resource no longer exists.
+
+    delay: how long the official plugin waits beyond that, scaled: its StateChangeConf's Delay and, for each further
+    equal read (ContinuousTargetOccurence), MinTimeout or PollInterval (terraform-provider-aws 6.58.0).
+    """
+    call.settle(delay)
 
     def status_of(seen: Any | None) -> str:
         return "gone" if seen is None else status(seen)

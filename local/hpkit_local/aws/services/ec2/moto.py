@@ -5,6 +5,7 @@
 - ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint can't be deleted), network
   interfaces of added and removed subnets, private DNS.
 - CreateVpc, CreateSubnet and CreateSecurityGroup: the ID in the tag `_custom_id_`, as for moto's other services.
+- DeleteNatGateway: the gateway's address can be associated again.
 - DeleteSubnet, DeleteVpc and DeleteSecurityGroup fail while a VPC endpoint, or for the VPC a security group, remains.
 """
 
@@ -17,6 +18,7 @@ from typing import Any, Final
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, InvalidServiceName
 from moto.ec2.models import security_groups, subnets, vpcs
+from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
@@ -37,6 +39,7 @@ _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
 _delete_subnet = SubnetBackend.delete_subnet
 _delete_vpc = VPCBackend.delete_vpc
 _delete_security_group = SecurityGroupBackend.delete_security_group
+_delete_nat_gateway = NatGatewayBackend.delete_nat_gateway
 _answer_modify_vpc_endpoint = VPCs.modify_vpc_endpoint
 
 
@@ -119,6 +122,14 @@ def _describe_services(response: Any) -> ActionResult:
     return ActionResult({"ServiceNames": [each["ServiceName"] for each in details], "ServiceDetails": details})
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteNatGateway.html
+def _disassociated(backend: Any, nat_gateway_id: str) -> Any:
+    for address in backend.nat_gateways[nat_gateway_id].address_set:
+        if address.get("associationId"):
+            backend.disassociate_address(association_id=address["associationId"])
+    return _delete_nat_gateway(backend, nat_gateway_id)
+
+
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteSubnet.html
 def _without_endpoints(backend: Any, subnet_id: str) -> Any:
     if any(subnet_id in (each.subnet_ids or []) for each in _endpoints(backend)):
@@ -167,6 +178,7 @@ _METHODS: tuple[tuple[type, str, Any], ...] = (
     (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
     (VPCs, "modify_vpc_endpoint", _with_private_dns),
     (VPCs, "describe_vpc_endpoint_services", _describe_services),
+    (NatGatewayBackend, "delete_nat_gateway", _disassociated),
     (SubnetBackend, "delete_subnet", _without_endpoints),
     (VPCBackend, "delete_vpc", _empty),
     (SecurityGroupBackend, "delete_security_group", _unused),

@@ -138,6 +138,8 @@ def _delete_alerts(call: Calls, workspace: str, _state: Props) -> None:
     call.find("DeleteAlertManagerDefinition", workspaceId=workspace)
 
 
+_MINUTES: Final = (5, 5, 5)
+
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:amp/workspace:Workspace",
@@ -155,6 +157,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_workspace,
         outputs=("arn", "prometheusEndpoint"),
         tagging=BY_ARN,
+        minutes=_MINUTES,
     ),
     ResourceType(
         "aws:amp/ruleGroupNamespace:RuleGroupNamespace",
@@ -170,6 +173,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_rules,
         outputs=("arn",),
         tagging=BY_ARN,
+        minutes=_MINUTES,
     ),
     ResourceType(
         "aws:amp/alertManagerDefinition:AlertManagerDefinition",
@@ -179,5 +183,6 @@ RESOURCE_TYPES: Final = (
         update=_update_alerts,
         wait=_await_alerts,
         delete=_delete_alerts,
+        minutes=_MINUTES,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import arn_of, tagging
@@ -111,6 +111,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_rule,
         outputs=("arn",),
         tagging=tagging("Resource", "ResourceARN", identify=arn_of),
+        retries={"DeleteRule": Retry(300.0, ("Rule can't be deleted since it has targets",))},
     ),
     ResourceType(
         "aws:cloudwatch/eventTarget:EventTarget",

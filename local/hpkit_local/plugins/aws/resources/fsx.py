@@ -16,6 +16,7 @@ __all__ = ["RESOURCE_TYPES"]
 
 _LOG = (Prop("destination"), Prop("level"))
 _METADATA = (Prop("iops", "integer"), Prop("mode"))
+_METADATA_NAME: Final = "metadataConfiguration"
 _SQUASH = (Prop("noSquashNids", "list"), Prop("rootSquash"))
 # Members of LustreConfiguration: first those that can change, then those that can't.
 _CHANGEABLE: Final = (
@@ -24,7 +25,7 @@ _CHANGEABLE: Final = (
     Prop("dailyAutomaticBackupStartTime"),
     Prop("dataCompressionType"),
     Prop("logConfiguration", "object", members=_LOG),
-    Prop("metadataConfiguration", "object", members=_METADATA),
+    Prop(_METADATA_NAME, "object", members=_METADATA),
     Prop("perUnitStorageThroughput", "integer"),
     Prop("rootSquashConfiguration", "object", members=_SQUASH),
     Prop("throughputCapacity", "integer"),
@@ -95,29 +96,33 @@ def _read(call: Calls, system: str, _recorded: Props) -> Props | None:
     }
 
 
-def _await(call: Calls, system: str, _change: PlannedUpdate) -> None:
+def _await(call: Calls, system: str, change: PlannedUpdate) -> None:
     until(
         call,
         lambda: _system(call, system),
         status=lambda entry: str(entry["Lifecycle"]),
         ready={"AVAILABLE"},
         failed={"FAILED", "MISCONFIGURED", "MISCONFIGURED_UNAVAILABLE"},
+        # Creation waits for three equal reads, and an update for its administrative action.
+        delay=(30.0 if change.old else 50.0) if change.names else 0.0,
     )
 
 
 def _update(call: Calls, system: str, change: PlannedUpdate) -> None:
-    changed = tuple(prop for prop in _CHANGEABLE if prop.name in change)
-    lustre = _lustre(change.new, changed)
-    capacity = change.new.get("storageCapacity") if "storageCapacity" in change else None
+    # The version first, then the metadata, then all others: more IOPS can be required for more capacity
+    # (terraform-provider-aws 6.58.0, fsx/resourceLustreFileSystemUpdate).
     version = change.new.get("fileSystemTypeVersion") if "fileSystemTypeVersion" in change else None
-    if lustre or capacity is not None or version is not None:
-        call(
-            "UpdateFileSystem",
-            FileSystemId=system,
-            StorageCapacity=capacity,
-            FileSystemTypeVersion=version,
-            LustreConfiguration=lustre or None,
-        )
+    metadata = tuple(prop for prop in _CHANGEABLE if prop.name in change and prop.name == _METADATA_NAME)
+    others = tuple(prop for prop in _CHANGEABLE if prop.name in change and prop.name != _METADATA_NAME)
+    capacity = change.new.get("storageCapacity") if "storageCapacity" in change else None
+    for request in (
+        {"FileSystemTypeVersion": version},
+        {"LustreConfiguration": _lustre(change.new, metadata) or None},
+        {"LustreConfiguration": _lustre(change.new, others) or None, "StorageCapacity": capacity},
+    ):
+        if any(value is not None for value in request.values()):
+            call("UpdateFileSystem", FileSystemId=system, **request)
+            _await(call, system, change)
 
 
 def _delete(call: Calls, system: str, state: Props) -> None:
@@ -126,7 +131,13 @@ def _delete(call: Calls, system: str, state: Props) -> None:
     # Scratch file systems have no backups, and FSx refuses to hear of any.
     persistent = str(state["deploymentType"]).startswith("PERSISTENT")
     if call.find("DeleteFileSystem", FileSystemId=system, LustreConfiguration=how if persistent else None) is not None:
-        until(call, lambda: _system(call, system), status=lambda entry: str(entry.get("Lifecycle")), until_gone=True)
+        until(
+            call,
+            lambda: _system(call, system),
+            status=lambda entry: str(entry.get("Lifecycle")),
+            until_gone=True,
+            delay=600.0,
+        )
 
 
 RESOURCE_TYPES: Final = (
@@ -140,5 +151,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete,
         outputs=("arn", "dnsName", "mountName", "networkInterfaceIds", "ownerId", "vpcId"),
         tagging=tagging("Resource", "ResourceARN", identify=arn_of),
+        imported={"skipFinalBackup": True},
+        minutes=(30, 30, 30),
     ),
 )

@@ -116,18 +116,15 @@ def _delete(call: Calls, workspace: str, _state: Props) -> None:
         )
 
 
-def _users(props: Props) -> list[dict[str, str]]:
-    return [
-        *({"id": user, "type": "SSO_USER"} for user in props.get("userIds", [])),
-        *({"id": group, "type": "SSO_GROUP"} for group in props.get("groupIds", [])),
-    ]
-
-
-def _permit(call: Calls, props: Props, *, add: list[dict[str, str]], revoke: list[dict[str, str]]) -> None:
+# Neither creation nor an update revokes anything; deletion revokes what the state lists, and fails if somebody else has
+# revoked it. The type has no importer (terraform-provider-aws 6.58.0, grafana/resourceRoleAssociationUpsert,
+# …RoleAssociationDelete and servicePackage.SDKResources).
+def _permit(call: Calls, props: Props, action: str) -> None:
+    users = {"SSO_USER": props.get("userIds"), "SSO_GROUP": props.get("groupIds")}
     batch = [
-        {"action": action, "role": props["role"], "users": users}
-        for action, users in (("REVOKE", revoke), ("ADD", add))
-        if users
+        {"action": action, "role": props["role"], "users": [{"id": each, "type": kind} for each in ids]}
+        for kind, ids in users.items()
+        if ids
     ]
     errors = call("UpdatePermissions", workspaceId=props["workspaceId"], updateInstructionBatch=batch)["errors"]
     if errors:
@@ -135,13 +132,14 @@ def _permit(call: Calls, props: Props, *, add: list[dict[str, str]], revoke: lis
 
 
 def _associate(call: Calls, inputs: Props) -> str:
-    _permit(call, inputs, add=_users(inputs), revoke=[])
+    _permit(call, inputs, "ADD")
     return f"{inputs['workspaceId']}/{inputs['role']}"
 
 
 def _read_association(call: Calls, resource_id: str, recorded: Props) -> Props | None:
-    workspace, _, role = resource_id.partition("/")
-    role = recorded.get("role") or role  # another role changes in place, and the id stays
+    if "role" not in recorded:
+        raise PluginError(f"{resource_id}: a role association can't be imported; the official plugin has no importer.")
+    workspace, role = recorded["workspaceId"], recorded["role"]  # another role changes in place, and the ID stays
     entries = [
         entry["user"]
         for entry in call.pages("ListPermissions", "permissions", workspaceId=workspace)
@@ -157,15 +155,11 @@ def _read_association(call: Calls, resource_id: str, recorded: Props) -> Props |
 
 
 def _change_association(call: Calls, _resource_id: str, change: PlannedUpdate) -> None:
-    # Like the real provider, it doesn't change those of another role.
-    before, after = [] if "role" in change else _users(change.old), _users(change.new)
-    add, revoke = [user for user in after if user not in before], [user for user in before if user not in after]
-    _permit(call, change.new, add=add, revoke=revoke)
+    _permit(call, change.new, "ADD")
 
 
-def _dissociate(call: Calls, resource_id: str, state: Props) -> None:
-    if _read_association(call, resource_id, state) is not None:
-        _permit(call, state, add=[], revoke=_users(state))
+def _dissociate(call: Calls, _resource_id: str, state: Props) -> None:
+    _permit(call, state, "REVOKE")
 
 
 _NETWORKS: Final = (
@@ -209,6 +203,7 @@ RESOURCE_TYPES: Final = (
         outputs=("arn", "endpoint", "samlConfigurationStatus"),
         tagging=BY_ARN,
         longest_name=255,
+        minutes=(30, 30, 20),
     ),
     ResourceType(
         "aws:grafana/roleAssociation:RoleAssociation",
@@ -222,5 +217,6 @@ RESOURCE_TYPES: Final = (
         read=_read_association,
         update=_change_association,
         delete=_dissociate,
+        minutes=(10, 20, 10),
     ),
 )

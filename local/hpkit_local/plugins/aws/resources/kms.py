@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
@@ -45,6 +45,16 @@ def _read_key(call: Calls, key: str, _recorded: Props) -> Props | None:
     }
 
 
+# Five equal reads, a second apart, after each change of rotation, policy or tags, and two seconds apart after a change
+# of the description (terraform-provider-aws 6.58.0, kms/waitKeyPolicyPropagated, waitTagsPropagated and so on).
+_PROPAGATION: Final = 4.0
+
+
+def _settle(call: Calls, _key: str, change: PlannedUpdate) -> None:
+    if not change.old:
+        call.settle(_PROPAGATION * (bool(change.new.get("policy")) + bool(change.new["tagsAll"])))
+
+
 def _update_key(call: Calls, key: str, change: PlannedUpdate) -> None:
     new = change.new
     # A new key is enabled; the real provider enables only a key that was disabled.
@@ -52,10 +62,13 @@ def _update_key(call: Calls, key: str, change: PlannedUpdate) -> None:
         call("EnableKey", KeyId=key)
     if "enableKeyRotation" in change:
         call("EnableKeyRotation" if new["enableKeyRotation"] else "DisableKeyRotation", KeyId=key)
+        call.settle(_PROPAGATION)
     if "description" in change:
         call("UpdateKeyDescription", KeyId=key, Description=new.get("description", ""))
+        call.settle(2 * _PROPAGATION)
     if "policy" in change and new.get("policy"):
         call("PutKeyPolicy", KeyId=key, PolicyName="default", Policy=new["policy"])
+        call.settle(_PROPAGATION)
     if "isEnabled" in change and not new["isEnabled"]:
         call("DisableKey", KeyId=key)
 
@@ -86,9 +99,15 @@ RESOURCE_TYPES: Final = (
         create=_create_key,
         read=_read_key,
         update=_update_key,
+        wait=_settle,
         later=("enableKeyRotation", "isEnabled"),
         delete=_delete_key,
         outputs=("arn", "keyId"),
         tagging=tagging("Resource", "KeyId", form=_kms_tags),
+        retries={
+            "CreateKey": Retry(180.0, ("MalformedPolicyDocument",)),
+            "PutKeyPolicy": Retry(180.0, ("NotFoundException", "MalformedPolicyDocument")),
+            "EnableKeyRotation": Retry(600.0, ("NotFoundException", "DisabledException")),
+        },
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.function import Function
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
@@ -76,6 +76,10 @@ RESOURCE_TYPES: Final = (
         outputs=("arn",),
         tagging=tagging("LogGroup", "logGroupName", tags="tags", keys="tags", form=dict),
         longest_name=512,
+        retries={
+            "PutRetentionPolicy": Retry(120.0, ("no identity-based policy allows the logs:PutRetentionPolicy action",)),
+            "DeleteLogGroup": Retry(60.0, ("OperationAbortedException",)),
+        },
     ),
 )
 

@@ -9,6 +9,7 @@ from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceT
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_local.plugins.aws.waiting import until
+from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -60,13 +61,14 @@ def _read_endpoint(call: Calls, endpoint: str, _recorded: Props) -> Props | None
     }
 
 
-def _await_endpoint(call: Calls, endpoint: str, _change: PlannedUpdate) -> None:
+def _await_endpoint(call: Calls, endpoint: str, change: PlannedUpdate) -> None:
     until(
         call,
         lambda: _endpoint(call, endpoint),
         status=lambda entry: entry["State"].lower(),
         ready={"available", "pendingacceptance"},
         failed={"failed", "rejected", "expired"},
+        delay=5.0 if change.names else 0.0,
     )
 
 
@@ -86,8 +88,12 @@ def _update_endpoint(call: Calls, endpoint: str, change: PlannedUpdate) -> None:
 
 
 def _delete_endpoint(call: Calls, endpoint: str, _state: Props) -> None:
-    if call.find("DeleteVpcEndpoints", VpcEndpointIds=[endpoint]) is not None:
-        until(call, lambda: _endpoint(call, endpoint), status=lambda entry: entry["State"], until_gone=True)
+    answer = call.find("DeleteVpcEndpoints", VpcEndpointIds=[endpoint])
+    # The operation succeeds even if it deletes nothing (terraform-provider-aws 6.58.0, ec2/resourceVPCEndpointDelete).
+    for failed in (answer or {}).get("Unsuccessful", ()):
+        if "NotFound" not in failed["Error"]["Code"]:
+            raise PluginError(f"DeleteVpcEndpoints: {failed['Error']['Code']}: {failed['Error']['Message']}")
+    until(call, lambda: _endpoint(call, endpoint), status=lambda entry: entry["State"], until_gone=True, delay=10.0)
 
 
 RESOURCE_TYPES: Final = (
@@ -108,5 +114,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete_endpoint,
         outputs=("arn", "ownerId", "state", "networkInterfaceIds", "dnsEntries"),
         tagging=change_tags,
+        minutes=(10, 10, 10),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -105,7 +105,8 @@ def _await_nat(call: Calls, gateway: str, _change: PlannedUpdate) -> None:
 
 def _delete_nat(call: Calls, gateway: str, _state: Props) -> None:
     if call.find("DeleteNatGateway", NatGatewayId=gateway) is not None:
-        until(call, lambda: _deleting(call, gateway), status=lambda entry: entry["State"], until_gone=True)
+        # Ten seconds for appliances, and ten more (terraform-provider-aws 6.58.0, ec2/resourceNATGatewayDelete).
+        until(call, lambda: _deleting(call, gateway), status=lambda entry: entry["State"], until_gone=True, delay=20.0)
 
 
 def _deleting(call: Calls, gateway: str) -> dict[str, Any] | None:
@@ -125,6 +126,11 @@ RESOURCE_TYPES: Final = (
         delete=_delete_gateway,
         outputs=("arn", "ownerId"),
         tagging=change_tags,
+        retries={
+            "AttachInternetGateway": Retry(1200.0, ("InvalidInternetGatewayID.NotFound",)),
+            "DetachInternetGateway": Retry(1200.0, ("DependencyViolation",)),
+            "DeleteInternetGateway": Retry(1200.0, ("DependencyViolation",)),
+        },
     ),
     ResourceType(
         "aws:ec2/eip:Eip",
@@ -134,6 +140,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_address,
         outputs=("arn", "allocationId", "publicIp", "publicDns"),
         tagging=change_tags,
+        minutes=(20, 5, 3),
     ),
     ResourceType(
         "aws:ec2/natGateway:NatGateway",
@@ -148,5 +155,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete_nat,
         outputs=("publicIp", "privateIp", "networkInterfaceId"),
         tagging=change_tags,
+        minutes=(10, 10, 30),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import pascal, tag_map
@@ -34,6 +34,9 @@ def _read_table(call: Calls, table: str, _recorded: Props) -> Props | None:
 
 
 def _delete_table(call: Calls, table: str, _state: Props) -> None:
+    entry = describe_one(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table]) or {}
+    for association in entry.get("Associations", ()):
+        call.find("DisassociateRouteTable", AssociationId=association["RouteTableAssociationId"])
     call.find("DeleteRouteTable", RouteTableId=table)
 
 
@@ -50,8 +53,12 @@ def _whole(props: Props) -> dict[str, str]:
 
 
 def _create_route(call: Calls, inputs: Props) -> str:
-    call("CreateRoute", RouteTableId=inputs["routeTableId"], **pascal(_whole(inputs)))
-    return _route_id(inputs["routeTableId"], *_destination(inputs).values())
+    table, (destination,) = inputs["routeTableId"], _destination(inputs).values()
+    # EC2 accepts the same route twice (terraform-provider-aws 6.58.0, ec2/resourceRouteCreate).
+    if (_read_route(call, f"{table}_{destination}", {}) or {}).get("origin") == "CreateRoute":
+        raise PluginError(f"CreateRoute: {table} already has a route to {destination}")
+    call("CreateRoute", RouteTableId=table, **pascal(_whole(inputs)))
+    return _route_id(table, destination)
 
 
 def _route_id(table: str, destination: str) -> str:
@@ -127,6 +134,8 @@ def _dissociate(call: Calls, association: str, state: Props) -> None:
         call.find("DisassociateRouteTable", AssociationId=one["RouteTableAssociationId"])
 
 
+_MINUTES: Final = (5, 2, 5)
+
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/routeTable:RouteTable",
@@ -136,6 +145,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_table,
         outputs=("arn", "ownerId"),
         tagging=change_tags,
+        minutes=_MINUTES,
     ),
     ResourceType(
         "aws:ec2/route:Route",
@@ -149,6 +159,11 @@ RESOURCE_TYPES: Final = (
         update=_update_route,
         delete=_delete_route,
         outputs=("state", "origin"),
+        minutes=_MINUTES,
+        retries={
+            "CreateRoute": Retry(300.0, ("InvalidParameterException", "InvalidTransitGatewayID.NotFound")),
+            "DeleteRoute": Retry(300.0, ("InvalidParameterException",)),
+        },
     ),
     ResourceType(
         "aws:ec2/routeTableAssociation:RouteTableAssociation",
@@ -161,5 +176,7 @@ RESOURCE_TYPES: Final = (
         read=_read_association,
         update=_move,
         delete=_dissociate,
+        minutes=_MINUTES,
+        retries={"AssociateRouteTable": Retry(300.0, ("InvalidRouteTableID.NotFound",))},
     ),
 )

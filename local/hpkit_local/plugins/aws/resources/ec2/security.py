@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
+from hpkit_local.plugins.aws.calls import Calls, Retry
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_provider.engine.values import Props
@@ -21,10 +21,17 @@ def _create_group(call: Calls, inputs: Props) -> str:
         VpcId=inputs.get("vpcId"),
         TagSpecifications=specifications("security-group", inputs),
     )
-    group = str(answer["GroupId"])
-    # AWS allows a new group's members all outbound traffic; the real provider removes that rule, and so does this one.
-    _strip(call, group, ingress=False)
-    return group
+    return str(answer["GroupId"])
+
+
+def _close(call: Calls, group: str, change: PlannedUpdate) -> None:
+    """Remove the rule that AWS adds, which allows all outbound traffic.
+
+    Only creation does this: if it fails here, the rule stays (terraform-provider-aws 6.58.0,
+    ec2/resourceSecurityGroupCreate).
+    """
+    if not change.old:
+        _strip(call, group, ingress=False)
 
 
 def _strip(call: Calls, group: str, *, ingress: bool = True) -> None:
@@ -64,9 +71,12 @@ RESOURCE_TYPES: Final = (
         ),
         create=_create_group,
         read=_read_group,
+        wait=_close,
         delete=_delete_group,
         outputs=("arn", "ownerId"),
         tagging=change_tags,
         longest_name=255,
+        minutes=(10, 20, 15),
+        retries={"DeleteSecurityGroup": Retry(900.0, ("DependencyViolation", "InvalidGroup.InUse"))},
     ),
 )

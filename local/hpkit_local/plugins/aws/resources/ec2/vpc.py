@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -90,6 +90,10 @@ def _create_range(call: Calls, inputs: Props) -> str:
     return str(answer["CidrBlockAssociation"]["AssociationId"])
 
 
+def _settle_range(call: Calls, _association: str, _change: PlannedUpdate) -> None:
+    call.settle(10.0)  # terraform-provider-aws 6.58.0, ec2/waitVPCCIDRBlockAssociationCreated
+
+
 def _read_range(call: Calls, association: str, _recorded: Props) -> Props | None:
     chosen = [{"Name": "cidr-block-association.association-id", "Values": [association]}]
     entry = describe_one(call, "DescribeVpcs", "Vpcs", Filters=chosen)
@@ -101,7 +105,8 @@ def _read_range(call: Calls, association: str, _recorded: Props) -> Props | None
 
 
 def _delete_range(call: Calls, association: str, _state: Props) -> None:
-    call.find("DisassociateVpcCidrBlock", AssociationId=association)
+    if call.find("DisassociateVpcCidrBlock", AssociationId=association) is not None:
+        call.settle(10.0)  # ec2/waitVPCCIDRBlockAssociationDeleted
 
 
 def _create_subnet(call: Calls, inputs: Props) -> str:
@@ -134,6 +139,7 @@ def _update_subnet(call: Calls, subnet: str, change: PlannedUpdate) -> None:
     if "mapPublicIpOnLaunch" in change:
         value = change.new["mapPublicIpOnLaunch"]
         call("ModifySubnetAttribute", SubnetId=subnet, MapPublicIpOnLaunch={"Value": value})
+        call.settle(10.0)  # terraform-provider-aws 6.58.0, ec2/waitSubnetMapPublicIPOnLaunchUpdated
 
 
 def _delete_subnet(call: Calls, subnet: str, state: Props) -> None:
@@ -167,13 +173,16 @@ RESOURCE_TYPES: Final = (
             "defaultSecurityGroupId",
         ),
         tagging=change_tags,
+        retries={"DeleteVpc": Retry(1200.0, ("DependencyViolation",))},
     ),
     ResourceType(
         "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation",
         props=(Prop("vpcId", required=True), Prop("cidrBlock")),
         create=_create_range,
+        wait=_settle_range,
         read=_read_range,
         delete=_delete_range,
+        minutes=(10, 20, 10),
     ),
     ResourceType(
         "aws:ec2/subnet:Subnet",
@@ -191,5 +200,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_subnet,
         outputs=("arn", "ownerId"),
         tagging=change_tags,
+        minutes=(10, 20, 20),
+        retries={"DeleteSubnet": Retry(1200.0, ("DependencyViolation",))},
     ),
 )

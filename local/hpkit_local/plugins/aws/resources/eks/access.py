@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.eks.clusters import stamp
 from hpkit_local.plugins.aws.tagging import BY_ARN
@@ -135,6 +135,8 @@ def _delete_identity(call: Calls, resource_id: str, state: Props) -> None:
 
 _CLUSTER = Prop("clusterName", required=True)
 _PRINCIPAL = Prop("principalArn", required=True)
+_PROPAGATION: Final = 120.0
+_NEW_ROLE: Final = Retry(_PROPAGATION, ("InvalidParameterException: Role provided in the request does not exist",))
 
 RESOURCE_TYPES: Final = (
     ResourceType(
@@ -153,6 +155,10 @@ RESOURCE_TYPES: Final = (
         outputs=("accessEntryArn", "createdAt", "modifiedAt"),
         volatile=("modifiedAt",),
         tagging=BY_ARN,
+        minutes=(10, 20, 10),
+        retries={
+            "CreateAccessEntry": Retry(_PROPAGATION, ("The specified principalArn is invalid: invalid principal",))
+        },
     ),
     ResourceType(
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
@@ -171,6 +177,10 @@ RESOURCE_TYPES: Final = (
         read=_read_policy,
         delete=_dissociate_policy,
         outputs=("associatedAt", "modifiedAt"),
+        minutes=(10, 20, 10),
+        retries={
+            "AssociateAccessPolicy": Retry(_PROPAGATION, ("The specified principalArn could not be found",)),
+        },
     ),
     ResourceType(
         "aws:eks/podIdentityAssociation:PodIdentityAssociation",
@@ -188,5 +198,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete_identity,
         outputs=("associationArn", "associationId", "externalId"),
         tagging=BY_ARN,
+        retries={"CreatePodIdentityAssociation": _NEW_ROLE, "UpdatePodIdentityAssociation": _NEW_ROLE},
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.eks.clusters import await_update, stamp
 from hpkit_local.plugins.aws.tagging import BY_ARN
@@ -12,8 +12,6 @@ from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
-
-_SECONDS = 1200.0  # as long as the real provider waits for an add-on
 
 
 def _create(call: Calls, inputs: Props) -> str:
@@ -82,12 +80,13 @@ def _update(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     if not change.among("addonVersion", "configurationValues", "serviceAccountRoleArn", "podIdentityAssociations"):
         return
     new, addon_key = change.new, _which(resource_id)
+    # Only what changed is sent, and a role that is set (terraform-provider-aws 6.58.0, eks/resourceAddonUpdate).
     answer = call(
         "UpdateAddon",
         **addon_key,
-        addonVersion=new.get("addonVersion"),
-        configurationValues=new.get("configurationValues", "" if "configurationValues" in change else None),
-        serviceAccountRoleArn=new.get("serviceAccountRoleArn"),
+        addonVersion=new.get("addonVersion") if "addonVersion" in change else None,
+        configurationValues=new.get("configurationValues", "") if "configurationValues" in change else None,
+        serviceAccountRoleArn=new.get("serviceAccountRoleArn", "" if "serviceAccountRoleArn" in change else None),
         podIdentityAssociations=new.get("podIdentityAssociations", []) if "podIdentityAssociations" in change else None,
         resolveConflicts=new.get("resolveConflictsOnUpdate"),
     )
@@ -132,6 +131,7 @@ RESOURCE_TYPES: Final = (
         outputs=("arn", "createdAt", "modifiedAt"),
         volatile=("modifiedAt",),
         tagging=BY_ARN,
-        seconds=_SECONDS,
+        minutes=(20, 20, 40),
+        retries={"CreateAddon": Retry(120.0, ("CREATE_FAILED", "does not exist"))},
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
@@ -80,9 +80,7 @@ def _read_cluster(call: Calls, name: str, recorded: Props) -> Props | None:
         "kubernetesNetworkConfig": cluster.get("kubernetesNetworkConfig"),
         "accessConfig": cluster.get("accessConfig"),
         "encryptionConfig": encryption[0],
-        # AWS never returns it. The importer, with which a resource without recorded values is read, sets true
-        # (terraform-provider-aws 6.58.0, eks/resourceCluster).
-        "bootstrapSelfManagedAddons": recorded.get("bootstrapSelfManagedAddons", True),
+        "bootstrapSelfManagedAddons": recorded.get("bootstrapSelfManagedAddons"),
         "upgradePolicy": cluster.get("upgradePolicy"),
         "deletionProtection": cluster.get("deletionProtection", False),
         "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
@@ -94,14 +92,19 @@ def _await_cluster(call: Calls, name: str, _change: PlannedUpdate) -> None:
     until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], ready={"ACTIVE"}, failed={"FAILED"})
 
 
-# One kind of change per call, as UpdateClusterConfig requires.
+# One kind of change per call, as UpdateClusterConfig requires, in the official plugin's order
+# (terraform-provider-aws 6.58.0, eks/resourceClusterUpdate).
 _CHANGES: Final[dict[str, Callable[[Props], dict[str, Any]]]] = {
     "accessConfig": lambda new: {"accessConfig": {"authenticationMode": new["accessConfig"]["authenticationMode"]}},
-    "upgradePolicy": lambda new: {"upgradePolicy": new["upgradePolicy"]},
-    "enabledClusterLogTypes": lambda new: {"logging": _logging(new)},
-    "vpcConfig": lambda new: {"resourcesVpcConfig": _network(new)},
     "deletionProtection": lambda new: {"deletionProtection": new["deletionProtection"]},
+    "enabledClusterLogTypes": lambda new: {"logging": _logging(new)},
+    "upgradePolicy": lambda new: {"upgradePolicy": new["upgradePolicy"]},
 }
+_NETWORK_CHANGES: Final = (
+    ("endpointPrivateAccess", "endpointPublicAccess", "publicAccessCidrs"),
+    ("subnetIds",),
+    ("securityGroupIds",),
+)
 
 
 def _update_cluster(call: Calls, name: str, change: PlannedUpdate) -> None:
@@ -114,6 +117,16 @@ def _update_cluster(call: Calls, name: str, change: PlannedUpdate) -> None:
         if changed in change and changed in change.new:
             answer = call("UpdateClusterConfig", name=name, **request(change.new))
             await_update(call, answer["update"], name=name)
+    old, new = ({"securityGroupIds": [], **side.get("vpcConfig", {})} for side in (change.old, change.new))
+    for names in _NETWORK_CHANGES if "vpcConfig" in change else ():
+        config = {each: new[each] for each in names if each in new}
+        if any(_unordered(old.get(each)) != _unordered(value) for each, value in config.items()):
+            answer = call("UpdateClusterConfig", name=name, resourcesVpcConfig=config)
+            await_update(call, answer["update"], name=name)
+
+
+def _unordered(value: Any) -> Any:
+    return sorted(value) if isinstance(value, list) else value
 
 
 def await_update(call: Calls, update: dict[str, Any], **update_key: str) -> None:
@@ -132,7 +145,12 @@ def await_update(call: Calls, update: dict[str, Any], **update_key: str) -> None
 def _delete_cluster(call: Calls, name: str, _state: Props) -> None:
     if call.find("DeleteCluster", name=name) is not None:
         until(
-            call, lambda: _cluster(call, name), status=lambda seen: seen["status"], failed={"FAILED"}, until_gone=True
+            call,
+            lambda: _cluster(call, name),
+            status=lambda seen: seen["status"],
+            failed={"FAILED"},
+            until_gone=True,
+            delay=20.0,
         )
 
 
@@ -186,5 +204,20 @@ RESOURCE_TYPES: Final = (
         ),
         tagging=BY_ARN,
         longest_name=100,
+        imported={"bootstrapSelfManagedAddons": True},
+        minutes=(30, 60, 15),
+        retries={
+            "CreateCluster": Retry(
+                120.0,
+                (
+                    "does not exist",
+                    "Error in role params",
+                    "Role could not be assumed because the trusted entity is not correct",
+                    "The provided role doesn't have the Amazon EKS Managed Policies associated with it",
+                    "IAM role's policy must include",
+                ),
+            ),
+            "DeleteCluster": Retry(3600.0, ("in progress",)),
+        },
     ),
 )

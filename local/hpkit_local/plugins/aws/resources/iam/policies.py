@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import tagging
@@ -110,6 +110,7 @@ RESOURCE_TYPES: Final = (
         create=_attach,
         read=_read_attached,
         delete=_detach,
+        retries=dict.fromkeys(("AttachRolePolicy", "DetachRolePolicy"), Retry(120.0, ("ConcurrentModification",))),
     ),
     ResourceType(
         "aws:iam/openIdConnectProvider:OpenIdConnectProvider",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import tagging
@@ -48,13 +48,10 @@ def _update_role(call: Calls, name: str, change: PlannedUpdate) -> None:
     new = change.new
     if "assumeRolePolicy" in change:
         call("UpdateAssumeRolePolicy", RoleName=name, PolicyDocument=new["assumeRolePolicy"])
-    if change.among("description", "maxSessionDuration"):
-        call(
-            "UpdateRole",
-            RoleName=name,
-            Description=new.get("description", ""),
-            MaxSessionDuration=new["maxSessionDuration"],
-        )
+    if "description" in change:
+        call("UpdateRoleDescription", RoleName=name, Description=new.get("description", ""))
+    if "maxSessionDuration" in change:
+        call("UpdateRole", RoleName=name, MaxSessionDuration=new["maxSessionDuration"])
     if "permissionsBoundary" in change and new.get("permissionsBoundary"):
         call("PutRolePermissionsBoundary", RoleName=name, PermissionsBoundary=new["permissionsBoundary"])
     elif "permissionsBoundary" in change:
@@ -88,6 +85,12 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         update=_update_role,
         delete=_delete_role,
         outputs=("arn", "uniqueId", "createDate"),
+        imported={"forceDetachPolicies": False},
+        retries={
+            "CreateRole": Retry(120.0, ("Invalid principal in policy", "ConcurrentModification")),
+            "UpdateAssumeRolePolicy": Retry(120.0, ("Invalid principal in policy",)),
+            "DeleteRole": Retry(120.0, ("DeleteConflict",)),
+        },
         tagging=tagging("Role", "RoleName"),
     ),
 )

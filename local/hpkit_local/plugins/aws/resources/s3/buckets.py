@@ -75,6 +75,8 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         outputs=("arn", "bucketRegion", "bucketDomainName", "bucketRegionalDomainName", "hostedZoneId"),
         tagging=_tag_bucket,
         longest_name=63,
+        imported={"forceDestroy": False},
+        minutes=(20, 20, 60),
         lowercase=True,
     ),
 )

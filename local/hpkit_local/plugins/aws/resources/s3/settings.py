@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
+from hpkit_local.plugins.aws.calls import Calls, Retry
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType, Update
 from hpkit_local.plugins.aws.resources.s3.lifecycle import LIFECYCLE, from_rules, to_rules
 from hpkit_local.plugins.aws.shapes import camel, pascal
 from hpkit_provider.engine.values import Props
@@ -27,8 +27,13 @@ def _setting(
     request: Callable[[Props], Document],
     props_from: Callable[[Document], Props | None],
     undo: Callable[[Calls, str, Props], None] | None = None,
+    wait: Update | None = None,
+    errors: tuple[str, ...] = (),
 ) -> ResourceType:
-    """Return the kind of a setting with a call to put it, one to get it and one to delete it."""
+    """Return the kind of a setting with a call to put it, one to get it and one to delete it.
+
+    errors: those that the official plugin waits out for two minutes when it puts the setting.
+    """
 
     def create(call: Calls, inputs: Props) -> str:
         call(put, Bucket=inputs["bucket"], **request(inputs))
@@ -54,7 +59,9 @@ def _setting(
         create=create,
         read=read,
         update=update,
+        wait=wait,
         delete=delete,
+        retries={put: Retry(120.0, ("NoSuchBucket", *errors))},
     )
 
 
@@ -97,6 +104,12 @@ def _encrypted(props: Props) -> Document:
         keyed = rule.get("bucketKeyEnabled", False)
         rules.append({"ApplyServerSideEncryptionByDefault": by_default, "BucketKeyEnabled": keyed})
     return {"ServerSideEncryptionConfiguration": {"Rules": rules}}
+
+
+def _settle_rules(call: Calls, _bucket: str, _change: PlannedUpdate) -> None:
+    # After ten seconds, ten equal reads, five seconds apart (terraform-provider-aws 6.58.0,
+    # s3/waitLifecycleConfigEquals).
+    call.settle(55.0)
 
 
 RESOURCE_TYPES: Final = (
@@ -155,6 +168,7 @@ RESOURCE_TYPES: Final = (
         remove="DeleteBucketPolicy",
         request=lambda props: {"Policy": props["policy"]},
         props_from=lambda answer: {"policy": answer["Policy"]},
+        errors=("MalformedPolicy",),
     ),
     _setting(
         "LifecycleConfiguration",
@@ -164,5 +178,6 @@ RESOURCE_TYPES: Final = (
         remove="DeleteBucketLifecycle",
         request=lambda props: {"LifecycleConfiguration": {"Rules": to_rules(props.get("rules", []))}},
         props_from=lambda answer: {"rules": from_rules(answer["Rules"])},
+        wait=_settle_rules,
     ),
 )
