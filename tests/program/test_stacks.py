@@ -138,6 +138,13 @@ def test_an_update_of_an_add_on_keeps_what_was_set_by_hand_except_in_kueue(progr
         assert ways == ("OVERWRITE", "OVERWRITE" if "taskgovernance" in name else "PRESERVE"), name
 
 
+def test_kueues_configuration_that_hpkit_leaves_alone_survives_an_update():
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["governance"]["topologyAwareScheduling"] = "Unmanaged"
+    addon = recorded_from(data).one("eks/addon:Addon", "amazon-sagemaker-hyperpod-taskgovernance")
+    assert addon.inputs["resolveConflictsOnUpdate"] == "PRESERVE"
+
+
 def test_folders_on_local_disks_are_made_only_where_the_path_is_a_mount(tmp_path):
     data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
     data["environments"]["dev"]["storage"] = {"localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}

@@ -128,7 +128,7 @@ def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
             f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them "
             "before you deploy this (developer guide, upgrading task governance)",
         )
-    if old != new and None not in (old, new):
+    if old != new and None not in (old, new) and after.gang_scheduling is not None:
         means = "the update resets Kueue's configuration, and hpkit applies its own settings again; others are lost"
         yield Risk("addon-version", "attention", TASK_GOVERNANCE, f"task governance {old} → {new}: {means}")
 

@@ -85,8 +85,10 @@ class Addons(Component):
             configuration_values=self._configuration(addon),
             resolve_conflicts_on_create="OVERWRITE",
             # An update keeps what somebody set by hand, such as CoreDNS's Corefile (EKS API reference, UpdateAddon).
-            # Kueue's settings are hpkit's, and must follow a new version.
-            resolve_conflicts_on_update="OVERWRITE" if addon.name == TASK_GOVERNANCE else "PRESERVE",
+            # Kueue's settings must follow a new version, if hpkit sets them.
+            resolve_conflicts_on_update="OVERWRITE"
+            if addon.name == TASK_GOVERNANCE and self._plan.gang_scheduling is not None
+            else "PRESERVE",
             service_account_role_arn=addon.service_account_role_arn,
             opts=self.child(after=[*after, *identity, *rights], ignore_changes=left_alone),
         )
