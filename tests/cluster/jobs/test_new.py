@@ -1,6 +1,7 @@
 """Manifests that hpkit writes for a team are admitted as predicted."""
 
 import dataclasses
+import itertools
 import re
 
 import pytest
@@ -65,8 +66,12 @@ def test_every_pod_and_job_that_is_made_names_the_queue(plan, kind):
             assert here["metadata"]["labels"][QUEUE] == "hyperpod-ns-john-localqueue"
 
 
-@pytest.mark.parametrize("path", ["/fsx/runs/train", "s3://bucket/runs"])
-@pytest.mark.parametrize("kind", TRAINING)
+PATHS = ("/fsx/runs/train", "s3://bucket/runs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [case for case in itertools.product(TRAINING, PATHS) if case != ("pytorchjob", PATHS[0])]
+)
 def test_each_pod_of_a_job_that_resumes_reaches_its_checkpoints_and_is_admitted(plan, kind, path):
     john = team_of(plan, "john")
     document = made(plan, kind=kind, count=2, checkpoints=Checkpoints.at(f"{path}/", plan, john))
@@ -87,6 +92,19 @@ def test_each_pod_of_a_job_that_resumes_reaches_its_checkpoints_and_is_admitted(
         requests
     )
     assert list(check(read_manifests("f", text_of(document)), plan)) == []
+
+
+def test_a_pytorch_job_on_the_shared_file_system_is_refused(plan):
+    checkpoints = Checkpoints.at(PATHS[0], plan, team_of(plan, "john"))
+    with pytest.raises(SelectionError, match="starts no pod of a PyTorchJob on the shared file system"):
+        made(plan, kind="pytorchjob", checkpoints=checkpoints)
+    document = made(plan, kind="pytorchjob", count=2)
+    for pods in pods_of(document):
+        pods.template["spec"] = checkpoints.pod(pods.template["spec"])
+    found = list(check(read_manifests("f", text_of(document)), plan))
+    assert [(each.check, "leaves out supplementalGroupsPolicy" in each.message) for each in found] == [
+        ("operator", True)
+    ] * 2
 
 
 def test_the_time_to_save_is_within_the_platforms_limit():

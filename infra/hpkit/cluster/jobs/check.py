@@ -238,8 +238,7 @@ class _Job:
         if team is not None and team.spec.members:
             yield from self._reported(self._team_limits(team))
             yield from self._run_time(team)
-        closed = self._plan.spec.network.closed
-        yield from self._reported(breaches_of_operators(self._unit, self._templates, closed=closed))
+        yield from self._reported(breaches_of_operators(self._unit, self._templates, self._plan))
         for pods in self._templates:
             yield from self._reported(breaches_of_claims_and_nodes(pods, self._plan, team, self._others, self._server))
             requested = requests_of(pods, self._plan)

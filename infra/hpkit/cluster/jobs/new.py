@@ -74,19 +74,13 @@ def manifest(
     priority: a priority class of the cluster policy, without `-priority`. topology: required or preferred, and a label
     of NETWORK_LAYERS. Raises SelectionError for what the stack doesn't have.
     """
-    if checkpoints is not None and kind == "deployment":
-        raise SelectionError("a Deployment doesn't resume; omit --checkpoint, or use a --kind that trains")
+    _require_startable(plan, kind, count, checkpoints)
     _require_type(plan, instance_type)
     if workload_of(kind) not in team.spec.workloads:
         others = " or ".join(name for name in _NAMES if workload_of(name) in team.spec.workloads)
         raise SelectionError(
             f"{team.name} can't run {_NAMES[kind]}s: its workloads are {', '.join(team.spec.workloads)}; "
             + (f"use --kind {others}" if others else "this command writes no other kind for them")
-        )
-    if kind == "pytorchjob" and count > 1 and plan.spec.network.closed:
-        raise SelectionError(
-            f"workers of a PyTorchJob wait in a container of the image {INIT_IMAGE}, which nodes in the closed network "
-            f"of {plan.stack} can't pull; use --kind job or jobset"
         )
     labels = {QUEUE: team.local_queue}
     if priority is not None:
@@ -131,6 +125,21 @@ def manifest(
         metadata.setdefault("annotations", {})[NOT_DISRUPTED] = "true"
     head = {"name": name, "namespace": team.namespace, "labels": labels}
     return _BUILDERS[kind](head, template, count)
+
+
+def _require_startable(plan: Plan, kind: str, count: int, checkpoints: Checkpoints | None) -> None:
+    if checkpoints is not None and kind == "deployment":
+        raise SelectionError("a Deployment doesn't resume; omit --checkpoint, or use a --kind that trains")
+    if kind == "pytorchjob" and checkpoints is not None and checkpoints.user is not None:
+        raise SelectionError(
+            "the training operator starts no pod of a PyTorchJob on the shared file system, because it leaves out "
+            "supplementalGroupsPolicy; use --kind job or jobset, or a bucket"
+        )
+    if kind == "pytorchjob" and count > 1 and plan.spec.network.closed:
+        raise SelectionError(
+            f"workers of a PyTorchJob wait in a container of the image {INIT_IMAGE}, which nodes in the closed network "
+            f"of {plan.stack} can't pull; use --kind job or jobset"
+        )
 
 
 def _with_shared_memory(pod: Document, memory: int | Fraction) -> Document:

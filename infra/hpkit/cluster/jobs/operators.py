@@ -1,7 +1,8 @@
 """What Kueue's webhooks and the kinds' operators reject or add in a job.
 
 Sources: Kueue 0.19.2, raycluster_webhook.go, rayjob_webhook.go, job_webhook.go; kubeflow/training-operator 1.7.0,
-pkg/apis/kubeflow.org/v1, validation of each kind, which the operator only logs; aws/sagemaker-hyperpod-cli issue 383.
+pkg/apis/kubeflow.org/v1, validation of each kind, which the operator only logs, and go.mod, with the fields of
+Kubernetes 1.27; aws/sagemaker-hyperpod-cli issue 383.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from typing import Any, Final
 
 from hpkit.cluster.jobs.kinds import LEAST, Path, PodTemplate, Unit, mapping, mappings
 from hpkit.cluster.jobs.limits import Breach
+from hpkit.plan.lustre import CLAIM, has_team_volumes
+from hpkit.plan.model import Plan
+from hpkit.plan.pods import claims_of
 
 __all__ = ["INIT_IMAGE", "breaches_of_operators"]
 
@@ -22,14 +26,11 @@ _MOST_POD_SETS: Final = 18
 _CONTAINERS: Final = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", "XGBoostJob": "xgboost", "PaddleJob": "paddle"}
 
 
-def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], *, closed: bool) -> Iterator[Breach]:
-    """Yield what would keep a job's pods from starting, also if an administrator creates the job.
-
-    closed: whether nodes reach only the stack's own registry.
-    """
+def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], plan: Plan) -> Iterator[Breach]:
+    """Yield what would keep a job's pods from starting, also if an administrator creates the job."""
     spec = mapping(unit.content.get("spec"))
     replicas = mapping(spec.get("pytorchReplicaSpecs"))
-    if closed and unit.kind == "PyTorchJob" and {"Master", "Worker"} <= replicas.keys():
+    if plan.spec.network.closed and unit.kind == "PyTorchJob" and {"Master", "Worker"} <= replicas.keys():
         yield _breach(
             ("spec", "pytorchReplicaSpecs", "Worker"),
             f"its workers wait for the master in an init container of the image {INIT_IMAGE}, which nodes in a closed "
@@ -49,6 +50,17 @@ def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], *, clo
         )
     for pods in templates:
         containers = mappings(mapping(pods.template.get("spec")).get("containers"))
+        if (
+            unit.kind in _CONTAINERS
+            and has_team_volumes(plan)
+            and CLAIM in claims_of(mapping(pods.template.get("spec")))
+        ):
+            yield _breach(
+                (*pods.path, "spec", "volumes"),
+                f"the operator leaves out supplementalGroupsPolicy, which pods with {CLAIM} must have: it starts "
+                "no pod, and the job holds its quota",
+                "Use a Job or a JobSet, or keep the files in S3",
+            )
         if unit.kind in _CONTAINERS:
             yield from _kubeflow(unit.kind, pods, containers)
         if unit.kind == "HyperPodPyTorchJob":
