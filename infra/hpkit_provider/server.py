@@ -61,7 +61,7 @@ class HyperpodServicer(PluginServicer):
         known = ", ".join(resource.token for resource in RESOURCES.values())
         raise PluginError(f"package `hyperpod` has no resource {token!r}; known: {known}.")
 
-    def _task(self, request: Any, handler: Handler) -> EngineCall:
+    def _call(self, request: Any, handler: Handler) -> EngineCall:
         seconds = getattr(request, "timeout", 0.0) or handler.seconds
         return EngineCall(
             request.urn, seconds, self.cancelled, self.log, best_effort=getattr(request, "preview", False)
@@ -132,7 +132,7 @@ class HyperpodServicer(PluginServicer):
         if request.preview:
             unknown = {output.name: UNKNOWN for output in handler.table.outputs if output.kind == "string"}
             return provider_pb2.CreateResponse(properties=to_struct({**unknown, **inputs}))
-        live = handler.create(self._task(request, handler), inputs)
+        live = handler.create(self._call(request, handler), inputs)
         return provider_pb2.CreateResponse(id=live.resource_id, properties=to_struct(live.state))
 
     @readable
@@ -140,7 +140,7 @@ class HyperpodServicer(PluginServicer):
         """Refresh or import."""
         handler = self._handler(request.urn)
         inputs, state = from_struct(request.inputs), from_struct(request.properties)
-        live = handler.read(self._task(request, handler), request.id, inputs, state)
+        live = handler.read(self._call(request, handler), request.id, inputs, state)
         if live is None:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
@@ -153,8 +153,8 @@ class HyperpodServicer(PluginServicer):
         if request.tok != GET_CLUSTER:
             raise PluginError(f"package `hyperpod` has no function {request.tok!r}; known: {GET_CLUSTER}.")
         handler = ClusterHandler(self.clients)
-        task = EngineCall("", handler.seconds, self.cancelled, self.log, best_effort=False)
-        found = handler.find(task, str(from_struct(request.args)["clusterName"]))
+        call = EngineCall("", handler.seconds, self.cancelled, self.log, best_effort=False)
+        found = handler.find(call, str(from_struct(request.args)["clusterName"]))
         return provider_pb2.InvokeResponse(**{"return": to_struct(found)})
 
     @readable
@@ -165,14 +165,14 @@ class HyperpodServicer(PluginServicer):
             kept = {output.name: state[output.name] for output in handler.table.outputs if output.name in state}
             return provider_pb2.UpdateResponse(properties=to_struct({**kept, **new}))
         old = _old_inputs(handler, request, state)
-        live = handler.update(self._task(request, handler), request.id, old=old, new=new, state=state)
+        live = handler.update(self._call(request, handler), request.id, old=old, new=new, state=state)
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
 
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete."""
         handler = self._handler(request.urn)
-        handler.delete(self._task(request, handler), request.id)
+        handler.delete(self._call(request, handler), request.id)
         return empty_pb2.Empty()
 
 

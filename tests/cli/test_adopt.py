@@ -5,10 +5,10 @@ import json
 import pytest
 import yaml
 
-from hpkit_local.aws.testing import running_endpoint
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.documents import document
+from tests.endpoint import running_endpoint
 from tests.local.aws.conftest import Cloud
 
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}

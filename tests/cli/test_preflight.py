@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from hpkit.cli.account.preflight import command
-from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT
 from tests.documents import document
+from tests.endpoint import running_endpoint
 from tests.local.aws.conftest import GOVERNANCE, new_cloud
 
 ADMIN = "arn:aws:iam::123456789012:role/Admin"

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from generate.eks import FILE, command
 from hpkit.errors import ToolError
 from hpkit_local.aws.clock import ManualClock
-from hpkit_local.aws.testing import running_endpoint
 from tests.cli.test_validate import ROOT
+from tests.endpoint import running_endpoint
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit_local.aws.testing import running_endpoint
+from tests.endpoint import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.policies.builders import LISTED_TAGS
 from tests.provider.builders import Project

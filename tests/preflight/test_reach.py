@@ -11,8 +11,8 @@ from hpkit.clients.network import find_address, try_endpoint
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS, eks_cluster
 from hpkit.preflight.reach import check_reach
-from hpkit_local.aws.testing import running_endpoint
 from tests.builders import organization, typed
+from tests.endpoint import running_endpoint
 from tests.running import held_port
 
 ABSENT = FailedCall("eks:DescribeCluster", "ResourceNotFoundException", "No cluster")

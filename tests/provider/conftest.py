@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from hpkit_local.aws.testing import running_endpoint
+from tests.endpoint import running_endpoint
 from tests.local.aws.conftest import new_cloud
 from tests.provider.harness import CREDENTIALS, World, in_process
 

@@ -8,9 +8,9 @@ from hpkit.plan.derive import derive
 from hpkit.preflight.account import check_account
 from hpkit.preflight.calls import CALLER
 from hpkit.program.recording import Answers, record
-from hpkit_local.aws.testing import running_endpoint
 from hpkit_provider.aws.client import settings_from
 from tests import builders
+from tests.endpoint import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.harness import CREDENTIALS, FailedError, World, in_process
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit_local.aws.testing import running_endpoint
+from tests.endpoint import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.harness import CREDENTIALS, FailedError, World, in_process, quota
 

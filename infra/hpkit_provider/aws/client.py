@@ -193,13 +193,13 @@ class SageMakerApi:
         answer: Document = getattr(self.client(service or "sagemaker"), method)(**params)
         return answer
 
-    def raw(self, task: EngineCall, operation: str, /, **params: Any) -> Document:
+    def raw(self, call: EngineCall, operation: str, /, **params: Any) -> Document:
         """Call once, with retries when throttled; any other failure is botocore's exception.
 
         operation: of SageMaker, or with another service's name before it: `kms.describe_key`.
         """
-        delays = task.delays(_FIRST_DELAY, _MAX_DELAY)
-        transient_failures, most = 0, _BEST_EFFORT_TRIES if task.best_effort else _TRANSIENT_TRIES
+        delays = call.delays(_FIRST_DELAY, _MAX_DELAY)
+        transient_failures, most = 0, _BEST_EFFORT_TRIES if call.best_effort else _TRANSIENT_TRIES
         while True:
             with self._lock:
                 self.calls[operation] += 1
@@ -212,29 +212,29 @@ class SageMakerApi:
                     error_class = "throttled" if transient_failures < most else error_class
                 if error_class != "throttled":
                     raise
-            task.pause(next(delays))
+            call.pause(next(delays))
 
-    def call(self, task: EngineCall, operation: str, /, **params: Any) -> Document:
+    def call(self, call: EngineCall, operation: str, /, **params: Any) -> Document:
         """Call; a failure is a readable one."""
         try:
-            return self.raw(task, operation, **params)
+            return self.raw(call, operation, **params)
         except (ClientError, BotoCoreError) as error:
             raise refused(operation_name(operation), error) from None
 
-    def find(self, task: EngineCall, operation: str, /, **params: Any) -> Document | None:
+    def find(self, call: EngineCall, operation: str, /, **params: Any) -> Document | None:
         """Call; None when the thing is not there."""
         try:
-            return self.raw(task, operation, **params)
+            return self.raw(call, operation, **params)
         except (ClientError, BotoCoreError) as error:
             if classify(error) == "not found":
                 return None
             raise refused(operation_name(operation), error) from None
 
-    def pages(self, task: EngineCall, operation: str, /, *, member: str, **params: Any) -> Iterator[Document]:
+    def pages(self, call: EngineCall, operation: str, /, *, member: str, **params: Any) -> Iterator[Document]:
         """Yield the entries of all pages of a list."""
         token: dict[str, Any] = {}
         while True:
-            answer = self.call(task, operation, **params, **token)
+            answer = self.call(call, operation, **params, **token)
             yield from answer.get(member, [])
             if not answer.get("NextToken"):
                 return

@@ -1,1 +1,1 @@
-"""Parts that any Pulumi plugin in Python needs: server, tasks, waiting, errors; nothing about HyperPod."""
+"""Parts that any Pulumi plugin in Python needs: server, calls, waiting, errors; nothing about HyperPod."""

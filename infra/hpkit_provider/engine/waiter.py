@@ -16,7 +16,7 @@ _MIN_POLL_SECONDS: Final = 0.15
 
 
 def wait(
-    task: EngineCall,
+    call: EngineCall,
     poll: Callable[[], T],
     *,
     settled: Callable[[T], bool],
@@ -32,8 +32,8 @@ def wait(
     started = time.monotonic()
     while True:
         seen = poll()
-        task.progress(progress(seen))
+        call.progress(progress(seen))
         if settled(seen):
             return seen
         pause = min(max_seconds, max(_MIN_POLL_SECONDS, fraction * (time.monotonic() - started)))
-        task.pause(pause * random.uniform(0.6, 1.2))  # noqa: S311 - jitter, not a secret
+        call.pause(pause * random.uniform(0.6, 1.2))  # noqa: S311 - jitter, not a secret

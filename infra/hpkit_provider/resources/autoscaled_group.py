@@ -27,10 +27,10 @@ class AutoscaledGroupHandler(Handler):
     name: ClassVar[str] = "AutoscaledGroup"
     seconds: ClassVar[float] = 2 * 3600.0  # nodes are drained first, and several groups may be waiting
 
-    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
+    def create(self, call: EngineCall, inputs: Props) -> ResourceState:
         """Check that the cluster has it."""
         arn, group = inputs["clusterArn"], inputs["instanceGroupName"]
-        document = LiveCluster(self.api, task, arn).describe()
+        document = LiveCluster(self.api, call, arn).describe()
         if document is None or group not in _groups(document):
             reason = (
                 "that cluster doesn't exist"
@@ -43,25 +43,25 @@ class AutoscaledGroupHandler(Handler):
             )
         return ResourceState(f"{arn}/{group}", inputs, inputs)
 
-    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, call: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return it if the cluster has it."""
         del inputs, state
         arn, group = _parts(resource_id)
-        document = LiveCluster(self.api, task, arn).describe()
+        document = LiveCluster(self.api, call, arn).describe()
         if document is None or group not in _groups(document):
             return None
         found = {"clusterArn": arn, "instanceGroupName": group}
         return ResourceState(resource_id, found, found)
 
-    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Record the inputs; different ones make it another group, and are a replacement."""
-        del task, old, state
+        del call, old, state
         return ResourceState(resource_id, new, new)
 
-    def delete(self, task: EngineCall, resource_id: str) -> None:
+    def delete(self, call: EngineCall, resource_id: str) -> None:
         """Delete the group, unless the program still has it and it was only removed from Karpenter."""
         arn, group = _parts(resource_id)
-        live = LiveCluster(self.api, task, arn)
+        live = LiveCluster(self.api, call, arn)
         document = live.describe()
         if document is None or group in (self.clients.declared_groups.declared(arn) or ()):
             return
@@ -71,12 +71,12 @@ class AutoscaledGroupHandler(Handler):
                 "tell whether the program still has the group. What to do: run `pulumi up` without --target and "
                 "--exclude, or destroy the cluster together with it."
             )
-        with self.clients.declared_groups.exclusive(task, arn, group):
+        with self.clients.declared_groups.exclusive(call, arn, group):
             self._remove(live, group)
 
     def _remove(self, live: LiveCluster, group: str) -> None:
         """Delete it, together with all other groups that wait, because the API makes one change at a time."""
-        for tries, delay in enumerate(live.task.delays(0.2, 20.0)):
+        for tries, delay in enumerate(live.call.delays(0.2, 20.0)):
             document = live.settle()
             if document is None or group not in _groups(document):
                 return
@@ -89,7 +89,7 @@ class AutoscaledGroupHandler(Handler):
                     return  # another thread was faster
                 raise
             if not is_sent:
-                live.task.pause(delay)
+                live.call.pause(delay)
                 continue
             document = live.settle()
             if document is None or group not in _groups(document):

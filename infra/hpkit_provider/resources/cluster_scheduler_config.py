@@ -19,15 +19,15 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
     name: ClassVar[str] = "ClusterSchedulerConfig"
     operation: ClassVar[str] = "cluster_scheduler_config"
 
-    def poll(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
+    def poll(self, call: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return it; a cluster has only one, so a separate call costs nothing."""
         del inputs
-        return self.describe(task, arn)
+        return self.describe(call, arn)
 
-    def find(self, task: EngineCall, inputs: Props) -> Document | None:
+    def find(self, call: EngineCall, inputs: Props) -> Document | None:
         """Return the cluster's policy; one with another name is a conflict."""
         for entry in self.api.pages(
-            task,
+            call,
             "list_cluster_scheduler_configs",
             member="ClusterSchedulerConfigSummaries",
             ClusterArn=inputs["clusterArn"],

@@ -45,15 +45,15 @@ class DeclaredGroups:
             return frozenset(self._deleting[arn])
 
     @contextmanager
-    def exclusive(self, task: EngineCall, arn: str, name: str) -> Iterator[None]:
+    def exclusive(self, call: EngineCall, arn: str, name: str) -> Iterator[None]:
         """Lock the cluster to delete a group; its holder can also delete all groups that wait for it."""
         with self._lock:
             self._deleting[arn].add(name)
             lock = self._cluster_locks[arn]
         try:
             while not lock.acquire(blocking=False):
-                task.progress("waiting for other groups to be deleted")
-                task.pause(_LOCK_POLL_SECONDS)
+                call.progress("waiting for other groups to be deleted")
+                call.pause(_LOCK_POLL_SECONDS)
             try:
                 yield
             finally:

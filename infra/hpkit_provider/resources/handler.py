@@ -102,17 +102,17 @@ class Handler(ABC):
         return []
 
     @abstractmethod
-    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
+    def create(self, call: EngineCall, inputs: Props) -> ResourceState:
         """Create it, or take over what an interrupted run created."""
 
     @abstractmethod
-    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, call: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return it as it is; None when it is gone. Without inputs it is an import."""
 
     @abstractmethod
-    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Change the live resource to the new inputs."""
 
     @abstractmethod
-    def delete(self, task: EngineCall, resource_id: str) -> None:
+    def delete(self, call: EngineCall, resource_id: str) -> None:
         """Delete it; no error if it is gone."""

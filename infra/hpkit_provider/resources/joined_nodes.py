@@ -51,7 +51,7 @@ class JoinedNodes:
     """The nodes of some instance groups of a cluster."""
 
     api: SageMakerApi
-    task: EngineCall
+    call: EngineCall
     eks: EksApi
     cluster: str
     groups: tuple[str, ...]
@@ -68,10 +68,10 @@ class JoinedNodes:
             joined = self._joined()
         except Unanswered as error:
             return f"the Kubernetes API isn't usable ({error})"
-        document = self.api.find(self.task, "describe_cluster", ClusterName=self.cluster) or {}
+        document = self.api.find(self.call, "describe_cluster", ClusterName=self.cluster) or {}
         self._wanted = {each["InstanceGroupName"]: each["TargetCount"] for each in document.get("InstanceGroups", ())}
         summaries = self.api.pages(
-            self.task, "list_cluster_nodes", member="ClusterNodeSummaries", ClusterName=self.cluster, MaxResults=100
+            self.call, "list_cluster_nodes", member="ClusterNodeSummaries", ClusterName=self.cluster, MaxResults=100
         )
         self._seen = [
             _instance(summary, joined)
@@ -88,7 +88,7 @@ class JoinedNodes:
         if any(not each.reason for each in self._seen):
             self._warn()
             return True
-        document = self.api.find(self.task, "describe_cluster", ClusterName=self.cluster) or {}
+        document = self.api.find(self.call, "describe_cluster", ClusterName=self.cluster) or {}
         counts = ", ".join(filter(None, (self._group(name) for name in self.groups)))
         where = f"/aws/sagemaker/Clusters/{document.get('ClusterName', 'NAME')}/{self.cluster.rpartition('/')[2]}"
         first = next((each.log_stream for each in self._seen), "LifecycleConfig/GROUP/INSTANCE-ID")
@@ -106,7 +106,7 @@ class JoinedNodes:
     def _warn(self) -> None:
         reasons = self._reasons()
         if reasons:
-            self.task.warn("\n  ".join(["These nodes can't run pods; the run continues without them:", *reasons]))
+            self.call.warn("\n  ".join(["These nodes can't run pods; the run continues without them:", *reasons]))
 
     def _reasons(self) -> list[str]:
         waiting = [str(each) for each in self._seen if each.reason]

@@ -15,14 +15,14 @@ from hpkit_provider.engine.values import Props
 __all__ = ["require_own"]
 
 
-def require_own(api: SageMakerApi, task: EngineCall, document: Document, inputs: Props, *, name: str) -> None:
+def require_own(api: SageMakerApi, call: EngineCall, document: Document, inputs: Props, *, name: str) -> None:
     """Reject an object that someone else created; name: of the resource, such as `ComputeQuota`.
 
     Raises RefusedError with the command that imports it.
     """
     arn = str(document[f"{name}Arn"])
     own_tags = {tag["key"]: tag["value"] for tag in inputs.get("tags", [])}
-    live = {tag["key"]: tag["value"] for tag in live_tags(api, task, arn)}
+    live = {tag["key"]: tag["value"] for tag in live_tags(api, call, arn)}
     if own_tags and own_tags.items() <= live.items():
         return
     called = document.get("Name") or document.get("ClusterName")
@@ -34,7 +34,7 @@ def require_own(api: SageMakerApi, task: EngineCall, document: Document, inputs:
     why = f"it lacks the tags {', '.join(differing)}" if own_tags else "this program sets no tags that identify it"
     raise RefusedError(
         f"A {name} {called!r} already exists ({arn}), and nothing shows that this stack created it: {why}. It wasn't "
-        f"changed. What to do: if it should belong to this stack, run `{_import_command(task.urn, arn)}` (`pulumi "
+        f"changed. What to do: if it should belong to this stack, run `{_import_command(call.urn, arn)}` (`pulumi "
         "stack --show-urns` prints the URNs), then `pulumi up`. Otherwise choose another name."
     )
 

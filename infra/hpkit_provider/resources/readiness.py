@@ -63,23 +63,23 @@ class ReadinessHandler(StateOnlyHandler):
         "minutes": 10,
     }
 
-    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
+    def create(self, call: EngineCall, inputs: Props) -> ResourceState:
         """Wait."""
-        self._wait(task, inputs)
-        return super().create(task, inputs)
+        self._wait(call, inputs)
+        return super().create(call, inputs)
 
-    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Wait for what the inputs now contain; not for nodes of added groups, as long as others stay."""
         staying = [group for group in new.get("instanceGroups", []) if group in old.get("instanceGroups", [])]
-        self._wait(task, {**new, "instanceGroups": staying} if staying else new)
-        return super().update(task, resource_id, old=old, new=new, state=state)
+        self._wait(call, {**new, "instanceGroups": staying} if staying else new)
+        return super().update(call, resource_id, old=old, new=new, state=state)
 
-    def _wait(self, task: EngineCall, inputs: Props) -> None:
-        for check in _checks(self.api, task, inputs):
-            _await(task, check, minutes=inputs["minutes"])
+    def _wait(self, call: EngineCall, inputs: Props) -> None:
+        for check in _checks(self.api, call, inputs):
+            _await(call, check, minutes=inputs["minutes"])
 
 
-def _await(task: EngineCall, check: _Check, *, minutes: float) -> None:
+def _await(call: EngineCall, check: _Check, *, minutes: float) -> None:
     started = time.monotonic()
     settle = _settle_seconds() if check.settles else 0.0
     there_since: list[float] = []
@@ -106,7 +106,7 @@ def _await(task: EngineCall, check: _Check, *, minutes: float) -> None:
         waited = f"; waited {minutes} min so far" if minutes else ""
         return f"{lacking}{waited}" if lacking else "ready"
 
-    wait(task, poll, settled=settled, progress=progress, max_seconds=_MAX_POLL_SECONDS, fraction=_POLL_FRACTION)
+    wait(call, poll, settled=settled, progress=progress, max_seconds=_MAX_POLL_SECONDS, fraction=_POLL_FRACTION)
 
 
 def _settle_seconds() -> float:
@@ -114,18 +114,18 @@ def _settle_seconds() -> float:
     return float(os.environ.get(_SETTLE_VARIABLE) or _SETTLE_SECONDS)
 
 
-def _checks(api: SageMakerApi, task: EngineCall, inputs: Props) -> Iterator[_Check]:
+def _checks(api: SageMakerApi, call: EngineCall, inputs: Props) -> Iterator[_Check]:
     if "keyArn" in inputs:
-        yield _key(api, task, inputs["keyArn"])
+        yield _key(api, call, inputs["keyArn"])
     for account, association in inputs.get("podIdentityAssociations", {}).items():
-        yield _association(api, task, inputs["eksClusterName"], account, association)
+        yield _association(api, call, inputs["eksClusterName"], account, association)
     if "endpoint" not in inputs:
         return
     eks = EksApi(api, inputs["eksClusterName"], inputs["endpoint"], inputs["certificateAuthority"])
     names = inputs.get("instanceGroups", [])
     deployments = inputs.get("deployments", [])
     if names:
-        nodes = JoinedNodes(api, task, eks, cluster=inputs["clusterArn"], groups=tuple(names))
+        nodes = JoinedNodes(api, call, eks, cluster=inputs["clusterArn"], groups=tuple(names))
         yield _Check(nodes.lacking, "", late=nodes.late)
     for deployment in deployments:
         yield _Check(
@@ -142,18 +142,18 @@ def _checks(api: SageMakerApi, task: EngineCall, inputs: Props) -> Iterator[_Che
         )
 
 
-def _key(api: SageMakerApi, task: EngineCall, arn: str) -> _Check:
+def _key(api: SageMakerApi, call: EngineCall, arn: str) -> _Check:
     def lacking() -> str:
-        found = api.find(task, "kms.describe_key", KeyId=arn)
+        found = api.find(call, "kms.describe_key", KeyId=arn)
         state = found["KeyMetadata"]["KeyState"] if found else "unknown to KMS"
         return "" if state == "Enabled" else f"KMS key {arn} is {state}"
 
     return _Check(lacking, "What to do: enable the key, then run `pulumi up` again.", settles=True)
 
 
-def _association(api: SageMakerApi, task: EngineCall, cluster: str, account: str, association: str) -> _Check:
+def _association(api: SageMakerApi, call: EngineCall, cluster: str, account: str, association: str) -> _Check:
     def lacking() -> str:
-        found = api.find(task, "eks.describe_pod_identity_association", clusterName=cluster, associationId=association)
+        found = api.find(call, "eks.describe_pod_identity_association", clusterName=cluster, associationId=association)
         return "" if found else f"the Pod Identity association of {account} doesn't exist in EKS cluster {cluster}"
 
     return _Check(lacking, "What to do: run `pulumi refresh`, then `pulumi up`.", settles=True)

@@ -19,28 +19,28 @@ class StateOnlyHandler(Handler):
 
     example: ClassVar[Props]
 
-    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
+    def create(self, call: EngineCall, inputs: Props) -> ResourceState:
         """Record the inputs."""
-        return ResourceState(_logical_name(task), inputs, inputs)
+        return ResourceState(_logical_name(call), inputs, inputs)
 
-    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, call: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return what was recorded, because nothing else exists. At import, the ID is the JSON text of the inputs."""
         if state or inputs:
             return ResourceState(resource_id, state or inputs, inputs or state)
         given = imported_inputs(self.name, resource_id, example=self.example)
-        return ResourceState(_logical_name(task), given, given)
+        return ResourceState(_logical_name(call), given, given)
 
-    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Record the new inputs."""
-        del task, old, state
+        del call, old, state
         return ResourceState(resource_id, new, new)
 
-    def delete(self, task: EngineCall, resource_id: str) -> None:
+    def delete(self, call: EngineCall, resource_id: str) -> None:
         """Forget it."""
 
 
-def _logical_name(task: EngineCall) -> str:
-    return task.urn.rpartition("::")[2]
+def _logical_name(call: EngineCall) -> str:
+    return call.urn.rpartition("::")[2]
 
 
 def imported_inputs(resource: str, text: str, *, example: Props) -> Props:

@@ -55,27 +55,27 @@ class VersionedHandler(Handler):
     operation: ClassVar[str]  # what the operations are called: compute_quota
 
     @abstractmethod
-    def poll(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
+    def poll(self, call: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return the object cheaply, for waiting."""
 
     @abstractmethod
-    def find(self, task: EngineCall, inputs: Props) -> Document | None:
+    def find(self, call: EngineCall, inputs: Props) -> Document | None:
         """Return the object of that name on that cluster."""
 
-    def send(self, task: EngineCall, operation: str, arn: str, **params: Any) -> Document:
+    def send(self, call: EngineCall, operation: str, arn: str, **params: Any) -> Document:
         """Send the request of a creation or update on a cluster."""
         del arn
-        return self.api.raw(task, operation, **params)
+        return self.api.raw(call, operation, **params)
 
     def next_step(self, inputs: Props, live: Document) -> Props:
         """Return the next request on the way to `inputs`."""
         del live
         return inputs
 
-    def describe(self, task: EngineCall, arn: str) -> Document | None:
+    def describe(self, call: EngineCall, arn: str) -> Document | None:
         """Return the object in full."""
         ident = {f"{self.name}Id": arn.rpartition("/")[2]}
-        found = self.api.find(task, f"describe_{self.operation}", **ident)
+        found = self.api.find(call, f"describe_{self.operation}", **ident)
         return None if found is None or classify_status(found["Status"]) == "deleted" else found
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
@@ -85,83 +85,83 @@ class VersionedHandler(Handler):
             return ResourceDiff([*difference.changes, forced_replacement("status")])
         return difference
 
-    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
+    def create(self, call: EngineCall, inputs: Props) -> ResourceState:
         """Create, or take over what a killed run of this stack created."""
-        arn, created = self._create_or_find(task, inputs)
-        return self._keeping_state(task, arn, inputs, lambda: self._converge(task, arn, inputs, just_sent=created))
+        arn, created = self._create_or_find(call, inputs)
+        return self._keeping_state(call, arn, inputs, lambda: self._converge(call, arn, inputs, just_sent=created))
 
-    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Converge; tags have separate calls."""
         del state
 
         def work() -> ResourceState:
-            live = self._converge(task, resource_id, new, just_sent=False, stated=self._stated(old, new))
-            set_tags(self.api, task, resource_id, old=old.get("tags", []), new=new.get("tags", []))
+            live = self._converge(call, resource_id, new, just_sent=False, stated=self._stated(old, new))
+            set_tags(self.api, call, resource_id, old=old.get("tags", []), new=new.get("tags", []))
             return live
 
-        return self._keeping_state(task, resource_id, new, work)
+        return self._keeping_state(call, resource_id, new, work)
 
-    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, call: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return it as it is."""
         del state
-        live = self.describe(task, resource_id)
+        live = self.describe(call, resource_id)
         if live is None:
             return None
-        tags = live_tags(self.api, task, live[f"{self.name}Arn"]) if not inputs or "tags" in inputs else None
+        tags = live_tags(self.api, call, live[f"{self.name}Arn"]) if not inputs or "tags" in inputs else None
         return self._resource_state(live, inputs, tags=tags)
 
-    def delete(self, task: EngineCall, resource_id: str) -> None:
+    def delete(self, call: EngineCall, resource_id: str) -> None:
         """Delete and wait until it is gone."""
-        delays = task.delays(0.2, _MAX_POLL_SECONDS)
+        delays = call.delays(0.2, _MAX_POLL_SECONDS)
         tries = 0
         while True:
-            live = self._settle(task, resource_id, {})
+            live = self._settle(call, resource_id, {})
             if live is None:
                 return
             try:
-                self.api.raw(task, f"delete_{self.operation}", **{f"{self.name}Id": resource_id.rpartition("/")[2]})
+                self.api.raw(call, f"delete_{self.operation}", **{f"{self.name}Id": resource_id.rpartition("/")[2]})
             except (ClientError, BotoCoreError) as error:
                 tries += 1
                 if classify(error) not in {"conflict", "transient", "not found"} or tries > CONFLICT_RETRIES:
                     raise refused(f"Delete{self.name}", error) from None
-                task.pause(next(delays))
+                call.pause(next(delays))
                 continue
-            remaining = self._settle(task, resource_id, {})
+            remaining = self._settle(call, resource_id, {})
             if remaining is None:
                 return
             raise ChangeFailedError(
                 f"{self._label(remaining)} couldn't be deleted ({remaining['Status']}): {_reason(remaining)}"
             )
 
-    def _create_or_find(self, task: EngineCall, inputs: Props) -> tuple[str, bool]:
+    def _create_or_find(self, call: EngineCall, inputs: Props) -> tuple[str, bool]:
         """Return the ARN, and whether it was created just now (else it was found)."""
-        delays = task.delays(0.2, _MAX_POLL_SECONDS)
+        delays = call.delays(0.2, _MAX_POLL_SECONDS)
         for tries in range(CONFLICT_RETRIES + 1):
-            live = self.find(task, inputs)
+            live = self.find(call, inputs)
             if live is not None and live["Status"] == "Deleting":
-                self._settle(task, live[f"{self.name}Arn"], inputs)
-                live = self.find(task, inputs)
+                self._settle(call, live[f"{self.name}Arn"], inputs)
+                live = self.find(call, inputs)
             if live is not None and tries == 0:
                 # What a later poll finds was sent by this run, and the response was lost.
-                require_own(self.api, task, live, inputs, name=self.name)
+                require_own(self.api, call, live, inputs, name=self.name)
             if live is not None and live["Status"] in _UNRECOVERABLE | _DELETING:
-                self.delete(task, live[f"{self.name}Arn"])
+                self.delete(call, live[f"{self.name}Arn"])
                 live = None
             if live is not None:
                 return str(live[f"{self.name}Arn"]), False
             try:
                 request = to_api(self.spec, inputs)
-                answer = self.send(task, f"create_{self.operation}", str(inputs["clusterArn"]), **request)
-                task.mark_changed()
+                answer = self.send(call, f"create_{self.operation}", str(inputs["clusterArn"]), **request)
+                call.mark_changed()
                 arn = str(answer[f"{self.name}Arn"])
-                self._keeping_state(task, arn, inputs, partial(self._settle, task, arn, inputs))
+                self._keeping_state(call, arn, inputs, partial(self._settle, call, arn, inputs))
             except (ClientError, BotoCoreError) as error:
                 # Another change, a new role, or a lost response: look by name again, then continue.
                 if classify(error) not in _RETRIED or tries == CONFLICT_RETRIES:
                     raise refused(f"Create{self.name}", error) from None
             else:
                 return arn, True
-            task.pause(next(delays))
+            call.pause(next(delays))
         raise AssertionError  # pragma: no cover - the loop ends by return or raise
 
     def _stated(self, old: Props, new: Props) -> bool:
@@ -169,13 +169,13 @@ class VersionedHandler(Handler):
         return any(change.path.partition("[")[0] != "tags" for change in changes(self.spec, old, new))
 
     def _converge(
-        self, task: EngineCall, arn: str, inputs: Props, *, just_sent: bool, stated: bool = False
+        self, call: EngineCall, arn: str, inputs: Props, *, just_sent: bool, stated: bool = False
     ) -> ResourceState:
         """Update until the live object equals the inputs; at least once if they are newly `stated`."""
-        delays = task.delays(0.2, _MAX_POLL_SECONDS)
+        delays = call.delays(0.2, _MAX_POLL_SECONDS)
         tries = 0
         for _ in range(MAX_UPDATES):
-            live = self._settle(task, arn, inputs) if just_sent else self._describe_settled(task, arn)
+            live = self._settle(call, arn, inputs) if just_sent else self._describe_settled(call, arn)
             if live is None:
                 raise RefusedError(
                     f"{self.name} {arn} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`."
@@ -189,19 +189,19 @@ class VersionedHandler(Handler):
                 return self._resource_state(live, inputs, tags=None)
             just_sent = False
             try:
-                just_sent = self._update_once(task, arn, inputs, live)
+                just_sent = self._update_once(call, arn, inputs, live)
                 stated = stated and not just_sent
             except (ClientError, BotoCoreError) as error:
                 tries += 1
                 if classify(error) not in _RETRIED or tries > CONFLICT_RETRIES:
                     raise refused(f"Update{self.name}", error) from None
-                task.pause(next(delays))
+                call.pause(next(delays))
         raise ChangeFailedError(
             f"{self.name} {arn} still differs from the program after {MAX_UPDATES} updates. What to do: run "
             "`pulumi refresh`, which shows what differs."
         )
 
-    def _update_once(self, task: EngineCall, arn: str, inputs: Props, live: Document) -> bool:
+    def _update_once(self, call: EngineCall, arn: str, inputs: Props, live: Document) -> bool:
         """Send one update against the last seen version, and wait until it's done; return whether it was sent."""
         if classify_status(live["Status"]) == "modifying":
             return False
@@ -209,9 +209,9 @@ class VersionedHandler(Handler):
         full = to_api(self.spec, with_resets(self.spec, inputs))
         body = {name: value for name, value in full.items() if name not in ("Name", "ClusterArn", "Tags")}
         ident = {f"{self.name}Id": arn.rpartition("/")[2], "TargetVersion": live[f"{self.name}Version"]}
-        self.send(task, f"update_{self.operation}", str(live["ClusterArn"]), **ident, **body)
-        task.mark_changed()
-        after = self._settle(task, arn, inputs)
+        self.send(call, f"update_{self.operation}", str(live["ClusterArn"]), **ident, **body)
+        call.mark_changed()
+        after = self._settle(call, arn, inputs)
         if after is not None and classify_status(after["Status"]) == "failed":
             raise ChangeFailedError(
                 f"{self._label(after)} is {after['Status']}: {_reason(after)}. What to do: run `pulumi up` "
@@ -219,28 +219,28 @@ class VersionedHandler(Handler):
             )
         return True
 
-    def _describe_settled(self, task: EngineCall, arn: str) -> Document | None:
-        live = self.describe(task, arn)
+    def _describe_settled(self, call: EngineCall, arn: str) -> Document | None:
+        live = self.describe(call, arn)
         if live is not None and classify_status(live["Status"]) == "modifying":
-            self._settle(task, arn, {})
-            live = self.describe(task, arn)
+            self._settle(call, arn, {})
+            live = self.describe(call, arn)
         return live
 
-    def _settle(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
+    def _settle(self, call: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Wait until no change runs; a failed object is returned in full, with its reason."""
         seen = wait(
-            task,
-            lambda: self.poll(task, arn, inputs),
+            call,
+            lambda: self.poll(call, arn, inputs),
             settled=lambda found: classify_status(found["Status"] if found else None) != "modifying",
             progress=lambda found: found["Status"] if found else "gone",
             max_seconds=_MAX_POLL_SECONDS,
             fraction=_POLL_FRACTION,
         )
         if seen is not None and classify_status(seen["Status"]) == "failed":
-            return self.describe(task, arn)
+            return self.describe(call, arn)
         return seen
 
-    def _keeping_state(self, task: EngineCall, arn: str, inputs: Props, work: Callable[[], T]) -> T:
+    def _keeping_state(self, call: EngineCall, arn: str, inputs: Props, work: Callable[[], T]) -> T:
         """Run; if it ends early, the engine keeps the real state."""
         try:
             return work()
@@ -250,7 +250,7 @@ class VersionedHandler(Handler):
             state = {**inputs, f"{_lower(self.name)}Arn": arn, "status": "Unknown"}
             try:
                 # The time is up or the run is canceled: one last call needs a separate time limit.
-                last = self.describe(EngineCall(task.urn, 20.0, threading.Event(), task.log), arn)
+                last = self.describe(EngineCall(call.urn, 20.0, threading.Event(), call.log), arn)
             except PluginError:
                 last = None
             if last is not None:

@@ -59,7 +59,7 @@ class _QuietHandler(MotoRequestHandler):
 
 
 class Endpoint:
-    """A running AWS endpoint on loopback; `start` and `stop` it, or use `hpkit_local.aws.testing`."""
+    """A running AWS endpoint on loopback; `start` and `stop` it."""
 
     def __init__(self, backend: Backend, *, port: int = 0, record: CallRecorder | None = None) -> None:
         self.backend = backend

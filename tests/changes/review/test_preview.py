@@ -7,7 +7,7 @@ import pytest
 from hpkit.changes.review.preview import parse_preview
 from hpkit.cli.organization.review_preview import run_preview
 from hpkit.errors import InputError
-from hpkit_local.aws.testing import running_endpoint
+from tests.endpoint import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.test_engine import Project
 

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from hpkit.catalog import kubernetes_versions
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.lateness import LATENESS
-from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
+from tests.endpoint import RunningEndpoint, running_endpoint
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 

@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hpkit_local.aws.services.eks.view import caller_of
-from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
 from hpkit_local.aws.view import BackendView
+from tests.endpoint import RunningEndpoint, running_endpoint
 from tests.local.aws.conftest import Cloud
 
 PROD, DEV = "210987654321", "123456789012"

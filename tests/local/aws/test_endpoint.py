@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-from hpkit_local.aws.testing import running_endpoint
+from tests.endpoint import running_endpoint
 
 
 def test_lists_come_in_pages(cloud: Any, refused: Callable[..., str]) -> None:

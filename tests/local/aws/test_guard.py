@@ -11,7 +11,7 @@ import pytest
 from botocore.config import Config
 
 from hpkit_local.aws.guard import FORM_TYPES
-from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
+from tests.endpoint import RunningEndpoint, running_endpoint
 
 JSON = {"Content-Type": "application/json"}
 SCOPE = "AWS4-HMAC-SHA256 Credential=local/20260101/us-west-2/{}/aws4_request"

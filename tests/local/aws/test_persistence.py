@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hpkit_local.aws.state import StateFile
-from hpkit_local.aws.testing import client
+from tests.endpoint import client
 
 MANAGED = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 

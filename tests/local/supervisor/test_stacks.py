@@ -6,7 +6,6 @@ import pytest
 
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.derive import derive
-from hpkit_local.aws.testing import running_endpoint
 from hpkit_local.cli.local_env import stack_environment
 from hpkit_local.processes.process import identify
 from hpkit_local.supervisor.existing import create_existing
@@ -14,6 +13,7 @@ from hpkit_local.supervisor.instance import Instance, State
 from hpkit_local.supervisor.instances import the_only
 from hpkit_local.supervisor.stacks import StackThere, stacks_of, stacks_up
 from tests.builders import group, organization, typed
+from tests.endpoint import running_endpoint
 
 PROVIDER = {"type": "pulumi:providers:aws", "custom": True, "inputs": {"region": "eu-west-1"}}
 VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True, "inputs": {}}

@@ -109,13 +109,13 @@ def waiting(world):
     servicer = HyperpodServicer()
     servicer.Configure.__wrapped__(servicer, _Settings(world.settings), None)
     messages = []
-    task = EngineCall(
+    call = EngineCall(
         "urn:pulumi:dev::hpkit::hyperpod:index:Readiness::nodes",
         60.0,
         threading.Event(),
         lambda *each: messages.append(each[1]),
     )
-    yield ReadinessHandler(servicer.clients), task, messages
+    yield ReadinessHandler(servicer.clients), call, messages
 
 
 class _Settings:
@@ -149,8 +149,8 @@ def test_it_waits_until_the_nodes_of_its_groups_are_ready_and_shows_how_many_are
         listed(node(first), node(second, "False")),
         listed(node(first), node(second)),
     ]
-    with waiting(world) as (handler, task, said):
-        handler.create(task, nodes_of(kubernetes, arn, "gpu"))
+    with waiting(world) as (handler, call, said):
+        handler.create(call, nodes_of(kubernetes, arn, "gpu"))
     assert said == ["gpu 0/2 Ready", "gpu 1/2 Ready", "ready"]
     assert "instance-group-name%20in%20%28gpu%29" in kubernetes.asked[0]
     assert len(set(kubernetes.tokens)) <= len(kubernetes.tokens)
@@ -163,8 +163,8 @@ def test_a_node_that_takes_no_pods_is_not_ready(world, kubernetes, cluster, heal
     (only,) = ids["system"]
     checked = {"sagemaker.amazonaws.com/node-health-status": health}
     kubernetes.answers["/api/v1/nodes"] = [listed(node(only, **checked)), listed(node(only))]
-    with waiting(world) as (handler, task, said):
-        handler.create(task, nodes_of(kubernetes, arn, "system"))
+    with waiting(world) as (handler, call, said):
+        handler.create(call, nodes_of(kubernetes, arn, "system"))
     assert said[0] == "system 0/1 Ready"
 
 
@@ -172,8 +172,8 @@ def test_when_the_time_is_up_it_names_nodes_reasons_and_logs(world, kubernetes, 
     arn, ids = cluster
     first, second = ids["gpu"]
     kubernetes.answers["/api/v1/nodes"] = listed(node(first, "False"))
-    with waiting(world) as (handler, task, _), pytest.raises(TimedOutError) as caught:
-        handler.create(task, nodes_of(kubernetes, arn, "gpu", minutes=0))
+    with waiting(world) as (handler, call, _), pytest.raises(TimedOutError) as caught:
+        handler.create(call, nodes_of(kubernetes, arn, "gpu", minutes=0))
     text = str(caught.value)
     assert text.startswith("no node can run pods: gpu 0/2 Ready")
     assert f"hyperpod-{first} (gpu): HyperPod: Running; Kubernetes: not Ready, KubeletNotReady cni isn't init" in text
@@ -192,8 +192,8 @@ def test_a_failed_node_holds_nobody_up_while_its_group_has_others(world, kuberne
     world.sm.batch_add_cluster_nodes(ClusterName="train", NodesToAdd=[added])
     (second,) = {*instances(world)} - {first}
     kubernetes.answers["/api/v1/nodes"] = listed(node(first))
-    with waiting(world) as (handler, task, messages):
-        handler.create(task, nodes_of(kubernetes, arn, "gpu"))
+    with waiting(world) as (handler, call, messages):
+        handler.create(call, nodes_of(kubernetes, arn, "gpu"))
     reason = "HyperPod: Failure: fault injected: node-failure; Kubernetes: not a node yet"
     head = "These nodes can't run pods; the run continues without them:"
     assert messages == [f"{head}\n  hyperpod-{second} (gpu): {reason}", "ready"]
@@ -203,8 +203,8 @@ def test_when_the_time_is_up_the_run_continues_with_the_nodes_that_are_ready(wor
     arn, ids = cluster
     first, second = ids["gpu"]
     kubernetes.answers["/api/v1/nodes"] = listed(node(first), node(second, "False"))
-    with waiting(world) as (handler, task, messages):
-        handler.create(task, nodes_of(kubernetes, arn, "gpu", minutes=0))
+    with waiting(world) as (handler, call, messages):
+        handler.create(call, nodes_of(kubernetes, arn, "gpu", minutes=0))
     assert messages[0] == "gpu 1/2 Ready"
     assert messages[1].startswith(
         f"These nodes can't run pods; the run continues without them:\n  hyperpod-{second} (gpu)"
@@ -217,8 +217,8 @@ def test_instances_that_do_not_exist_yet_are_counted_and_named(world, kubernetes
     arn = engine.up("Cluster", "c", world.cluster(world.group("gpu", 3)))["id"]
     first, second = instances(world)
     kubernetes.answers["/api/v1/nodes"] = [listed(node(first)), listed(node(first), node(second))]
-    with waiting(world) as (handler, task, said):
-        handler.create(task, nodes_of(kubernetes, arn, "gpu"))
+    with waiting(world) as (handler, call, said):
+        handler.create(call, nodes_of(kubernetes, arn, "gpu"))
     progress, warning, _ = said
     assert progress == "gpu 1/3 Ready (1 without an instance)"
     assert warning.endswith("continues without them:\n  gpu: HyperPod has 2 of 3 instances")
@@ -250,8 +250,8 @@ def test_access_is_waited_for_with_a_new_token_each_time(world, kubernetes):
         (403, {"message": "nodes is forbidden"}),
         listed(),
     ]
-    with waiting(world) as (handler, task, said):
-        handler.create(task, of_cluster(kubernetes))
+    with waiting(world) as (handler, call, said):
+        handler.create(call, of_cluster(kubernetes))
     assert [each.partition(",")[0] for each in said] == [
         "the Kubernetes API of EKS cluster kube isn't usable yet (401 Unauthorized: Unauthorized)",
         "the Kubernetes API of EKS cluster kube isn't usable yet (403 Forbidden: nodes is forbidden)",
@@ -262,8 +262,8 @@ def test_access_is_waited_for_with_a_new_token_each_time(world, kubernetes):
 def test_one_good_answer_is_not_enough_where_servers_may_differ(world, kubernetes, monkeypatch):
     monkeypatch.setenv("HYPERPOD_SETTLE_SECONDS", "0.3")
     kubernetes.answers["/api/v1/nodes"] = [listed(), (401, {"message": "Unauthorized"}), listed()]
-    with waiting(world) as (handler, task, said):
-        handler.create(task, of_cluster(kubernetes))
+    with waiting(world) as (handler, call, said):
+        handler.create(call, of_cluster(kubernetes))
     assert [each.partition(",")[0].partition(" of ")[0] for each in said] == [
         "ready; confirming for 0.3 s",
         "the Kubernetes API",
@@ -280,8 +280,8 @@ def test_a_deployment_is_waited_for_until_it_is_available(world, kubernetes):
         {"status": {"conditions": [condition]}},
         {"status": {"conditions": [{**condition, "status": "True"}]}},
     ]
-    with waiting(world) as (handler, task, messages):
-        handler.create(task, of_cluster(kubernetes, deployments=["kueue-system/kueue-controller-manager"]))
+    with waiting(world) as (handler, call, messages):
+        handler.create(call, of_cluster(kubernetes, deployments=["kueue-system/kueue-controller-manager"]))
     named = "deployment kueue-system/kueue-controller-manager isn't available yet"
     assert [each.rpartition(", waiting")[0] or each for each in messages] == [
         f"{named} (404 Not Found: not found)",
@@ -292,12 +292,12 @@ def test_a_deployment_is_waited_for_until_it_is_available(world, kubernetes):
 
 def test_a_key_and_an_association_are_asked_for(world):
     key = world.endpoint.client("kms").create_key()["KeyMetadata"]["Arn"]
-    with waiting(world) as (handler, task, messages):
-        handler.create(task, {"keyArn": key, "minutes": 1})
+    with waiting(world) as (handler, call, messages):
+        handler.create(call, {"keyArn": key, "minutes": 1})
         world.endpoint.client("kms").disable_key(KeyId=key.rpartition("/")[2])
         with pytest.raises(TimedOutError, match=f"KMS key {key} is Disabled after 0 min"):
-            handler.create(task, {"keyArn": key, "minutes": 0})
+            handler.create(call, {"keyArn": key, "minutes": 0})
         wanted = {"eksClusterName": "kube", "podIdentityAssociations": {"keda/keda-operator": "a-1"}, "minutes": 0}
         with pytest.raises(TimedOutError, match="association of keda/keda-operator doesn't exist in EKS cluster kube"):
-            handler.create(task, wanted)
+            handler.create(call, wanted)
     assert messages[0] == "ready"

@@ -172,23 +172,23 @@ class ClusterHandler(Handler):
         except PluginError:
             return None
 
-    def create(self, task: EngineCall, inputs: Props) -> ResourceState:
+    def create(self, call: EngineCall, inputs: Props) -> ResourceState:
         """Create without autoscaling, then enable it; a cluster that a killed run created is taken over."""
-        arn = self._create_or_find(task, inputs)
+        arn = self._create_or_find(call, inputs)
         managed = group_names(inputs)
 
         def work() -> ResourceState:
-            live = LiveCluster(self.api, task, arn)
+            live = LiveCluster(self.api, call, arn)
             first = live.settle()
             if first is not None and classify_status(first["ClusterStatus"]) == "failed":
                 raise live.failure(first)
-            return self._converge(task, arn, old={}, new=inputs, managed=managed)
+            return self._converge(call, arn, old={}, new=inputs, managed=managed)
 
-        return self._keeping_state(task, arn, inputs, work, managed=managed, creating=True)
+        return self._keeping_state(call, arn, inputs, work, managed=managed, creating=True)
 
-    def read(self, task: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+    def read(self, call: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return the live state; undeclared groups are reported, or taken over at import."""
-        document = LiveCluster(self.api, task, resource_id).describe()
+        document = LiveCluster(self.api, call, resource_id).describe()
         if document is None:
             return None
         arn = str(document["ClusterArn"])
@@ -197,14 +197,14 @@ class ClusterHandler(Handler):
         if inputs:
             undeclared = undeclared_groups(inputs, live, managed)
             if undeclared:
-                task.warn(f"Instance groups {', '.join(undeclared)} aren't in the program, and aren't changed.")
+                call.warn(f"Instance groups {', '.join(undeclared)} aren't in the program, and aren't changed.")
         if not inputs or "tags" in inputs:
-            live["tags"] = live_tags(self.api, task, arn)
+            live["tags"] = live_tags(self.api, call, arn)
         return to_state(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
 
-    def find(self, task: EngineCall, name: str) -> Props:
+    def find(self, call: EngineCall, name: str) -> Props:
         """Return ARN and inputs of a cluster; raises RefusedError if it doesn't exist."""
-        document = LiveCluster(self.api, task, name).describe()
+        document = LiveCluster(self.api, call, name).describe()
         if document is None:
             raise RefusedError(
                 f"There is no HyperPod cluster {name!r} in this account and region. What to do: correct cluster.name, "
@@ -212,29 +212,29 @@ class ClusterHandler(Handler):
             )
         return {"clusterArn": str(document["ClusterArn"]), **live_inputs(self.spec, document)}
 
-    def update(self, task: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Send differences from the live state, and wait until they are done."""
         self._declare(resource_id, new)
-        require_training_plans(self.api, task, old, new)
+        require_training_plans(self.api, call, old, new)
         known = {*state.get("managedInstanceGroups", group_names(old)), *group_names(new)}
         managed = sorted(known.difference(removed_autoscaled_groups(old, new)))
 
         def work() -> ResourceState:
-            live = self._converge(task, resource_id, old=old, new=new, managed=managed)
-            set_tags(self.api, task, resource_id, old=old.get("tags", []), new=new.get("tags", []))
+            live = self._converge(call, resource_id, old=old, new=new, managed=managed)
+            set_tags(self.api, call, resource_id, old=old.get("tags", []), new=new.get("tags", []))
             return live
 
-        return self._keeping_state(task, resource_id, new, work, managed=managed, creating=False)
+        return self._keeping_state(call, resource_id, new, work, managed=managed, creating=False)
 
-    def delete(self, task: EngineCall, resource_id: str) -> None:
+    def delete(self, call: EngineCall, resource_id: str) -> None:
         """Delete and wait until it is gone: roles and network must outlive it."""
-        live = LiveCluster(self.api, task, resource_id)
-        for tries, delay in enumerate(task.delays(0.2, MAX_POLL_SECONDS)):
+        live = LiveCluster(self.api, call, resource_id)
+        for tries, delay in enumerate(call.delays(0.2, MAX_POLL_SECONDS)):
             if live.settle() is None:
                 return
             params = {"ClusterName": resource_id}
             if live.send("delete_cluster", params, tries=tries, also_retried=frozenset({"not found"})) is None:
-                task.pause(delay)
+                call.pause(delay)
                 continue
             document = live.settle()
             if document is None:
@@ -246,30 +246,30 @@ class ClusterHandler(Handler):
         if arn and not has_unknown([new.get(member) for member in GROUPS]):
             self.clients.declared_groups.declare(arn, group_names(new))
 
-    def _create_or_find(self, task: EngineCall, inputs: Props) -> str:
+    def _create_or_find(self, call: EngineCall, inputs: Props) -> str:
         """Return the ARN of the cluster that was created or found."""
         requested = {name: value for name, value in inputs.items() if name != "autoScaling"}
-        live = LiveCluster(self.api, task, inputs["clusterName"])
-        for tries, delay in enumerate(task.delays(0.3, MAX_POLL_SECONDS)):
-            existing = self._existing(task, inputs)
+        live = LiveCluster(self.api, call, inputs["clusterName"])
+        for tries, delay in enumerate(call.delays(0.3, MAX_POLL_SECONDS)):
+            existing = self._existing(call, inputs)
             if existing is not None:
                 if tries == 0:
                     # What a later poll finds was sent by this run, and the response was lost.
-                    require_own(self.api, task, existing, inputs, name=self.name)
+                    require_own(self.api, call, existing, inputs, name=self.name)
                 return str(existing["ClusterArn"])
             if tries == 0:
-                require_training_plans(self.api, task, {}, inputs)
+                require_training_plans(self.api, call, {}, inputs)
             created = live.send("create_cluster", to_api(self.spec, requested), tries=tries)
             if created is not None:
                 return str(created["ClusterArn"])
-            task.pause(delay)
+            call.pause(delay)
         raise AssertionError  # pragma: no cover - delays never end
 
-    def _existing(self, task: EngineCall, inputs: Props) -> Document | None:
+    def _existing(self, call: EngineCall, inputs: Props) -> Document | None:
         """Return a cluster with that name if it's this program's; otherwise report the conflict."""
-        document = LiveCluster(self.api, task, inputs["clusterName"]).describe()
+        document = LiveCluster(self.api, call, inputs["clusterName"]).describe()
         if document is not None and document["ClusterStatus"] == "Deleting":
-            document = LiveCluster(self.api, task, str(document["ClusterArn"])).settle()
+            document = LiveCluster(self.api, call, str(document["ClusterArn"])).settle()
         if document is None:
             return None
         live = live_inputs(self.spec, document)
@@ -286,9 +286,9 @@ class ClusterHandler(Handler):
             )
         return document
 
-    def _converge(self, task: EngineCall, arn: str, *, old: Props, new: Props, managed: list[str]) -> ResourceState:
-        cluster = LiveCluster(self.api, task, arn)
-        delays, tries = task.delays(0.2, MAX_POLL_SECONDS), 0
+    def _converge(self, call: EngineCall, arn: str, *, old: Props, new: Props, managed: list[str]) -> ResourceState:
+        cluster = LiveCluster(self.api, call, arn)
+        delays, tries = call.delays(0.2, MAX_POLL_SECONDS), 0
         removed = removed_autoscaled_groups(old, new)
         sent: Document = {}
         is_reread = False
@@ -307,7 +307,7 @@ class ClusterHandler(Handler):
             is_reread = update.body == sent
             if is_reread or not cluster.update(update.body, tries=tries):
                 tries += 1
-                task.pause(next(delays))
+                call.pause(next(delays))
                 continue
             sent = update.body
             _require_applied(cluster, sent, document)
@@ -324,7 +324,7 @@ class ClusterHandler(Handler):
 
         Continuous provisioning accepts part of the capacity and keeps requesting the rest.
         """
-        task = cluster.task
+        call = cluster.call
         autoscaled = [*inputs.get("autoscaledInstanceGroups", []), *removed]
         deadline = time.monotonic() + self.clients.node_wait
 
@@ -333,7 +333,7 @@ class ClusterHandler(Handler):
             return existing >= target or time.monotonic() > deadline
 
         document = wait(
-            task,
+            call,
             cluster.describe,
             settled=enough,
             progress=lambda seen: status_line(seen, autoscaled),
@@ -344,18 +344,18 @@ class ClusterHandler(Handler):
             raise _gone(cluster.name)
         existing, target = node_counts(document, autoscaled=autoscaled)
         if existing < target:
-            task.warn(f"{existing} of {target} nodes exist; HyperPod keeps requesting the rest.")
+            call.warn(f"{existing} of {target} nodes exist; HyperPod keeps requesting the rest.")
         live = live_inputs(self.spec, document)
         undeclared = undeclared_groups(inputs, live, [*managed, *removed])
         if undeclared:
-            task.warn(f"Instance groups {', '.join(undeclared)} aren't in the program, and aren't changed.")
+            call.warn(f"Instance groups {', '.join(undeclared)} aren't in the program, and aren't changed.")
         if "tags" in inputs:
             live["tags"] = inputs["tags"]
         return to_state(self.spec, document, live, inputs, managed=group_names(inputs), failed=False)
 
     def _keeping_state(
         self,
-        task: EngineCall,
+        call: EngineCall,
         arn: str,
         inputs: Props,
         work: Callable[[], ResourceState],
@@ -373,7 +373,7 @@ class ClusterHandler(Handler):
             try:
                 # The time is up or the run is canceled: one last call needs a separate time limit.
                 document = LiveCluster(
-                    self.api, EngineCall(task.urn, 20.0, threading.Event(), task.log), arn
+                    self.api, EngineCall(call.urn, 20.0, threading.Event(), call.log), arn
                 ).describe()
             except PluginError:
                 document = None
@@ -413,7 +413,7 @@ def _gone(arn: str) -> RefusedError:
 
 
 def _short_task() -> EngineCall:
-    """Return the task of one call: a comparison has no time limit of the engine, and must not wait long."""
+    """Return the call of one call: a comparison has no time limit of the engine, and must not wait long."""
     return EngineCall("", _SHORT_TASK_SECONDS, threading.Event(), best_effort=True)
 
 

@@ -29,17 +29,17 @@ class LiveCluster:
     """One cluster, by name or ARN, as one operation sees it."""
 
     api: SageMakerApi
-    task: EngineCall
+    call: EngineCall
     name: str
 
     def describe(self) -> Document | None:
         """Return DescribeCluster's response; None if the cluster doesn't exist."""
-        return self.api.find(self.task, "describe_cluster", ClusterName=self.name)
+        return self.api.find(self.call, "describe_cluster", ClusterName=self.name)
 
     def settle(self) -> Document | None:
         """Wait until no change runs."""
         return wait(
-            self.task,
+            self.call,
             self.describe,
             settled=settled,
             progress=lambda seen: status_line(seen, []),
@@ -52,7 +52,7 @@ class LiveCluster:
     ) -> Document | None:
         """Send a change; None when it has to be tried again. `tries` counts how often it was before."""
         try:
-            return self.api.raw(self.task, operation, **params)
+            return self.api.raw(self.call, operation, **params)
         except (ClientError, BotoCoreError) as error:
             kind = classify(error)
             # Deep health checks take hours: operations that need them wait until their time-out.
@@ -85,7 +85,7 @@ class LiveCluster:
     def _with_events(self, text: str, document: Document) -> str:
         try:
             answer = self.api.call(
-                self.task,
+                self.call,
                 "list_cluster_events",
                 ClusterName=document["ClusterArn"],
                 SortBy="EventTime",

@@ -12,7 +12,7 @@ from hpkit_provider.engine.values import Props
 __all__ = ["require_training_plans"]
 
 
-def require_training_plans(api: SageMakerApi, task: EngineCall, old: Props, new: Props) -> None:
+def require_training_plans(api: SageMakerApi, call: EngineCall, old: Props, new: Props) -> None:
     """Reject groups that need instances from a training plan that can't supply them.
 
     Groups without new instances aren't checked: AWS removes the nodes of an expired plan. If the plan can't be read,
@@ -23,9 +23,9 @@ def require_training_plans(api: SageMakerApi, task: EngineCall, old: Props, new:
     other_groups: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
     for name, arn, instance_types, count in _growing(old, new):
         try:
-            document = api.find(task, "describe_training_plan", TrainingPlanName=arn)
+            document = api.find(call, "describe_training_plan", TrainingPlanName=arn)
         except PluginError as error:
-            task.warn(f"Training plan {arn} of instance group {name} isn't checked: {error}")
+            call.warn(f"Training plan {arn} of instance group {name} isn't checked: {error}")
             continue
         if document is None:
             raise RefusedError(
@@ -37,7 +37,7 @@ def require_training_plans(api: SageMakerApi, task: EngineCall, old: Props, new:
             instance_types=instance_types,
             count=count,
             other_groups=other_groups[arn],
-            zones=_zones(api, task, new, name),
+            zones=_zones(api, call, new, name),
         )
         other_groups[arn].append((instance_types, count))
         if problem is not None:
@@ -48,16 +48,16 @@ def require_training_plans(api: SageMakerApi, task: EngineCall, old: Props, new:
             )
 
 
-def _zones(api: SageMakerApi, task: EngineCall, new: Props, name: str) -> set[str]:
+def _zones(api: SageMakerApi, call: EngineCall, new: Props, name: str) -> set[str]:
     """Return the zones of a group's subnets, or of the cluster's; empty if they can't be read, which AWS decides."""
     group = next(each for each in _groups(new) if each["instanceGroupName"] == name)
     subnets = (group.get("overrideVpcConfig") or new.get("vpcConfig") or {}).get("subnets")
     if not subnets:
         return set()
     try:
-        response = api.find(task, "ec2.describe_subnets", SubnetIds=list(subnets)) or {}
+        response = api.find(call, "ec2.describe_subnets", SubnetIds=list(subnets)) or {}
     except PluginError as error:
-        task.warn(f"The zone of instance group {name} isn't compared with its training plan: {error}")
+        call.warn(f"The zone of instance group {name} isn't compared with its training plan: {error}")
         return set()
     return {str(each["AvailabilityZone"]) for each in response.get("Subnets", [])}
 

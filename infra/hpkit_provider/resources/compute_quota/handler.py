@@ -29,19 +29,19 @@ class ComputeQuotaHandler(VersionedHandler):
     name: ClassVar[str] = "ComputeQuota"
     operation: ClassVar[str] = "compute_quota"
 
-    def poll(self, task: EngineCall, arn: str, inputs: Props) -> Document | None:
+    def poll(self, call: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return it from the list of all quotas of its cluster, which one call reads for all that wait."""
         if not inputs.get("clusterArn"):
-            return self.describe(task, arn)
-        for entry in self.clients.quotas.get(task, inputs["clusterArn"], age=task.max_age(_LIST_MAX_AGE)):
+            return self.describe(call, arn)
+        for entry in self.clients.quotas.get(call, inputs["clusterArn"], age=call.max_age(_LIST_MAX_AGE)):
             if entry["ComputeQuotaArn"] == arn:
                 # The list leaves the description out; it is what was sent.
                 return {"Description": inputs.get("description", ""), **entry}
-        return self.describe(task, arn)
+        return self.describe(call, arn)
 
-    def find(self, task: EngineCall, inputs: Props) -> Document | None:
+    def find(self, call: EngineCall, inputs: Props) -> Document | None:
         """Return the quota of that name on that cluster; it must be the same team's."""
-        for entry in self.clients.quotas.get(task, inputs["clusterArn"]):
+        for entry in self.clients.quotas.get(call, inputs["clusterArn"]):
             if entry["Name"] != inputs["name"]:
                 continue
             team, stated_team = entry["ComputeQuotaTarget"]["TeamName"], inputs["computeQuotaTarget"]["teamName"]
@@ -61,33 +61,33 @@ class ComputeQuotaHandler(VersionedHandler):
             return smaller
         return inputs
 
-    def send(self, task: EngineCall, operation: str, arn: str, **params: Any) -> Document:
+    def send(self, call: EngineCall, operation: str, arn: str, **params: Any) -> Document:
         """Send a request; one that the service refuses for lack of capacity is sent again, as others may decrease."""
         until = time.monotonic() + self.clients.capacity_wait
-        for delay in task.delays(_FIRST_DELAY, _MAX_DELAY):
+        for delay in call.delays(_FIRST_DELAY, _MAX_DELAY):
             try:
-                return self.api.raw(task, operation, **params)
+                return self.api.raw(call, operation, **params)
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") != _NO_CAPACITY:
                     raise
                 if time.monotonic() >= until:
                     raise RefusedError(_refusal(error)) from None
-            self._empty_leaving(task, arn)
-            task.progress("the service refuses the increase, so it is tried again when other quotas have decreased")
-            task.pause(delay)
+            self._empty_leaving(call, arn)
+            call.progress("the service refuses the increase, so it is tried again when other quotas have decreased")
+            call.pause(delay)
         raise AssertionError  # pragma: no cover - delays never end
 
-    def _empty_leaving(self, task: EngineCall, arn: str) -> None:
+    def _empty_leaving(self, call: EngineCall, arn: str) -> None:
         """Empty the quotas of removed teams, because the engine deletes them only after it updates others."""
         if not self.clients.leaving_teams:
             return
-        for entry in self.clients.quotas.get(task, arn, age=_LIST_MAX_AGE):
+        for entry in self.clients.quotas.get(call, arn, age=_LIST_MAX_AGE):
             if entry["ComputeQuotaTarget"]["TeamName"] in self.clients.leaving_teams:
                 with self.clients.emptying:
-                    live = self.describe(task, entry["ComputeQuotaArn"])
+                    live = self.describe(call, entry["ComputeQuotaArn"])
                     if live is not None:
                         empty = self._decreased({}, live)
-                        self._converge(task, entry["ComputeQuotaArn"], empty, just_sent=False)
+                        self._converge(call, entry["ComputeQuotaArn"], empty, just_sent=False)
 
     def _decreased(self, inputs: Props, live: Document) -> Props:
         """Return the live state, limited to the amounts in `inputs`."""

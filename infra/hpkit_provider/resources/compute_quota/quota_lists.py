@@ -23,12 +23,12 @@ class QuotaLists:
         self._lock = threading.Lock()
         self._listed: dict[str, SingleFlight[list[dict[str, Any]]]] = {}
 
-    def get(self, task: EngineCall, arn: str, *, age: float = 0.0) -> list[dict[str, Any]]:
+    def get(self, call: EngineCall, arn: str, *, age: float = 0.0) -> list[dict[str, Any]]:
         """Return the quotas of a cluster, at most `age` seconds old."""
 
         def fetch() -> list[dict[str, Any]]:
             pages = self._api.pages(
-                task,
+                call,
                 "list_compute_quotas",
                 member="ComputeQuotaSummaries",
                 ClusterArn=arn,

@@ -147,7 +147,7 @@ class Calls:
     def __init__(
         self,
         clients: Clients,
-        task: EngineCall,
+        engine_call: EngineCall,
         *,
         service: str,
         region: str,
@@ -155,7 +155,7 @@ class Calls:
         owner: str,
         retries: Mapping[str, Retry] | None = None,
     ) -> None:
-        self.clients, self.task, self.service, self.region = clients, task, service, region
+        self.clients, self.engine_call, self.service, self.region = clients, engine_call, service, region
         self._allowed, self._owner, self._retries = allowed, owner, retries or {}
 
     def __call__(self, operation: str, /, **params: Any) -> Any:
@@ -177,7 +177,7 @@ class Calls:
     def settle(self, seconds: float) -> None:
         """Wait as long as the official plugin does beyond the service's own time, scaled as that time is."""
         if seconds := seconds * self.clients.settings.latency_factor:
-            self.task.pause(seconds)
+            self.engine_call.pause(seconds)
 
     @property
     def account(self) -> str:
@@ -204,14 +204,14 @@ class Calls:
         client = self._client(operation)
         arguments = {name: value for name, value in params.items() if value is not None}
         waited = 0.0
-        for delay in self.task.delays(_FIRST, _MOST):
+        for delay in self.engine_call.delays(_FIRST, _MOST):
             try:
                 return getattr(client, xform_name(operation))(**arguments)
             except ClientError as error:
                 if not self._is_passing(operation, error, waited):
                     raise
-            self.task.progress(f"{operation} must wait for another change")
-            self.task.pause(delay)
+            self.engine_call.progress(f"{operation} must wait for another change")
+            self.engine_call.pause(delay)
             waited += delay
         raise AssertionError  # pragma: no cover - delays never end
 
@@ -220,7 +220,7 @@ class Calls:
         if self.service == "s3" and text.startswith(_CONFLICTING):
             return True
         retry = self._retries.get(operation)
-        if retry is None or not retry.waits_for(text) or self.task.left < _MOST:
+        if retry is None or not retry.waits_for(text) or self.engine_call.left < _MOST:
             return False
         return waited < max(_LEAST_SECONDS, retry.seconds * self.clients.settings.latency_factor)
 

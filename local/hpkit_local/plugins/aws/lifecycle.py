@@ -60,7 +60,7 @@ def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags
         desired["tagsAll"] = _all_tags(inputs, common)
     resource_id = resource_type.create(call, desired)
     try:
-        call.task.mark_changed()
+        call.engine_call.mark_changed()
         if resource_type.wait:
             resource_type.wait(call, resource_id, PlannedUpdate({}, desired, frozenset(desired)))
         stated = frozenset(name for name in resource_type.later if name in desired)

@@ -184,10 +184,10 @@ class AwsServicer(PluginServicer):
                 f"The local cloud's {request.tok} doesn't accept {', '.join(unknown)}; it accepts {takes}."
             )
         region = args.get("region") or self.clients.settings.region
-        task = EngineCall(request.tok, _INVOKE_SECONDS, self.cancelled, silent)
+        engine_call = EngineCall(request.tok, _INVOKE_SECONDS, self.cancelled, silent)
         call = Calls(
             self.clients,
-            task,
+            engine_call,
             service=function.service,
             region=region,
             allowed=frozenset(function.calls.split()),

@@ -42,7 +42,7 @@ def until(
             else seen is None or status_of(seen) in {*ready, *failed}
         )
 
-    seen = wait(call.task, read_live, settled=settled, progress=status_of, max_seconds=_MOST, fraction=_SHARE)
+    seen = wait(call.engine_call, read_live, settled=settled, progress=status_of, max_seconds=_MOST, fraction=_SHARE)
     if seen is not None and status_of(seen) in failed:
         raise ChangeFailedError(f"ended in status {status_of(seen)}: {_reason(seen)}")
     if seen is None and not until_gone:

@@ -58,18 +58,18 @@ class RetryingApi:
         if self._access.token is not None:
             self._access.token.forget()
 
-    def kind(self, task: EngineCall, api_version: str, name: str) -> ApiResource | None:
+    def kind(self, call: EngineCall, api_version: str, name: str) -> ApiResource | None:
         """Return a kind; None if the API server does not serve it (any more, or yet)."""
         with self._lock:
             known = self._kinds.get(api_version, [])
         found = next((kind for kind in known if kind.kind == name), None)
-        return found or next((kind for kind in self.kinds(task, api_version) if kind.kind == name), None)
+        return found or next((kind for kind in self.kinds(call, api_version) if kind.kind == name), None)
 
-    def kinds(self, task: EngineCall, api_version: str) -> list[ApiResource]:
+    def kinds(self, call: EngineCall, api_version: str) -> list[ApiResource]:
         """Return what a group and version serves; nothing if it doesn't exist."""
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
-            listed = self.ask(task, "GET", root).get("resources", [])
+            listed = self.ask(call, "GET", root).get("resources", [])
         except ApiError as error:
             if error.code != HTTPStatus.NOT_FOUND:
                 raise
@@ -83,25 +83,25 @@ class RetryingApi:
             self._kinds[api_version] = kinds
         return kinds
 
-    def find(self, task: EngineCall, path: str) -> dict[str, Any] | None:
+    def find(self, call: EngineCall, path: str) -> dict[str, Any] | None:
         """Return an object; None when it is not there."""
         try:
-            return self.ask(task, "GET", path)
+            return self.ask(call, "GET", path)
         except ApiError as error:
             if error.code == HTTPStatus.NOT_FOUND:
                 return None
             raise
 
-    def apply(self, task: EngineCall, path: str, document: Mapping[str, Any], **query: str) -> dict[str, Any]:
+    def apply(self, call: EngineCall, path: str, document: Mapping[str, Any], **query: str) -> dict[str, Any]:
         """Server-side apply, strict about fields that do not exist."""
-        return self.ask(task, "PATCH", path, document, fieldValidation="Strict", **query)
+        return self.ask(call, "PATCH", path, document, fieldValidation="Strict", **query)
 
     def ask(
-        self, task: EngineCall, method: str, path: str, document: Mapping[str, Any] | None = None, **query: str
+        self, call: EngineCall, method: str, path: str, document: Mapping[str, Any] | None = None, **query: str
     ) -> dict[str, Any]:
         """Call; temporary failures are retried for a while, because every call can be repeated."""
-        delays = task.delays(_FIRST, _MOST)
-        started = task.left
+        delays = call.delays(_FIRST, _MOST)
+        started = call.left
         sure = False
         while True:
             try:
@@ -111,18 +111,18 @@ class RetryingApi:
                     sure = self._is_meant(error.code)
                 elif not _passes(error):
                     raise
-                if started - task.left > _PATIENCE_SECONDS:
+                if started - call.left > _PATIENCE_SECONDS:
                     raise
-                task.progress(f"the API server is busy: {error.message}")
+                call.progress(f"the API server is busy: {error.message}")
             except HTTPError as error:
                 self.require_way()
-                if started - task.left > _PATIENCE_SECONDS:
+                if started - call.left > _PATIENCE_SECONDS:
                     raise PluginError(
                         f"{method} {path}: the API server {self.configuration.host} doesn't respond "
                         f"({error}). What to do: `hpkit local list` shows the instances; `hpkit local start --name "
                         "INSTANCE`."
                     ) from None
-                task.progress("the API server doesn't respond yet")
+                call.progress("the API server doesn't respond yet")
             except ApiException as error:  # the client's error for a certificate that doesn't match
                 self.require_way()
                 reason = " ".join(str(error.reason).split())
@@ -130,7 +130,7 @@ class RetryingApi:
                     f"{method} {path}: no safe connection to {self.configuration.host}: {reason}. What to do: "
                     "check certificate-authority-data in kubernetes:kubeconfig."
                 ) from None
-            task.pause(next(delays))
+            call.pause(next(delays))
 
     def require_way(self) -> None:
         """Raise PluginError if EKS's endpoint doesn't admit this machine, because a retry would fail too."""

@@ -37,12 +37,12 @@ _MANIFESTS: Final = (".yaml", ".yml", ".json")
 _CRD: Final = ApiResource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 
 
-def create_kinds(task: EngineCall, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
+def create_kinds(call: EngineCall, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
     """Create the CRDs of a chart, and wait for the new ones; return whether helm has none left to create.
 
     Helm gets the same rejections, and reports them. Raises PluginError if a new kind isn't served in time.
     """
-    quiet = replace(task, log=silent)
+    quiet = replace(call, log=silent)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
         # The API server creates the first ones while others are read.
         tries = [
@@ -50,17 +50,17 @@ def create_kinds(task: EngineCall, api: RetryingApi, chart: Path, values: Mappin
         ]
         count = sum(bool(created) for _, created in tries)
         if count:
-            task.progress(f"creating {count} CustomResourceDefinitions")
+            call.progress(f"creating {count} CustomResourceDefinitions")
         ends = [(kind, created.result() if created else "left to helm") for kind, created in tries]
     _await_kinds(quiet, api, [kind for kind, end in ends if end == "new"])
     return bool(ends) and all(end != "left to helm" for _, end in ends)
 
 
-def _create(task: EngineCall, api: RetryingApi, kind: Props) -> Literal["new", "old", "left to helm"]:
+def _create(call: EngineCall, api: RetryingApi, kind: Props) -> Literal["new", "old", "left to helm"]:
     with suppress(PluginError):
-        if api.find(task, _path(kind)) is not None:
+        if api.find(call, _path(kind)) is not None:
             return "old"
-        api.ask(task, "POST", _CRD.folder(), without_descriptions(kind), fieldManager=_MANAGER)
+        api.ask(call, "POST", _CRD.folder(), without_descriptions(kind), fieldManager=_MANAGER)
         return "new"
     return "left to helm"
 
@@ -69,31 +69,31 @@ def _path(kind: Props) -> str:
     return _CRD.path("", str(kind["metadata"]["name"]))
 
 
-def _await_kinds(task: EngineCall, api: RetryingApi, kinds: Iterable[Props]) -> None:
+def _await_kinds(call: EngineCall, api: RetryingApi, kinds: Iterable[Props]) -> None:
     """Wait until CRDs are served, as long as helm would."""
-    until = task.left - _SERVED_SECONDS
+    until = call.left - _SERVED_SECONDS
     for kind in kinds:
-        delays = task.delays(_FIRST, _MOST)
-        while not _is_served(task, api, kind):
-            if task.left < until:
-                live = api.find(task, _path(kind)) or {}
+        delays = call.delays(_FIRST, _MOST)
+        while not _is_served(call, api, kind):
+            if call.left < until:
+                live = api.find(call, _path(kind)) or {}
                 # Another CRD has one of its names. Helm goes on then (crdReady in pkg/kube/ready.go).
                 if not Condition("NamesAccepted", "False").lacks(live):
                     break
-                lacks = Readiness(api).lacking(task, kind, live)
+                lacks = Readiness(api).lacking(call, kind, live)
                 name = f"{_CRD.kind} {kind['metadata']['name']}"
                 raise PluginError(
                     f"the API server didn't serve {name} in {_SERVED_SECONDS:g} s; {lacks or 'it is busy'}"
                 )
-            task.pause(next(delays))
+            call.pause(next(delays))
 
 
-def _is_served(task: EngineCall, api: RetryingApi, kind: Props) -> bool:
+def _is_served(call: EngineCall, api: RetryingApi, kind: Props) -> bool:
     """Return whether all versions are served. What a group serves is much smaller than its CRDs."""
     spec = kind["spec"]
     versions = [each["name"] for each in spec.get("versions") or () if each.get("served")]
     return all(
-        any(each.kind == spec["names"]["kind"] for each in api.kinds(task, f"{spec['group']}/{version}"))
+        any(each.kind == spec["names"]["kind"] for each in api.kinds(call, f"{spec['group']}/{version}"))
         for version in versions
     )
 

@@ -29,7 +29,7 @@ class Chart:
     missing: str = ""
 
 
-def chart_of(task: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
+def chart_of(call: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
     """Return the chart that a release names, as a path that helm can install from."""
     name = str(inputs["chart"])
     if Path(name).exists():
@@ -38,9 +38,9 @@ def chart_of(task: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
         return Chart(None, f"{name} doesn't exist")
     kept = _kept(name, str(inputs.get("version") or ""))
     if kept is not None:
-        task.progress(f"chart {kept.name} of {MIRROR}")
+        call.progress(f"chart {kept.name} of {MIRROR}")
         return Chart(kept)
-    return _pulled(task, helm, inputs)
+    return _pulled(call, helm, inputs)
 
 
 def _kept(chart: str, version: str) -> Path | None:
@@ -66,12 +66,12 @@ def _version(name: str, file: Path) -> Version | None:
         return None
 
 
-def _pulled(task: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
+def _pulled(call: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
     """Let helm download the package from a registry."""
     version = ["--version", str(inputs["version"])] if inputs.get("version") else []
     target = helm.folder / "chart"
-    task.progress(f"getting chart {inputs['chart']}")
-    answer = helm.call(task, "pull", str(inputs["chart"]), "--destination", str(target), *version)
+    call.progress(f"getting chart {inputs['chart']}")
+    answer = helm.call(call, "pull", str(inputs["chart"]), "--destination", str(target), *version)
     if answer.code:
         return Chart(None, f"helm can't get the chart: {answer.error}")
     (package,) = target.glob("*.tgz")

@@ -31,9 +31,9 @@ class Cluster:
 
     api: RetryingApi
 
-    def ref(self, task: EngineCall, inputs: Props) -> tuple[ApiResource, Ref]:
+    def ref(self, call: EngineCall, inputs: Props) -> tuple[ApiResource, Ref]:
         """Return kind and reference of an object; PluginError when its kind is not served."""
-        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        kind = self.api.kind(call, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             raise PluginError(
                 f"the API server doesn't serve {inputs['kind']} of {inputs['apiVersion']}. What to do: check "
@@ -45,20 +45,20 @@ class Cluster:
     def _ready(self) -> Readiness:
         return Readiness(self.api)
 
-    def lacking(self, task: EngineCall, inputs: Props, live: Props) -> str:
+    def lacking(self, call: EngineCall, inputs: Props, live: Props) -> str:
         """Return what prevents an object from being ready, or ""."""
-        return self._ready.lacking(task, inputs, live)
+        return self._ready.lacking(call, inputs, live)
 
-    def preview(self, task: EngineCall, inputs: Props, manager: str, *, new: bool) -> Props | None:
+    def preview(self, call: EngineCall, inputs: Props, manager: str, *, new: bool) -> Props | None:
         """Return the result of a dry run; None if the API server can't run it yet."""
-        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        kind = self.api.kind(call, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return None
         try:
             if new:
-                return self._post(task, kind, inputs, manager, dryRun="All")
+                return self._post(call, kind, inputs, manager, dryRun="All")
             ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
-            return self._apply(task, kind, ref, inputs, manager=manager, dryRun="All")
+            return self._apply(call, kind, ref, inputs, manager=manager, dryRun="All")
         except ApiError as error:
             # Namespace not there yet; or the object to be replaced still there; or a webhook that has side effects.
             if (new and error.code in _REFUSED_FOR_NOW) or "does not support dry run" in error.message:
@@ -68,100 +68,100 @@ class Cluster:
                 return None
             raise _readable(error, inputs) from None
 
-    def create(self, task: EngineCall, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
+    def create(self, call: EngineCall, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
         """Create, or for a patch type change the existing object; wait until it's ready."""
-        kind, ref = self.ref(task, inputs)
-        present = self._present(task, kind, ref)
+        kind, ref = self.ref(call, inputs)
+        present = self._present(call, kind, ref)
         if patch and present is None:
             raise _nothing_to_patch(ref)
         if present is not None and not patch:
             raise PluginError(f"{ref} already exists. What to do: `pulumi import` it, or choose another metadata.name.")
-        live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
-        return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
+        live = self._call(inputs, lambda: self._apply(call, kind, ref, inputs, manager=manager))
+        return self._ready.wait(call, LiveObject(ref, live, manager), kind, inputs)
 
-    def update(self, task: EngineCall, inputs: Props, *, manager: str, patch: bool) -> LiveObject:
+    def update(self, call: EngineCall, inputs: Props, *, manager: str, patch: bool) -> LiveObject:
         """Apply again; wait until it's ready."""
-        kind, ref = self.ref(task, inputs)
-        if patch and self._present(task, kind, ref) is None:
+        kind, ref = self.ref(call, inputs)
+        if patch and self._present(call, kind, ref) is None:
             raise _nothing_to_patch(ref)
-        live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
-        return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
+        live = self._call(inputs, lambda: self._apply(call, kind, ref, inputs, manager=manager))
+        return self._ready.wait(call, LiveObject(ref, live, manager), kind, inputs)
 
-    def read(self, task: EngineCall, ref: Ref, manager: str) -> LiveObject | None:
+    def read(self, call: EngineCall, ref: Ref, manager: str) -> LiveObject | None:
         """Return an object as it is; None when it, or its kind, is not there."""
-        kind = self.api.kind(task, ref.api_version, ref.kind)
-        live = self.api.find(task, kind.path(ref.namespace, ref.name)) if kind else None
+        kind = self.api.kind(call, ref.api_version, ref.kind)
+        live = self.api.find(call, kind.path(ref.namespace, ref.name)) if kind else None
         return LiveObject(ref, live, manager) if live is not None else None
 
-    def delete(self, task: EngineCall, inputs: Props, *, manager: str, patch: bool) -> None:
+    def delete(self, call: EngineCall, inputs: Props, *, manager: str, patch: bool) -> None:
         """Delete and wait until it's deleted; for a patch, release only its fields."""
-        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        kind = self.api.kind(call, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return
         ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
         path = kind.path(ref.namespace, ref.name)
-        live = self.api.find(task, path)
+        live = self.api.find(call, path)
         if live is None:
             return
         if patch:
-            self._relinquish(task, kind, ref, live, manager=manager)
+            self._relinquish(call, kind, ref, live, manager=manager)
             return
         uid = live["metadata"]["uid"]
         policy = _PROPAGATION.get(annotation(inputs, "deletionPropagationPolicy").lower(), "Foreground")
         options = {"propagationPolicy": policy, "preconditions": {"uid": uid}}
         try:
-            self.api.ask(task, "DELETE", path, options)
+            self.api.ask(call, "DELETE", path, options)
         except ApiError as error:
             if error.code not in _REFUSED_FOR_NOW:
                 raise
         if annotation(inputs, "skipAwait") != "true" or ref.kind not in _SKIPPED_WHEN_DELETED:
-            self.until_gone(task, kind, ref, uid)
+            self.until_gone(call, kind, ref, uid)
 
-    def until_gone(self, task: EngineCall, kind: ApiResource, ref: Ref, uid: str) -> None:
+    def until_gone(self, call: EngineCall, kind: ApiResource, ref: Ref, uid: str) -> None:
         """Wait until an object that is being deleted no longer exists."""
         holding, todo = "", "let the controller that owns the finalizer do its work, or remove it"
         try:
-            for delay in task.delays(_FIRST, _MOST):
-                live = self.api.find(task, kind.path(ref.namespace, ref.name))
+            for delay in call.delays(_FIRST, _MOST):
+                live = self.api.find(call, kind.path(ref.namespace, ref.name))
                 if live is None or live["metadata"]["uid"] != uid:
                     return
                 holding = _holding(live)
-                if ref.kind == "PersistentVolumeClaim" and (pods := Related(self.api).pods_with_claim(task, live)):
+                if ref.kind == "PersistentVolumeClaim" and (pods := Related(self.api).pods_with_claim(call, live)):
                     holding, todo = (
                         f"{holding}; pods use it: {', '.join(pods)}",
                         "delete these pods, or the job that created them",
                     )
-                task.progress(f"deleting; held by {holding}")
-                task.pause(delay)
+                call.progress(f"deleting; held by {holding}")
+                call.pause(delay)
         except PluginError as error:
             if isinstance(error, ApiError):
                 raise
             raise type(error)(
-                f"{ref} is still being deleted, blocked by {holding}: {why(task, error)}. What to do: "
+                f"{ref} is still being deleted, blocked by {holding}: {why(call, error)}. What to do: "
                 f"{todo}, and run Pulumi again."
             ) from None
 
-    def _present(self, task: EngineCall, kind: ApiResource, ref: Ref) -> Props | None:
+    def _present(self, call: EngineCall, kind: ApiResource, ref: Ref) -> Props | None:
         """Return the existing object, after a running deletion has ended."""
-        live = self.api.find(task, kind.path(ref.namespace, ref.name))
+        live = self.api.find(call, kind.path(ref.namespace, ref.name))
         if live is not None and live["metadata"].get("deletionTimestamp"):
-            self.until_gone(task, kind, ref, live["metadata"]["uid"])
+            self.until_gone(call, kind, ref, live["metadata"]["uid"])
             return None
         return live
 
     def _apply(
-        self, task: EngineCall, kind: ApiResource, ref: Ref, inputs: Props, *, manager: str, **query: str
+        self, call: EngineCall, kind: ApiResource, ref: Ref, inputs: Props, *, manager: str, **query: str
     ) -> Props:
         force = "true" if annotation(inputs, "patchForce") == "true" else "false"
         path = kind.path(ref.namespace, ref.name)
-        return self.api.apply(task, path, _document(inputs, ref), fieldManager=manager, force=force, **query)
+        return self.api.apply(call, path, _document(inputs, ref), fieldManager=manager, force=force, **query)
 
-    def _post(self, task: EngineCall, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
+    def _post(self, call: EngineCall, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
         namespace = str(metadata_of(inputs).get("namespace") or self.api.namespace)
         query |= {"fieldManager": manager, "fieldValidation": "Strict"}
-        return self.api.ask(task, "POST", kind.folder(namespace), clean(inputs), **query)
+        return self.api.ask(call, "POST", kind.folder(namespace), clean(inputs), **query)
 
-    def _relinquish(self, task: EngineCall, kind: ApiResource, ref: Ref, live: Props, *, manager: str) -> Props:
+    def _relinquish(self, call: EngineCall, kind: ApiResource, ref: Ref, live: Props, *, manager: str) -> Props:
         """Apply nothing, so that fields of only this manager are removed.
 
         The uid prevents it from being created again.
@@ -169,7 +169,7 @@ class Cluster:
         empty = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"uid": live["metadata"]["uid"]}}
         try:
             path = kind.path(ref.namespace, ref.name)
-            return self.api.apply(task, path, _document(empty, ref), fieldManager=manager, force="true")
+            return self.api.apply(call, path, _document(empty, ref), fieldManager=manager, force="true")
         except ApiError as error:
             if error.code in _REFUSED_FOR_NOW:
                 return live

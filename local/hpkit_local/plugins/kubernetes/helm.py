@@ -1,4 +1,4 @@
-"""Runs the toolchain's helm against one API server: secrets go by file, its waits are shown, it ends with the task."""
+"""Runs the toolchain's helm against one API server: secrets go by file, its waits are shown, it ends with the call."""
 
 import json
 import os
@@ -50,8 +50,8 @@ class HelmRun:
     folder: Path
     environment: Mapping[str, str]
 
-    def call(self, task: EngineCall, *arguments: str) -> Answer:
-        """Run helm to its end, or to that of the task."""
+    def call(self, call: EngineCall, *arguments: str) -> Answer:
+        """Run helm to its end, or to that of the call."""
         command = [str(self.executable), *arguments, "--kubeconfig", str(self.folder / "kubeconfig"), "--debug"]
         output, errors = self.folder / "output", self.folder / "errors"
         with (
@@ -61,7 +61,7 @@ class HelmRun:
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.environment
             ) as process,
         ):
-            self._until_ended(task, process, arguments[0])
+            self._until_ended(call, process, arguments[0])
         told = errors.read_text(encoding="utf-8", errors="replace")
         text = output.read_text(encoding="utf-8", errors="replace")
         return Answer(process.returncode, text, _error(told), _waited_for(told))
@@ -73,15 +73,15 @@ class HelmRun:
         file.write_text(text, encoding="utf-8")
         return str(file)
 
-    def _until_ended(self, task: EngineCall, process: "subprocess.Popen[bytes]", verb: str) -> None:
+    def _until_ended(self, call: EngineCall, process: "subprocess.Popen[bytes]", verb: str) -> None:
         while True:
             try:
                 process.wait(timeout=_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
                 said = _waited_for((self.folder / "errors").read_text(encoding="utf-8", errors="replace"))
-                task.progress(f"helm {verb}: {said}" if said else f"helm {verb}")
+                call.progress(f"helm {verb}: {said}" if said else f"helm {verb}")
                 try:
-                    task.pause(0.0)
+                    call.pause(0.0)
                 except PluginError:
                     # Helm handles SIGTERM by marking the release as failed, so that the next run can continue.
                     process.terminate()
@@ -109,14 +109,14 @@ class Helm:
         return ""
 
     @contextmanager
-    def run(self, task: EngineCall, namespace: str) -> Iterator[HelmRun]:
+    def run(self, call: EngineCall, namespace: str) -> Iterator[HelmRun]:
         """Yield a helm with a separate kubeconfig, mode 0600; its folder is deleted at the end."""
         try:
             executable = tool_path("helm")
         except ToolError as error:
             raise PluginError(str(error)) from None
         # Helm doesn't wait for a starting API server, so the endpoints that helm uses are checked first.
-        self.api.ask(task, "GET", f"/api/v1/namespaces/{namespace}/secrets", limit="1")
+        self.api.ask(call, "GET", f"/api/v1/namespaces/{namespace}/secrets", limit="1")
         # Of a wait of helm's the token must last to the end.
         self.api.renew_token()
         with TemporaryDirectory(prefix="hpkit-helm-") as name:

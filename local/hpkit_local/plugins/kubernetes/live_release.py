@@ -50,11 +50,11 @@ class LiveRelease:
         return {"status": status, "resourceNames": {key: sorted(each) for key, each in sorted(names.items())}}
 
 
-def live_release(task: EngineCall, helm: HelmRun, namespace: str, name: str) -> LiveRelease | None:
+def live_release(call: EngineCall, helm: HelmRun, namespace: str, name: str) -> LiveRelease | None:
     """Return helm's data of a release; None if it doesn't exist."""
     answers = []
     for question in (("status",), ("get", "metadata")):
-        answer = helm.call(task, *question, name, "--namespace", namespace, "--output", "json")
+        answer = helm.call(call, *question, name, "--namespace", namespace, "--output", "json")
         if _NOT_FOUND in answer.error:
             return None
         if answer.code:

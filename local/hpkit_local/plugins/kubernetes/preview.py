@@ -17,7 +17,7 @@ _ALLOCATED = ("clusterIP", "clusterIPs")
 
 
 def preview_outputs(
-    cluster: Cluster, task: EngineCall, inputs: Props, state: Props, *, manager: str, patch: bool
+    cluster: Cluster, call: EngineCall, inputs: Props, state: Props, *, manager: str, patch: bool
 ) -> Props:
     """Return the outputs of a preview. Raises PluginError for what the API server would reject."""
     dry_run = None
@@ -25,7 +25,7 @@ def preview_outputs(
         tests_of(inputs)  # a malformed annotation shows here, not after the object is made
         # The official plugin doesn't ask the API server about a patch before it exists.
         if state or not patch:
-            dry_run = cluster.preview(task, inputs, manager, new=not state)
+            dry_run = cluster.preview(call, inputs, manager, new=not state)
     if state:
         return _updated(dry_run, inputs, state)
     result = copy.deepcopy(dry_run or inputs)

@@ -22,37 +22,37 @@ class RecordedReleases:
 
     cluster: Cluster
 
-    def write(self, task: EngineCall, inputs: Props, *, revision: int) -> Props:
+    def write(self, call: EngineCall, inputs: Props, *, revision: int) -> Props:
         """Write down; return the outputs."""
         known = {key: inputs.get(key, "") for key in ("name", "namespace", "chart", "version")}
         outputs = {**inputs, "status": {**known, "status": RECORDED, "revision": revision}, "resourceNames": {}}
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         if inputs.get("createNamespace"):
             space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-            self._apply(task, f"/api/v1/namespaces/{namespace}", space)
+            self._apply(call, f"/api/v1/namespaces/{namespace}", space)
         document = {
             **_document(namespace, name),
             "type": _TYPE,
             "data": {"release": base64.b64encode(json.dumps(outputs).encode()).decode()},
         }
         document["metadata"]["labels"] = {"owner": "hpkit", "name": name}
-        self._apply(task, path_of_release(namespace, name), document)
+        self._apply(call, path_of_release(namespace, name), document)
         return outputs
 
-    def read(self, task: EngineCall, namespace: str, name: str) -> Props | None:
+    def read(self, call: EngineCall, namespace: str, name: str) -> Props | None:
         """Return the outputs as written down; None when nothing is."""
-        secret = self.cluster.api.find(task, path_of_release(namespace, name))
+        secret = self.cluster.api.find(call, path_of_release(namespace, name))
         if secret is None or secret.get("type") != _TYPE:
             return None
         outputs: Props = json.loads(base64.b64decode(secret["data"]["release"]))
         return outputs if outputs["status"]["status"] == RECORDED else None
 
-    def forget(self, task: EngineCall, namespace: str, name: str) -> None:
+    def forget(self, call: EngineCall, namespace: str, name: str) -> None:
         """Delete the record, if there is one."""
-        self.cluster.delete(task, _document(namespace, name), manager=_MANAGER, patch=False)
+        self.cluster.delete(call, _document(namespace, name), manager=_MANAGER, patch=False)
 
-    def _apply(self, task: EngineCall, path: str, document: Props) -> None:
-        self.cluster.api.apply(task, path, document, fieldManager=_MANAGER, force="true")
+    def _apply(self, call: EngineCall, path: str, document: Props) -> None:
+        self.cluster.api.apply(call, path, document, fieldManager=_MANAGER, force="true")
 
 
 def _document(namespace: str, name: str) -> Props:

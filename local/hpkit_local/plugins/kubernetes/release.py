@@ -59,39 +59,39 @@ class Release:
         """Return the outputs of a preview."""
         return {**inputs, **dict.fromkeys(_OUTPUTS, UNKNOWN)}
 
-    def create(self, task: EngineCall, inputs: Props) -> tuple[str, Props]:
+    def create(self, call: EngineCall, inputs: Props) -> tuple[str, Props]:
         """Install, or write down only; return id and outputs."""
         if any(is_unknown(inputs.get(key)) for key in ("name", "namespace", "chart")):
             raise PluginError("name, namespace and chart of a release must be known to create it")
-        return _id(inputs), self._write(task, inputs, revision=1, upgrade=False)
+        return _id(inputs), self._write(call, inputs, revision=1, upgrade=False)
 
-    def may_come(self, task: EngineCall, inputs: Props, state: Props) -> bool:
+    def may_come(self, call: EngineCall, inputs: Props, state: Props) -> bool:
         """Return whether a recorded release could be installed now: helm and the chart are available."""
         if (state.get("status") or {}).get("status") != RECORDED or self.helm.lacking():
             return False
         if any(is_unknown(inputs.get(key)) for key in ("namespace", "chart")):
             return False
         try:
-            with self.helm.run(task, str(inputs["namespace"])) as helm:
-                return chart_of(task, helm, inputs).path is not None
+            with self.helm.run(call, str(inputs["namespace"])) as helm:
+                return chart_of(call, helm, inputs).path is not None
         except PluginError:  # a preview doesn't fail or wait long for what doesn't exist yet
             return False
 
-    def update(self, task: EngineCall, inputs: Props, state: Props) -> Props:
+    def update(self, call: EngineCall, inputs: Props, state: Props) -> Props:
         """Upgrade, or record again; a recorded release is installed once its chart is available."""
         status = state.get("status") or {}
         revision = int(status.get("revision", 0)) + 1
-        return self._write(task, inputs, revision=revision, upgrade=status.get("status") != RECORDED)
+        return self._write(call, inputs, revision=revision, upgrade=status.get("status") != RECORDED)
 
-    def read(self, task: EngineCall, release_id: str, inputs: Props, state: Props) -> tuple[Props, Props] | None:
+    def read(self, call: EngineCall, release_id: str, inputs: Props, state: Props) -> tuple[Props, Props] | None:
         """Return inputs and outputs from helm, or from the record; None if no such release exists."""
         namespace, _, name = release_id.rpartition("/")
         namespace = namespace or self.cluster.api.namespace
-        recorded = self._recorded.read(task, namespace, name)
+        recorded = self._recorded.read(call, namespace, name)
         if recorded is not None:
             return {key: value for key, value in recorded.items() if key not in _OUTPUTS}, recorded
-        with self.helm.run(task, namespace) as helm:
-            live = live_release(task, helm, namespace, name)
+        with self.helm.run(call, namespace) as helm:
+            live = live_release(call, helm, namespace, name)
         if live is None or live.status == "uninstalled":
             return None
         seen = _seen(inputs, state, live)
@@ -101,28 +101,28 @@ class Release:
             raise InitFailedError(reason, resource_id=release_id, state=outputs, inputs=seen)
         return seen, outputs
 
-    def delete(self, task: EngineCall, release_id: str, state: Props) -> None:
+    def delete(self, call: EngineCall, release_id: str, state: Props) -> None:
         """Uninstall what was installed, forget what was recorded; its namespace and CRDs stay, as with helm."""
         namespace, _, name = release_id.rpartition("/")
-        recorded = self._recorded.read(task, namespace, name)
-        self._recorded.forget(task, namespace, name)
+        recorded = self._recorded.read(call, namespace, name)
+        self._recorded.forget(call, namespace, name)
         if recorded is None:
-            with self.helm.run(task, namespace) as helm:
-                self._uninstall(task, helm, {**state, "name": name, "namespace": namespace})
+            with self.helm.run(call, namespace) as helm:
+                self._uninstall(call, helm, {**state, "name": name, "namespace": namespace})
         elif not self.helm.lacking():
-            with self.helm.run(task, namespace) as helm:
-                install_substitute(task, helm, recorded, wanted=False)
+            with self.helm.run(call, namespace) as helm:
+                install_substitute(call, helm, recorded, wanted=False)
 
-    def _write(self, task: EngineCall, inputs: Props, *, revision: int, upgrade: bool) -> Props:
+    def _write(self, call: EngineCall, inputs: Props, *, revision: int, upgrade: bool) -> Props:
         missing, instead = self.helm.lacking(), ""
         if not missing:
-            with self.helm.run(task, str(inputs["namespace"])) as helm:
-                chart = chart_of(task, helm, inputs)
+            with self.helm.run(call, str(inputs["namespace"])) as helm:
+                chart = chart_of(call, helm, inputs)
                 if not upgrade:
-                    instead = install_substitute(task, helm, inputs, wanted=chart.path is None, new=revision == 1)
+                    instead = install_substitute(call, helm, inputs, wanted=chart.path is None, new=revision == 1)
                 if chart.path is not None:
-                    outputs = self._install(task, helm, inputs, str(chart.path), upgrade=upgrade)
-                    self._recorded.forget(task, str(inputs["namespace"]), str(inputs["name"]))
+                    outputs = self._install(call, helm, inputs, str(chart.path), upgrade=upgrade)
+                    self._recorded.forget(call, str(inputs["namespace"]), str(inputs["name"]))
                     return outputs
                 missing = chart.missing
         if upgrade:
@@ -130,27 +130,27 @@ class Release:
         if CHARTS_FOLDER in str(inputs["chart"]):
             missing = "it can't be downloaded"
         advice = "`hpkit local doctor --fix`" if self.helm.lacking() else _ADVICE
-        task.warn(f"the chart isn't installed, because {missing}. {instead}To install it: {advice}.")
-        return self._recorded.write(task, inputs, revision=revision)
+        call.warn(f"the chart isn't installed, because {missing}. {instead}To install it: {advice}.")
+        return self._recorded.write(call, inputs, revision=revision)
 
-    def _install(self, task: EngineCall, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:
+    def _install(self, call: EngineCall, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:
         """Install or upgrade; a release that isn't ready stays in state."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         values = values_files(inputs, helm)
-        verb = self._verb(task, helm, inputs, upgrade=upgrade)
+        verb = self._verb(call, helm, inputs, upgrade=upgrade)
         arguments = flags(inputs, upgrade=verb == "upgrade")
-        if verb == "install" and create_kinds(task, self.cluster.api, Path(chart), inputs.get("values") or {}):
+        if verb == "install" and create_kinds(call, self.cluster.api, Path(chart), inputs.get("values") or {}):
             arguments.append("--skip-crds")
         command = (verb, name, chart, "--namespace", namespace, "--output", "json", *values, *arguments)
         try:
-            answer = helm.call(task, *command)
-        except PluginError as error:  # the task has ended, and helm with it
+            answer = helm.call(call, *command)
+        except PluginError as error:  # the call has ended, and helm with it
             answer = Answer(code=1, output="", error=str(error), waited_for="")
         if answer.code == 0:
-            task.progress("")
+            call.progress("")
             return {**inputs, **written_release(answer.output).outputs}
         # A separate time limit, without cancellation: what exists must be in the state.
-        asking = EngineCall(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
+        asking = EngineCall(call.urn, _ASKING_SECONDS, threading.Event(), call.log)
         live = live_release(asking, helm, namespace, name)
         text = f"helm couldn't {verb} release {namespace}/{name}: {answer.error}"
         if live is None:
@@ -159,18 +159,18 @@ class Release:
         state = {**inputs, **live.outputs}
         raise InitFailedError("; ".join(reasons), resource_id=_id(inputs), state=state, inputs=inputs)
 
-    def _verb(self, task: EngineCall, helm: HelmRun, inputs: Props, *, upgrade: bool) -> str:
+    def _verb(self, call: EngineCall, helm: HelmRun, inputs: Props, *, upgrade: bool) -> str:
         """Return helm's next command, after cleaning up after an interrupted run."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
-        live = live_release(task, helm, namespace, name) if self._is_recorded_by_helm(task, inputs) else None
+        live = live_release(call, helm, namespace, name) if self._is_recorded_by_helm(call, inputs) else None
         if live is not None and (live.cut_off or live.status == "uninstalling"):
-            task.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is installed again")
-            self._uninstall(task, helm, inputs)
-            self._until_namespaces_end(task, live)
+            call.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is installed again")
+            self._uninstall(call, helm, inputs)
+            self._until_namespaces_end(call, live)
             return "install"
         if live is not None and live.pending and upgrade:
-            task.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is rolled back first")
-            answer = helm.call(task, "rollback", name, "--namespace", namespace, "--no-hooks")
+            call.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is rolled back first")
+            answer = helm.call(call, "rollback", name, "--namespace", namespace, "--no-hooks")
             if answer.code:
                 raise PluginError(f"helm couldn't roll back release {_id(inputs)}: {answer.error}")
         elif live is None and upgrade:
@@ -185,40 +185,40 @@ class Release:
             )
         return "upgrade" if upgrade else "install"
 
-    def _is_recorded_by_helm(self, task: EngineCall, inputs: Props) -> bool:
+    def _is_recorded_by_helm(self, call: EngineCall, inputs: Props) -> bool:
         """Return whether helm has Secrets of the release, which is known sooner than helm's own answer."""
         secrets = _SECRET.folder(str(inputs["namespace"]))
         labels = f"owner=helm,name={inputs['name']}"
         try:
-            return bool(self.cluster.api.ask(task, "GET", secrets, labelSelector=labels, limit="1").get("items"))
+            return bool(self.cluster.api.ask(call, "GET", secrets, labelSelector=labels, limit="1").get("items"))
         except PluginError:  # helm reports what is wrong with the name, or with the rights
             return True
 
-    def _until_namespaces_end(self, task: EngineCall, live: LiveRelease) -> None:
+    def _until_namespaces_end(self, call: EngineCall, live: LiveRelease) -> None:
         """Wait for a release's namespaces that helm deleted: while they end, nothing can be created in them."""
         for live_object in live.objects:
             if live_object["kind"] == _NAMESPACE.kind:
                 ref = ref_of(live_object, default_namespace="", namespaced=False)
-                found = self.cluster.api.find(task, _NAMESPACE.path("", ref.name))
+                found = self.cluster.api.find(call, _NAMESPACE.path("", ref.name))
                 if found is not None and found["metadata"].get("deletionTimestamp"):
-                    self.cluster.until_gone(task, _NAMESPACE, ref, found["metadata"]["uid"])
+                    self.cluster.until_gone(call, _NAMESPACE, ref, found["metadata"]["uid"])
 
-    def _uninstall(self, task: EngineCall, helm: HelmRun, inputs: Props) -> None:
+    def _uninstall(self, call: EngineCall, helm: HelmRun, inputs: Props) -> None:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
-        answer = helm.call(task, "uninstall", name, "--namespace", namespace, "--ignore-not-found", *waits(inputs))
+        answer = helm.call(call, "uninstall", name, "--namespace", namespace, "--ignore-not-found", *waits(inputs))
         if answer.code:
             raise PluginError(f"helm couldn't uninstall release {namespace}/{name}: {answer.error}")
 
-    def _unready(self, task: EngineCall, live: LiveRelease, namespace: str) -> list[str]:
+    def _unready(self, call: EngineCall, live: LiveRelease, namespace: str) -> list[str]:
         """Return what the first few objects of a release lack that aren't ready."""
         reasons = []
         for live_object in live.objects:
-            kind = self.cluster.api.kind(task, str(live_object["apiVersion"]), str(live_object["kind"]))
+            kind = self.cluster.api.kind(call, str(live_object["apiVersion"]), str(live_object["kind"]))
             if kind is None or not tests_of(live_object):
                 continue
             ref = ref_of(live_object, default_namespace=namespace, namespaced=kind.namespaced)
-            found = self.cluster.api.find(task, kind.path(ref.namespace, ref.name))
-            lacks = "is not there" if found is None else self.cluster.lacking(task, live_object, found)
+            found = self.cluster.api.find(call, kind.path(ref.namespace, ref.name))
+            lacks = "is not there" if found is None else self.cluster.lacking(call, live_object, found)
             reasons += [f"{ref}: {lacks}"] if lacks else []
         return reasons[:_MOST]
 

@@ -62,7 +62,7 @@ class KubernetesServicer(PluginServicer):
     def _release(self) -> Release:
         return Release(self._cluster, Helm(self._cluster.api))
 
-    def _task(self, request: Any, inputs: Props | None = None) -> EngineCall:
+    def _call(self, request: Any, inputs: Props | None = None) -> EngineCall:
         """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
         stated = annotation(inputs or {}, "timeoutSeconds")
         usual = SECONDS if urn_type(request.urn) == TOKEN else _SECONDS
@@ -137,7 +137,7 @@ class KubernetesServicer(PluginServicer):
         metadata = metadata_of(inputs)
         if is_unknown(inputs.get("metadata")) or metadata.get("namespace") or is_unknown(inputs["apiVersion"]):
             return inputs
-        kind = self._cluster.api.kind(self._task(request), inputs["apiVersion"], inputs["kind"])
+        kind = self._cluster.api.kind(self._call(request), inputs["apiVersion"], inputs["kind"])
         if kind is None or not kind.namespaced:
             return inputs
         return {**inputs, "metadata": {**metadata, "namespace": self._cluster.api.namespace}}
@@ -150,8 +150,8 @@ class KubernetesServicer(PluginServicer):
         release = token == TOKEN
         property_changes = changes(token, old, new, release=release)
         if release and not property_changes:
-            task = EngineCall(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
-            if self._release.may_come(task, new, from_struct(request.olds)):
+            call = EngineCall(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
+            if self._release.may_come(call, new, from_struct(request.olds)):
                 property_changes = [PropertyChange("chart", "update", input=False)]
         return diff_response(property_changes, deletes_first=not release and deletes_first(old, new))
 
@@ -159,40 +159,40 @@ class KubernetesServicer(PluginServicer):
     def Create(self, request: Any, context: Any) -> Any:
         """Create, or preview the creation."""
         token, inputs = urn_type(request.urn), from_struct(request.properties)
-        task = self._task(request, inputs)
+        call = self._call(request, inputs)
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
-            release_id, outputs = self._release.create(task, inputs)
+            release_id, outputs = self._release.create(call, inputs)
             return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
         manager, patch = manager_of(request.urn, {}), is_patch(token, inputs)
         if request.preview:
-            outputs = preview_outputs(self._cluster, task, inputs, {}, manager=manager, patch=patch)
+            outputs = preview_outputs(self._cluster, call, inputs, {}, manager=manager, patch=patch)
             return provider_pb2.CreateResponse(properties=to_struct(outputs))
-        live = self._cluster.create(task, inputs, manager, patch=patch)
+        live = self._cluster.create(call, inputs, manager, patch=patch)
         return provider_pb2.CreateResponse(id=live.ref.id, properties=to_struct(live.state))
 
     @readable
     def Read(self, request: Any, context: Any) -> Any:
         """Refresh or import."""
-        task, token = self._task(request), urn_type(request.urn)
+        call, token = self._call(request), urn_type(request.urn)
         inputs, state = from_struct(request.inputs), from_struct(request.properties)
         if token == TOKEN:
-            found = self._release.read(task, request.id, inputs, state)
+            found = self._release.read(call, request.id, inputs, state)
             return _read_response(request.id, *found) if found else provider_pb2.ReadResponse()
-        ref = self._ref(task, request.id, *typed(token, inputs or state))
-        live = self._cluster.read(task, ref, manager_of(request.urn, state))
+        ref = self._ref(call, request.id, *typed(token, inputs or state))
+        live = self._cluster.read(call, ref, manager_of(request.urn, state))
         if live is None:
             return provider_pb2.ReadResponse()
         seen = seen_inputs(inputs, live.object) if inputs else applied(live.object)
-        lacks = self._cluster.lacking(task, inputs, live.object) if inputs else ""
+        lacks = self._cluster.lacking(call, inputs, live.object) if inputs else ""
         if lacks:
             reason = f"{live.ref} is not ready: {lacks}"
             raise InitFailedError(reason, resource_id=request.id, state=live.state, inputs=seen)
         return _read_response(live.ref.id, seen, live.state)
 
-    def _ref(self, task: EngineCall, resource_id: str, api_version: str, name: str) -> Ref:
-        kind = self._cluster.api.kind(task, api_version, name)
+    def _ref(self, call: EngineCall, resource_id: str, api_version: str, name: str) -> Ref:
+        kind = self._cluster.api.kind(call, api_version, name)
         namespace, _, object_name = resource_id.rpartition("/")
         if kind is not None and kind.namespaced and not namespace:
             namespace = self._cluster.api.namespace
@@ -202,29 +202,29 @@ class KubernetesServicer(PluginServicer):
     def Update(self, request: Any, context: Any) -> Any:
         """Update, or preview the update."""
         token, state, inputs = urn_type(request.urn), from_struct(request.olds), from_struct(request.news)
-        task = self._task(request, inputs)
+        call = self._call(request, inputs)
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
-            return provider_pb2.UpdateResponse(properties=to_struct(self._release.update(task, inputs, state)))
+            return provider_pb2.UpdateResponse(properties=to_struct(self._release.update(call, inputs, state)))
         manager = manager_of(request.urn, state)
         if request.preview:
             outputs = preview_outputs(
-                self._cluster, task, inputs, state, manager=manager, patch=is_patch(token, inputs)
+                self._cluster, call, inputs, state, manager=manager, patch=is_patch(token, inputs)
             )
             return provider_pb2.UpdateResponse(properties=to_struct(outputs))
-        live = self._cluster.update(task, inputs, manager=manager, patch=is_patch(token, inputs))
+        live = self._cluster.update(call, inputs, manager=manager, patch=is_patch(token, inputs))
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
 
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete, and wait until it is gone."""
         token, state = urn_type(request.urn), from_struct(request.properties)
-        task = self._task(request, state)
+        call = self._call(request, state)
         if token == TOKEN:
-            self._release.delete(task, request.id, state)
+            self._release.delete(call, request.id, state)
         else:
-            self._cluster.delete(task, state, manager=_manager(state), patch=is_patch(token, state))
+            self._cluster.delete(call, state, manager=_manager(state), patch=is_patch(token, state))
         return empty_pb2.Empty()
 
 

@@ -39,7 +39,7 @@ _SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
 _SECONDS: Final = 300
 
 
-def install_substitute(task: EngineCall, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
+def install_substitute(call: EngineCall, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
     """Install the operator, or remove it; return a description of what replaces the chart.
 
     wanted: whether the chart isn't available; if its values turn the operator off, nothing is installed. new: whether
@@ -48,9 +48,9 @@ def install_substitute(task: EngineCall, helm: HelmRun, inputs: Props, *, wanted
     if inputs.get("name") != _RELEASE or os.environ.get(SWITCH) == "none":
         return ""
     if wanted and _has_operator(inputs.get("values") or {}):
-        return f"{_bring(task, helm, str(inputs['namespace']))}. "
+        return f"{_bring(call, helm, str(inputs['namespace']))}. "
     if not new:
-        _take(task, helm, str(inputs["namespace"]))
+        _take(call, helm, str(inputs["namespace"]))
     return ""
 
 
@@ -60,7 +60,7 @@ def _has_operator(values: Mapping[str, Any]) -> bool:
     return not isinstance(stated, Mapping) or bool(stated.get("enabled", True))
 
 
-def _bring(task: EngineCall, helm: HelmRun, namespace: str) -> str:
+def _bring(call: EngineCall, helm: HelmRun, namespace: str) -> str:
     try:
         manifests = tool_path(_MANIFESTS)
     except ToolError:
@@ -71,7 +71,7 @@ def _bring(task: EngineCall, helm: HelmRun, namespace: str) -> str:
     helm.write(f"{_NAME}/Chart.yaml", json.dumps({"apiVersion": "v2", "name": _NAME, "version": version}))
     for number, document in enumerate(chart_documents(manifests)):
         helm.write(f"{_NAME}/templates/{number}.yaml", json.dumps(document))
-    answer = helm.call(task, "upgrade", _NAME, str(folder), "--install", "--namespace", namespace)
+    answer = helm.call(call, "upgrade", _NAME, str(folder), "--install", "--namespace", namespace)
     if answer.code:
         return f"No substitute for its training operator could be installed: {answer.error}"
     if not os.access(expected_path(_NAME), os.X_OK):
@@ -79,10 +79,10 @@ def _bring(task: EngineCall, helm: HelmRun, namespace: str) -> str:
     return f"Instead, Kubeflow's training operator {version} runs {_SAID}"
 
 
-def _take(task: EngineCall, helm: HelmRun, namespace: str) -> None:
+def _take(call: EngineCall, helm: HelmRun, namespace: str) -> None:
     """Uninstall it, its kinds and all that is of them; nothing where it is not there."""
     waiting = ("--wait", "--timeout", f"{_SECONDS}s")
-    answer = helm.call(task, "uninstall", _NAME, "--namespace", namespace, "--ignore-not-found", *waiting)
+    answer = helm.call(call, "uninstall", _NAME, "--namespace", namespace, "--ignore-not-found", *waiting)
     if answer.code:
         raise PluginError(f"helm couldn't uninstall release {namespace}/{_NAME}: {answer.error}")
 

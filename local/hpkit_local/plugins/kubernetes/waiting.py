@@ -28,60 +28,60 @@ class Readiness:
     def _related(self) -> Related:
         return Related(self.api)
 
-    def lacking(self, task: EngineCall, inputs: Props, live: Props) -> str:
+    def lacking(self, call: EngineCall, inputs: Props, live: Props) -> str:
         """Return what prevents an object from being ready now, or ""."""
         try:
             lacks = why_not(tests_of(inputs), live)
         except ChangeFailedError as error:
             lacks = str(error)
-        return "; ".join([lacks, *self._details(task, live)]) if lacks else ""
+        return "; ".join([lacks, *self._details(call, live)]) if lacks else ""
 
-    def wait(self, task: EngineCall, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
+    def wait(self, call: EngineCall, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
         """Return the object once it is ready; what does not become ready stays in state."""
         seen, lacks = live.object, ""
         try:
             tests = tests_of(inputs)
-            for delay in task.delays(_FIRST, _MOST):
+            for delay in call.delays(_FIRST, _MOST):
                 lacks = why_not(tests, seen)
                 if not lacks:
                     if seen is not live.object:
-                        task.progress("")  # what was missing is so no more
+                        call.progress("")  # what was missing is so no more
                     return LiveObject(live.ref, seen, live.manager)
-                task.progress("; ".join([lacks, *self._related.pods_lack(task, seen)]))
-                task.pause(delay)
-                current = self.api.find(task, kind.path(live.ref.namespace, live.ref.name))
+                call.progress("; ".join([lacks, *self._related.pods_lack(call, seen)]))
+                call.pause(delay)
+                current = self.api.find(call, kind.path(live.ref.namespace, live.ref.name))
                 if current is None:
                     raise PluginError(f"{live.ref} was deleted while Pulumi waited for it")  # noqa: TRY301
                 seen = current
         except PluginError as error:
             state = LiveObject(live.ref, seen, live.manager).state
-            text = self._unfinished(task, error, lacks, seen)
+            text = self._unfinished(call, error, lacks, seen)
             reason = f"{live.ref} is not ready: {text}" if text else str(error)
             raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
         raise AssertionError  # pragma: no cover - delays never end
 
-    def _unfinished(self, task: EngineCall, error: PluginError, lacks: str, seen: Props) -> str:
+    def _unfinished(self, call: EngineCall, error: PluginError, lacks: str, seen: Props) -> str:
         """Return what was missing when the wait ended, and why it ended; "" if the error states it all."""
         failed = isinstance(error, ChangeFailedError)
         messages = [str(error) if failed else lacks] if failed or lacks else []
         if messages and not isinstance(error, CancelledError):
             # The time of the wait may be over, so these requests get a separate time limit.
             with suppress(PluginError):
-                messages += self._details(EngineCall(task.urn, _LAST_QUESTION_SECONDS, task.cancel), seen)
-        return "; ".join(messages) + ("" if failed or not messages else f": {why(task, error)}")
+                messages += self._details(EngineCall(call.urn, _LAST_QUESTION_SECONDS, call.cancel), seen)
+        return "; ".join(messages) + ("" if failed or not messages else f": {why(call, error)}")
 
-    def _details(self, task: EngineCall, live: Props) -> list[str]:
+    def _details(self, call: EngineCall, live: Props) -> list[str]:
         """Return the status of a Deployment's pods, and the reported warnings."""
-        pods = self._related.pods_lack(task, live)
+        pods = self._related.pods_lack(call, live)
         pods_text = "; ".join(pods)
         return [
             *pods,
-            *(f"{reason}: {text}" for reason, text in self._related.warnings(task, live) if text not in pods_text),
+            *(f"{reason}: {text}" for reason, text in self._related.warnings(call, live) if text not in pods_text),
         ]
 
 
-def why(task: EngineCall, error: PluginError) -> str:
+def why(call: EngineCall, error: PluginError) -> str:
     """Return in a few words why a wait ended."""
     if isinstance(error, CancelledError):
         return "cancelled"
-    return str(error) if task.left > 0 else f"time-out after {task.seconds:.0f} s"
+    return str(error) if call.left > 0 else f"time-out after {call.seconds:.0f} s"

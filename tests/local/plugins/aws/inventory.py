@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpkit_local.aws.testing import RunningEndpoint
+from tests.endpoint import RunningEndpoint
 
 __all__ = ["inventory"]
 
