@@ -65,18 +65,6 @@ def _python(spec: dict[str, Any], types: dict[str, Any], *, values: bool = False
     return _SCALARS[spec["type"]]
 
 
-def _comment(text: str, indent: str) -> list[str]:
-    if not text:
-        return []
-    words, lines, line = text.split(), [], f"{indent}#"
-    for word in words:
-        if len(line) + 1 + len(word) > _LIMIT:
-            lines.append(line)
-            line = f"{indent}#"
-        line += f" {word}"
-    return [*lines, line]
-
-
 def _docstring(text: str, indent: str) -> list[str]:
     """Return a docstring of at most one line; the API reference has the rest of a long text."""
     text = text.replace("\\", "") or "See the SageMaker API reference."
@@ -86,7 +74,7 @@ def _docstring(text: str, indent: str) -> list[str]:
 
 
 def _types(types: dict[str, Any]) -> str:
-    """Write a TypedDict for every object; keys are the API's names in camelCase."""
+    """Write a TypedDict for every object; keys are the API's names in camelCase, which the API reference explains."""
     objects = {token: body for token, body in types.items() if "enum" not in body}
     lines: list[str] = []
     for token, body in sorted(objects.items()):
@@ -94,7 +82,6 @@ def _types(types: dict[str, Any]) -> str:
         lines += ["", "", f"class {name}(TypedDict):", *_docstring(body.get("description", ""), "    ")]
         lines += [""] if body["properties"] else []
         for key, spec in body["properties"].items():
-            lines += _comment(spec.get("description", ""), "    ")
             found = f"pulumi.Input[{_python(spec, types)}]"
             lines.append(f"    {key}: {found if key in body['required'] else f'NotRequired[{found}]'}")
     text = "\n".join(lines) + "\n"

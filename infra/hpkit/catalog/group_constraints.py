@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["GroupProblem", "group_problems", "karpenter_problems"]
+from hpkit.text.plural import plural
+
+__all__ = ["GroupProblem", "group_problems", "karpenter_problems", "patch_problems", "type_problems"]
 
 _Group = Mapping[str, Any]
 
@@ -40,6 +42,13 @@ def group_problems(group: _Group) -> Iterator[GroupProblem]:
             f"has minInstanceCount {least}, but instanceCount is only {count}",
             "Lower minInstanceCount, or raise instanceCount.",
         )
+    taints = _map_at(group, "kubernetesConfig").get("taints")
+    if isinstance(taints, list | tuple) and taints and group.get("onStartDeepHealthChecks"):
+        yield GroupProblem(
+            ("kubernetesConfig", "taints"),
+            f"has {plural(len(taints), 'custom taint')} and deep health checks; the service rejects the combination",
+            "Remove the taints, or remove deepHealthChecks.",
+        )
     stored = group.get("instanceStorageConfigs")
     volumes = {
         index: entry["ebsVolumeConfig"]
@@ -55,6 +64,34 @@ def group_problems(group: _Group) -> Iterator[GroupProblem]:
             f"has {len(volumes)} EBS volumes; HyperPod accepts one root volume and one additional volume",
             "Keep one entry with `rootVolume: true`, and one without.",
         )
+
+
+def type_problems(group: _Group, several: str = "instanceRequirements") -> Iterator[GroupProblem]:
+    """Yield that a group doesn't state its types in one way; several: the key of more than one type."""
+    if ("instanceType" in group) == (several in group):
+        either = "both instanceType and" if several in group else "neither instanceType nor"
+        yield GroupProblem((), f"has {either} {several}", "Set one of the two.")
+
+
+def patch_problems(patch: _Group) -> Iterator[GroupProblem]:
+    """Yield what HyperPod rejects in a group's automatic updates. Source: API reference, ClusterAutoPatchConfig."""
+    strategy = patch.get("patchingStrategy")
+    if not isinstance(strategy, str):
+        return
+    if "drainPolicy" in patch and strategy != "DrainFirst":
+        yield GroupProblem(
+            ("drainPolicy",),
+            f"has a drainPolicy with {strategy}; drainPolicy requires DrainFirst",
+            "Remove drainPolicy, or set patchingStrategy: DrainFirst with deploymentConfig.maximumBatchSize.",
+        )
+    policy = _map_at(_map_at(patch, "deploymentConfig"), "rollingUpdatePolicy")
+    if strategy == "DrainFirst" and "maximumBatchSize" not in policy:
+        yield GroupProblem((), "uses DrainFirst without a maximumBatchSize", "Add deploymentConfig.maximumBatchSize.")
+
+
+def _map_at(group: _Group, name: str) -> _Group:
+    found = group.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _volume_problems(volume: _Group, path: tuple[str | int, ...]) -> Iterator[GroupProblem]:

@@ -10,7 +10,7 @@ from hpkit.catalog import (
     find_nearest,
     is_offered,
 )
-from hpkit.catalog.group_constraints import group_problems
+from hpkit.catalog.group_constraints import group_problems, patch_problems, type_problems
 from hpkit.checks.cron import aws_schedule_problem
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
@@ -19,7 +19,6 @@ from hpkit.config.reading.document import Path
 from hpkit.plan.hosts import awaited_groups
 from hpkit.plan.subnets import RANGE_PREFIXES
 from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
 __all__ = ["RULES", "addresses_needed"]
@@ -300,13 +299,12 @@ def _room_for_addons(context: Context) -> Iterator[Issue]:
 def _labels_and_taints(context: Context) -> Iterator[Issue]:
     yield from _lengths_of_keys(context)
     for group, path in _groups(context):
-        if group.taints and group.deep_health_checks:
-            yield Issue(
-                (*path, "taints"),
-                f"{group.name} has {plural(len(group.taints), 'custom taint')} and deep health checks; the service "
-                "rejects the combination",
-                "Remove the taints, or remove deepHealthChecks.",
-            )
+        stated = {
+            "kubernetesConfig": {"taints": group.taints},
+            "onStartDeepHealthChecks": group.deep_health_checks,
+        }
+        for problem in group_problems(stated):
+            yield Issue((*path, "taints"), f"{group.name} {problem.message}", problem.fix)
         keys: list[tuple[str, Path]] = [(key, (*path, "labels", key)) for key in group.labels]
         keys += [(taint.key, (*path, "taints", index, "key")) for index, taint in enumerate(group.taints)]
         for key, where in keys:
@@ -341,14 +339,9 @@ def _has_prefix(key: str, reserved: str) -> bool:
 
 def _one_style(context: Context) -> Iterator[Issue]:
     for group, path in _groups(context):
-        if bool(group.instance_type) == bool(group.instance_types):
-            yield Issue(
-                path,
-                f"{group.name} has both instanceType and instanceTypes"
-                if group.instance_type
-                else f"{group.name} has neither instanceType nor instanceTypes",
-                "Set one of the two.",
-            )
+        types = {"instanceType": group.instance_type, "instanceTypes": group.instance_types}
+        for problem in type_problems({key: value for key, value in types.items() if value}, "instanceTypes"):
+            yield Issue(path, f"{group.name} {problem.message}", problem.fix)
         if len(group.instance_types) > 20 or len(set(group.instance_types)) < len(group.instance_types):
             yield Issue(
                 (*path, "instanceTypes"),
@@ -374,22 +367,11 @@ def _updates(context: Context) -> Iterator[Issue]:
 
 def _patching(context: Context) -> Iterator[Issue]:
     for group, path in _groups(context):
-        patch = group.auto_patch
-        if patch is None:
-            continue
-        drains = patch.patching_strategy == "DrainFirst"
-        if patch.drain_policy is not None and not drains:
-            yield Issue(
-                (*path, "autoPatch", "drainPolicy"),
-                f"{group.name} has a drainPolicy with {patch.patching_strategy}; drainPolicy requires DrainFirst",
-                "Remove drainPolicy, or set patchingStrategy: DrainFirst with deploymentConfig.maximumBatchSize.",
-            )
-        if drains and patch.deployment_config is None:
-            yield Issue(
-                (*path, "autoPatch"),
-                f"{group.name} uses DrainFirst without a maximumBatchSize",
-                "Add deploymentConfig.maximumBatchSize.",
-            )
+        patch = group.auto_patch.model_dump(by_alias=True, exclude_none=True) if group.auto_patch else {}
+        if "deploymentConfig" in patch:
+            patch["deploymentConfig"] = {"rollingUpdatePolicy": patch["deploymentConfig"]}
+        for problem in patch_problems(patch):
+            yield Issue((*path, "autoPatch", *problem.path), f"{group.name} {problem.message}", problem.fix)
 
 
 def _time_for_deep_checks(context: Context) -> Iterator[Issue]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from hpkit.catalog.group_constraints import group_problems
+from hpkit.catalog.group_constraints import group_problems, patch_problems, type_problems
 from hpkit_provider.engine.values import Props, is_unknown
 
 __all__ = ["RULES"]
@@ -58,8 +58,6 @@ def _autoscaling(inputs: Props, *, continuous: bool) -> Rule:
 
 
 def _group(group: Props, path: str, *, continuous: bool) -> Rule:
-    if ("instanceType" in group) == ("instanceRequirements" in group):
-        yield path, "requires exactly one of instanceType and instanceRequirements"
     if not continuous:
         for name in ("minInstanceCount", "instanceRequirements"):
             if name in group:
@@ -68,15 +66,14 @@ def _group(group: Props, path: str, *, continuous: bool) -> Rule:
             yield f"{path}.capacityRequirements", "Spot requires nodeProvisioningMode Continuous"
     if len(_object(group, "capacityRequirements")) > 1:
         yield f"{path}.capacityRequirements", "must be either spot or onDemand"
-    for problem in group_problems(group):
+    for problem in (*type_problems(group), *group_problems(group)):
         yield f"{path}{_joined(problem.path)}", problem.message
     script = _object(group, "lifeCycleConfig")
     if "onCreate" in script and "onInitComplete" in script:
         yield f"{path}.lifeCycleConfig", "accepts either onCreate or onInitComplete"
-    if _object(group, "kubernetesConfig").get("taints") and group.get("onStartDeepHealthChecks"):
-        yield f"{path}.kubernetesConfig.taints", "can't be combined with onStartDeepHealthChecks"
     yield from _storage(group, path)
-    yield from _patching(_object(group, "autoPatchConfig"), f"{path}.autoPatchConfig")
+    for problem in patch_problems(_object(group, "autoPatchConfig")):
+        yield f"{path}.autoPatchConfig{_joined(problem.path)}", problem.message
 
 
 def _joined(path: tuple[str | int, ...]) -> str:
@@ -92,17 +89,6 @@ def _storage(group: Props, path: str) -> Rule:
     for index, entry in enumerate(_known_entries(group.get("instanceStorageConfigs", []))):
         if len(entry) != 1:
             yield f"{path}.instanceStorageConfigs[{index}]", "must be exactly one of the kinds of storage"
-
-
-def _patching(config: Props, path: str) -> Rule:
-    strategy = config.get("patchingStrategy")
-    if is_unknown(strategy):
-        return
-    if "drainPolicy" in config and strategy != "DrainFirst":
-        yield f"{path}.drainPolicy", f"requires patchingStrategy DrainFirst, not {strategy}"
-    policy = _object(_object(config, "deploymentConfig"), "rollingUpdatePolicy")
-    if strategy == "DrainFirst" and "maximumBatchSize" not in policy:
-        yield f"{path}.deploymentConfig", "patchingStrategy DrainFirst requires rollingUpdatePolicy.maximumBatchSize"
 
 
 def _unique(path: str, entries: object, key: str) -> Rule:

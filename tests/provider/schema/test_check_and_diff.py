@@ -105,7 +105,7 @@ def test_a_value_that_is_not_known_yet_passes():
         ),
         (
             cluster(group(autoPatchConfig={"patchingStrategy": "DrainFirst"})),
-            "instanceGroups[0].autoPatchConfig.deploymentConfig",
+            "instanceGroups[0].autoPatchConfig",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Any
 
-from hpkit.catalog.group_constraints import group_problems
+from hpkit.catalog.group_constraints import group_problems, patch_problems, type_problems
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.ec2.references import Subnet, require_security_group, require_subnet
@@ -64,7 +64,6 @@ def check_groups(groups: Iterable[Record], *, continuous: bool, restricted: Cont
         if group["InstanceGroupName"] not in restricted:
             _check_lifecycle(group)
         _check_kubernetes(group)
-        _check_patching(group)
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
@@ -96,8 +95,6 @@ def _instances(groups: Iterable[Record]) -> Counter[str]:
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
 def _check_type(group: Record, *, continuous: bool) -> None:
     name = group["InstanceGroupName"]
-    if ("InstanceType" in group) == ("InstanceRequirements" in group):
-        raise refuse(f"Instance group '{name}' must have exactly one of InstanceType and InstanceRequirements")
     if "InstanceRequirements" in group:
         types = group["InstanceRequirements"]["InstanceTypes"]
         if len(set(types)) != len(types):
@@ -122,7 +119,9 @@ def _check_count(group: Record, *, continuous: bool) -> None:
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterEbsVolumeConfig.html
 def _check_settings(group: Record) -> None:
-    for problem in group_problems(_lower_camel(group)):
+    stated = _lower_camel(group)
+    patch = patch_problems(stated.get("autoPatchConfig", {}))
+    for problem in (*type_problems(stated), *group_problems(stated), *patch):
         raise refuse(f"Instance group '{group['InstanceGroupName']}' {problem.message}")
 
 
@@ -153,21 +152,6 @@ def _check_kubernetes(group: Record) -> None:
         prefix = key.rpartition("/")[0] + "/" if "/" in key else ""
         if any(prefix == reserved or prefix.endswith("." + reserved) for reserved in RESERVED_PREFIXES):
             raise refuse(f"Instance group '{name}': the key '{key}' uses a reserved prefix")
-    if config.get("Taints") and group.get("OnStartDeepHealthChecks"):
-        raise refuse(f"Instance group '{name}': custom taints cannot be used with deep health checks")
-
-
-# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterAutoPatchConfig.html
-def _check_patching(group: Record) -> None:
-    name, config = group["InstanceGroupName"], group.get("AutoPatchConfig")
-    if config is None:
-        return
-    strategy = config["PatchingStrategy"]
-    if "DrainPolicy" in config and strategy != "DrainFirst":
-        raise refuse(f"Instance group '{name}': DrainPolicy needs PatchingStrategy DrainFirst, not {strategy}")
-    policy = config.get("DeploymentConfig", {}).get("RollingUpdatePolicy", {})
-    if strategy == "DrainFirst" and "MaximumBatchSize" not in policy:
-        raise refuse(f"Instance group '{name}': PatchingStrategy DrainFirst needs a MaximumBatchSize")
 
 
 def check_references(ctx: Context, groups: Iterable[Record], vpc_id: str) -> None:
