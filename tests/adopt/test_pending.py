@@ -1,12 +1,14 @@
 """Resources that a killed `up` may have created are found in the account and added to the state."""
 
+from types import SimpleNamespace
+
 import boto3
 import pytest
 from botocore.stub import Stubber
 
 from generate.examples import example_stacks
 from hpkit.adopt.pending import find_ids, is_looked_for, unfinished, with_found
-from hpkit.adopt.unrecorded import unrecorded
+from hpkit.adopt.unrecorded import default_egress_rules, unrecorded
 from hpkit.program.recording import record
 from hpkit.project import load_stack
 from tests.program.recorder import recorded
@@ -127,3 +129,23 @@ def test_every_type_that_an_example_creates_is_looked_for_or_created_again_witho
     (plan,) = load_stack(stack).plans.values()
     types = {each.type for each in record(plan).resources.values() if each.type.startswith("aws:")}
     assert {each for each in types if not is_looked_for(each)} <= REPEATED
+
+
+def test_the_rule_that_aws_gives_each_new_security_group_is_the_one_of_the_program():
+    recording = recorded("startup-dev")
+    missing = next(urn for urn in recording.resources if urn.endswith("SecurityGroupEgressRule::nodes-to-anywhere"))
+    resources = [
+        {"urn": urn, "type": each.type, "id": f"{each.name}-id", "inputs": dict(each.inputs)}
+        for urn, each in recording.resources.items()
+        if urn != missing
+    ]
+    rule = {"SecurityGroupRuleId": "sgr-1", "IsEgress": True, "IpProtocol": "-1", "CidrIpv4": "0.0.0.0/0"}
+    client = boto3.client("ec2", region_name="us-west-2", aws_access_key_id="a", aws_secret_access_key="b")  # noqa: S106
+    stubber = Stubber(client)
+    filters = [{"Name": "group-id", "Values": ["nodes-id"]}]
+    stubber.add_response("describe_security_group_rules", {"SecurityGroupRules": [rule]}, {"Filters": filters})
+    stubber.activate()
+    session = SimpleNamespace(client=lambda _: client)
+    rules, ids = default_egress_rules(session, {"deployment": {"resources": resources}}, recording)
+    assert ids == {missing: "sgr-1"}
+    assert [each.urn for each in rules] == [missing]

@@ -153,7 +153,10 @@ def test_grafana_may_tell_the_topic_of_its_alert_rules_and_no_other():
         assert (statement["Action"], statement["Resource"]) == (["sns:Publish"], [topic])
         workspace = program.one("grafana/workspace:Workspace").inputs
         assert workspace["notificationDestinations"] == ["SNS"]
-        assert json.loads(workspace["configuration"]) == {"unifiedAlerting": {"enabled": True}}
+        assert json.loads(workspace["configuration"]) == {
+            "plugins": {"pluginAdminEnabled": False},
+            "unifiedAlerting": {"enabled": True},
+        }
     without = observed(**alerts)
     assert "sns:Publish" not in actions(without, "grafana")
     assert "configuration" not in without.one("grafana/workspace:Workspace").inputs

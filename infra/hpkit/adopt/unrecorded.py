@@ -8,12 +8,15 @@ state. Its tags must be the stack's, because another tool might have created one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hpkit.adopt.pending import Unfinished, default_tags_of, is_looked_for, own_tags_of
+from hpkit.adopt.pending import Unfinished, default_tags_of, find_ids, is_looked_for, own_tags_of
 from hpkit.program.recording import RecordedResource, Recording
 
-__all__ = ["unrecorded"]
+if TYPE_CHECKING:
+    from boto3 import Session
+
+__all__ = ["default_egress_rules", "unrecorded"]
 
 _Props = Mapping[str, Any]
 _STACK: Final = "pulumi:pulumi:Stack"
@@ -32,6 +35,19 @@ def unrecorded(state: Mapping[str, Any], recording: Recording) -> tuple[Unfinish
         and is_looked_for(resource.type)
         and {resource.provider, *resource.after} <= resources.keys()
     )
+
+
+def default_egress_rules(
+    session: Session, state: Mapping[str, Any], recording: Recording
+) -> tuple[list[Unfinished], Mapping[str, str]]:
+    """Return the program's rules that exist only because AWS gives them to each new security group, and their IDs.
+
+    The aws plugin removes such a rule right after it creates the group. If it was killed in between, it couldn't create
+    the program's own. Raises botocore's ClientError.
+    """
+    rules = [each for each in unrecorded(state, recording) if each.type.endswith(":SecurityGroupEgressRule")]
+    ids = find_ids(session, rules, state)
+    return [each for each in rules if each.urn in ids], ids
 
 
 def _unfinished(

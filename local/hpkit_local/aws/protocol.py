@@ -83,6 +83,9 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
     raw = environ.get("RAW_URI") or environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/")
     path = raw.split("?", 1)[0]
     key, region, service = _signer(environ, query, default_region)
+    # S3 Control signs as S3; its API has the version in each path, and the account in a header.
+    if service == "s3" and path.startswith("/v20180820/") and "HTTP_X_AMZ_ACCOUNT_ID" in environ:
+        service = "s3control"
     invocation = environ.get("HTTP_AMZ_SDK_INVOCATION_ID", "")
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if service is None:

@@ -82,10 +82,12 @@ def endpoint_settings(url: str) -> dict[str, str]:
     """Return the settings of a stack, by path, that lead Pulumi's own `aws` plugin to an endpoint for every service.
 
     Source: https://www.pulumi.com/registry/packages/aws/installation-configuration/ and the type ProviderEndpoint: a
-    service has boto3's name without hyphens.
+    service has boto3's name without hyphens. Clients of S3 Control put the account in front of the host, so that one is
+    a name; the machine must resolve names below `localhost`, as systemd-resolved does.
     """
     switches = ("s3UsePathStyle", "skipCredentialsValidation", "skipMetadataApiCheck", "skipRegionValidation")
-    return {f"aws:endpoints[0].{name.replace('_', '')}": url for name in service_names()} | {
+    hosts = {"s3control": url.replace("127.0.0.1", "localhost")}
+    return {f"aws:endpoints[0].{name.replace('_', '')}": hosts.get(name, url) for name in service_names()} | {
         f"aws:{name}": "true" for name in switches
     }
 

@@ -268,7 +268,7 @@ def test_a_change_of_user_ids_makes_files_inaccessible():
     ("before", "after", "part"),
     [
         ({}, {"rootSquash": {}}, "root on clients becomes user 65534"),
-        ({"rootSquash": {}}, {}, "root on every client is root on the file system again"),
+        ({"rootSquash": {}}, {}, "the file system keeps its root squash"),
         ({"rootSquash": {}}, {"rootSquash": {"noSquashNids": ["10.0.1.6@tcp"]}}, "noSquashNids (10.0.1.6@tcp)"),
     ],
 )

@@ -94,3 +94,23 @@ def test_faults_are_set_shown_and_taken_away_over_http() -> None:
         assert _http(url, "POST", b"{")[0] == 400
         assert _http(url, "POST", [1])[0] == 400
         assert _http(url, "DELETE") == (200, {})
+
+
+def _to_resolvable_host(request: Any, **_: Any) -> None:
+    """Remove the account in front of the host: not every resolver knows names below `localhost`."""
+    request.url = request.url.replace("123456789012.", "")
+
+
+def test_tags_of_a_bucket_are_those_of_its_creation_and_change_by_s3_control() -> None:
+    arn = "arn:aws:s3:::tagged-bucket"
+    with running_endpoint() as endpoint:
+        s3 = endpoint.client("s3")
+        location: Any = {"LocationConstraint": "us-west-2", "Tags": [{"Key": "team", "Value": "ada"}]}
+        s3.create_bucket(Bucket="tagged-bucket", CreateBucketConfiguration=location)
+        control = endpoint.client("s3control")
+        control.meta.events.register("before-send.s3-control", _to_resolvable_host)
+        account: Any = {"AccountId": "123456789012", "ResourceArn": arn}
+        assert control.list_tags_for_resource(**account)["Tags"] == location["Tags"]
+        control.tag_resource(**account, Tags=[{"Key": "stage", "Value": "dev"}])
+        control.untag_resource(**account, TagKeys=["team"])
+        assert s3.get_bucket_tagging(Bucket="tagged-bucket")["TagSet"] == [{"Key": "stage", "Value": "dev"}]

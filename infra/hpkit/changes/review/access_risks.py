@@ -76,7 +76,7 @@ def _files(before: Plan, after: Plan) -> Iterator[Risk]:
         return
     if old.root_squash != new.root_squash:
         means = (
-            "root on every client is root on the file system again"
+            "the file system keeps its root squash until `aws fsx update-file-system` sets RootSquash to 0:0"
             if new.root_squash is None
             else f"root on clients becomes user {SQUASHED} and can no longer access root's files, except on clients in "
             f"noSquashNids ({listing(list(new.root_squash.no_squash_nids)) or 'none'})"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hpkit.adopt.pending import Unfinished
     from hpkit.adopt.pulumi_stack import PulumiStack
     from hpkit.plan.model import Plan
+    from hpkit.program.recording import Recording
 
 __all__ = ["command"]
 
@@ -53,6 +54,7 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     from hpkit.adopt.imports import object_name
     from hpkit.adopt.pending import find_ids, with_found
     from hpkit.adopt.pulumi_stack import PulumiStack
+    from hpkit.adopt.unrecorded import default_egress_rules
 
     plan = plan_of(stack)
     pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
@@ -64,7 +66,8 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
         return
     session = aws_session(profile, plan.spec.region)
     try:
-        creations = _creations(session, plan, state)
+        recording = _recording(session, plan)
+        creations = _creations(state, recording)
         objects = _objects(session, plan, creations)
         named = {each.urn: object_name(each.inputs) for each in creations if each.urn in objects}
         ids = {**find_ids(session, creations, state), **named}
@@ -89,7 +92,11 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
         confirm("Add what exists to the state? No other run of this stack may be active.")
     pulumi.replace_state(state, with_found(state, creations, ids, objects))
     _read(pulumi, [each for each in creations if each.urn in ids or each.recorded_id], everything=bool(others))
-    _report(stack, creations, ids, pulumi.export())
+    rules, rule_ids = default_egress_rules(session, pulumi.export(), recording)
+    if rules:
+        pulumi.replace_state(state := pulumi.export(), with_found(state, rules, rule_ids, {}))
+        pulumi.refresh(*rule_ids)
+    _report(stack, [*creations, *rules], {**ids, **rule_ids}, pulumi.export())
 
 
 def _read(pulumi: "PulumiStack", unread: "Sequence[Unfinished]", *, everything: bool) -> None:
@@ -104,20 +111,24 @@ def _read(pulumi: "PulumiStack", unread: "Sequence[Unfinished]", *, everything: 
         pulumi.write_state(with_write_only_inputs(pulumi.export(), {each.urn: each.inputs for each in unread}))
 
 
-def _creations(session: "Session", plan: "Plan", state: "Mapping[str, Any]") -> "list[Unfinished]":
+def _creations(state: "Mapping[str, Any]", recording: "Recording") -> "list[Unfinished]":
     """Return what might have been created.
 
     The state lists some of it; a killed plugin left out the rest.
     """
     from hpkit.adopt.pending import unfinished
     from hpkit.adopt.unrecorded import unrecorded
+
+    return [*unfinished(state), *unrecorded(state, recording)]
+
+
+def _recording(session: "Session", plan: "Plan") -> "Recording":
+    """Return what the program registers, with the caller's account."""
     from hpkit.program.recording import Answers
 
     identity = session.client("sts").get_caller_identity()
     arn = identity["Arn"]
-    answers = Answers(account=identity["Account"], partition=arn.split(":")[1], caller=arn)
-    recording = recorded(plan, answers)
-    return [*unfinished(state), *unrecorded(state, recording)]
+    return recorded(plan, Answers(account=identity["Account"], partition=arn.split(":")[1], caller=arn))
 
 
 def _objects(session: "Session", plan: "Plan", creations: "Sequence[Unfinished]") -> "Mapping[str, Mapping[str, Any]]":

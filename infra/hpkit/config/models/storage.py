@@ -64,8 +64,9 @@ class Lustre(Model):
     )
     root_squash: RootSquash | None = Field(
         default=None,
-        description="Maps root on clients to user and group 65534 on the file system. Default: off. Add it after the "
-        "first `pulumi up`, when the folder `teams` exists.",
+        description="Maps root on clients to user and group 65534 on the file system. Default: off on a "
+        "new file system, unchanged on an existing one. Add it after the first `pulumi up`, when the folder `teams` "
+        "exists.",
     )
 
 

@@ -27,6 +27,9 @@ __all__ = ["Observability"]
 
 _CLOUDWATCH = "amazon-cloudwatch-observability"
 _HYPERPOD = "amazon-sagemaker-hyperpod-observability"
+# Up to version 10, a workspace has classic alerting unless the other kind is requested. With AWS's default for plugins,
+# which it returns: without it, each refresh would show a difference (terraform-provider-aws, issue 34417).
+_WITH_ALERTING = {"plugins": {"pluginAdminEnabled": False}, "unifiedAlerting": {"enabled": True}}
 
 
 class Observability(Component):
@@ -159,8 +162,7 @@ class Observability(Component):
             # In alphabetical order, because the list is compared in the order of AWS's response.
             data_sources=["CLOUDWATCH", "PROMETHEUS"],
             notification_destinations=["SNS"] if alerts else None,
-            # Up to version 10, a workspace has classic alerting unless the other kind is requested.
-            configuration=json.dumps({"unifiedAlerting": {"enabled": True}}) if alerts else None,
+            configuration=json.dumps(_WITH_ALERTING) if alerts else None,
             role_arn=role.arn,
             opts=self.child(protect=kept(self._plan, "grafana")),
         )

@@ -218,6 +218,8 @@ class Eks(Component):
                 protect=kept(plan, "eks"),
                 # It applies only when the cluster is created; a later deployer may be another identity.
                 ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"],
+                # The plugin's defaults are 30 and 15 minutes; deletions have taken longer.
+                custom_timeouts=pulumi.CustomTimeouts(create="45m", delete="45m"),
             ),
         )
         self.kept, self.key_arn, self.key_usable = {"eks": cluster.id, "key": key.id}, key.arn, [usable]

@@ -149,6 +149,8 @@ class Storage(Component):
             opts=self.child(
                 after=network.connectivity,
                 protect=kept(self._plan, "fileSystem"),
+                # Whether AWS returns a root squash that is off isn't documented.
+                ignore_changes=["rootSquashConfiguration"] if spec.root_squash is None else None,
                 custom_timeouts=pulumi.CustomTimeouts(create="1h", update="1h", delete="1h"),
             ),
         )
