@@ -79,7 +79,7 @@ def output_options(
     """Return the options for a command's output: its format, and a file. The command returns its Output.
 
     formats: the first is the default; without formats, only the file. documents: the kinds of JSON documents that it
-    prints, each as `module:TypedDict`. help: explanations of formats.
+    prints, each as `module:class`. help: explanations of formats.
     """
 
     def decorate(command: Callable[..., Output | None]) -> Callable[..., None]:

@@ -20,7 +20,7 @@ __all__ = ["Kind", "command", "kinds"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of document: the commands that print it, and its TypedDict, as `module:TypedDict`."""
+    """A kind of document: the commands that print it, and its class, as `module:class`."""
 
     commands: tuple[str, ...]
     document: str
