@@ -1,6 +1,7 @@
 """Output for agents and scripts: each command's JSON, its schema, and its errors."""
 
 import json
+from contextlib import nullcontext
 from datetime import timedelta
 
 import click
@@ -37,6 +38,7 @@ def running(monkeypatch):
     for module in (job, status, usage, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
     monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)
+    monkeypatch.setattr(job, "_server", lambda *_: nullcontext())
 
 
 def test_every_command_prints_json_or_has_a_reason_not_to():
