@@ -128,7 +128,7 @@ def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool
         "topology.k8s.aws/zone-id": zone["AvailabilityZoneId"],
         _HEALTH: "Schedulable" if schedulable else "Unschedulable",
         **group_labels(cluster, details, details["InstanceType"], zone["AvailabilityZone"]),
-        **_network_nodes(zone["AvailabilityZone"], details["PrivatePrimaryIp"]),
+        **_network_nodes(details),
         **mark.labels,
     }
     if status == "DeepHealthCheckInProgress":
@@ -143,9 +143,12 @@ def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool
     )
 
 
-def _network_nodes(zone: str, address: str) -> dict[str, str]:
-    """Return the network node of each layer above an instance."""
-    number = int(ipaddress.ip_address(address))
+def _network_nodes(details: Document) -> dict[str, str]:
+    """Return the network node of each layer above an instance, if EC2 reports them for its type."""
+    instance_type = find_instance_type(details["InstanceType"])
+    if instance_type is None or not instance_type.network_layers:
+        return {}
+    zone, number = details["Placement"]["AvailabilityZone"], int(ipaddress.ip_address(details["PrivatePrimaryIp"]))
     above = {label: f"{zone}/{size}/{number // size}" for label, size in zip(NETWORK_LAYERS, _INSTANCES, strict=True)}
     return {label: f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}" for label, path in above.items()}
 

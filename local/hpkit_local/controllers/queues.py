@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hpkit.catalog import QUEUE_RESOURCES, Amounts, amounts_of_instances, quantity_of
+from hpkit.catalog import QUEUE_RESOURCES, Amounts, amounts_of_instances, find_instance_type, quantity_of
 from hpkit.errors import CatalogError
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.amounts import amounts
@@ -25,8 +25,6 @@ COHORT = "hyperpod-cohort"
 TOPOLOGY = "hyperpod-default"
 _IDLE = "hyperpod-ns-idle-resource-sharing-cq-1"
 _TYPE = "node.kubernetes.io/instance-type"
-# Families whose network topology is known; source: SageMaker developer guide, "Using topology-aware scheduling".
-_WITH_TOPOLOGY = ("ml.p4d.", "ml.p4de.", "ml.p5.", "ml.p5e.", "ml.p5en.", "ml.p6e-gb200.", "ml.p6-b300.", "ml.trn")
 Document = Mapping[str, Any]
 
 
@@ -76,7 +74,8 @@ def _sharing(quota: Document) -> Document:
 
 def _flavor(instance_type: str, owners: frozenset[str]) -> Manifest:
     spec: dict[str, Any] = {"nodeLabels": {_TYPE: instance_type}}
-    if instance_type.startswith(_WITH_TOPOLOGY):
+    details = find_instance_type(instance_type)
+    if details is not None and details.network_layers:
         spec["topologyName"] = TOPOLOGY
     return Manifest(KINDS["ResourceFlavor"], instance_type, {"spec": spec}, owners=owners)
 

@@ -5,11 +5,13 @@ Each case creates objects as users do, and names the state and the words of the 
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import yaml
 from kubernetes.client import ApiClient
 
+from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
 from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.read import objects_of
@@ -20,13 +22,14 @@ from hpkit.errors import SelectionError
 from hpkit.kueue.organization import fair_sharing_of
 from hpkit.project import load_stack
 from hpkit_local.kubernetes.api import RefusedError
-from tests.cluster.jobs.test_forecast_kueue import configuration
+from hpkit_local.kubernetes.client import configuration_of
 from tests.program.cloud import Live
 from tests.running import eventually
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
 
-FAIR = fair_sharing_of(load_stack("handson-dev").plans["dev"])
+PLAN = load_stack("handson-dev").plans["dev"]
+FAIR = fair_sharing_of(PLAN)
 FOLDERS = {
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "CronJob": "/apis/batch/v1/namespaces/{}/cronjobs",
@@ -102,6 +105,13 @@ def pytorch_job(team, name):
     return made("PyTorchJob", team, name, {"pytorchReplicaSpecs": specs}, "kubeflow.org/v1")
 
 
+def configuration(instance):
+    """Return how to reach an instance's API server as its administrator."""
+    path = Path(instance.kubeconfig)
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return configuration_of(document, folder=path.parent, certificates=path.parent / "pki")
+
+
 class World:
     """A live platform, and the objects that a case has made."""
 
@@ -149,13 +159,13 @@ class World:
         except SelectionError:
             return None
 
-    def clean(self):
+    def clean(self, *teams):
         for path in reversed(self.paths):
             try:
                 self.live.api.delete(path)
             except RefusedError:
                 continue
-        for team in ("john", "smith"):
+        for team in teams:
             for kind in ("workloads", "pods"):
                 version = "/api/v1" if kind == "pods" else "/apis/kueue.x-k8s.io/v1beta2"
                 folder = f"{version}/namespaces/hyperpod-ns-{team}/{kind}"
@@ -180,7 +190,7 @@ def cloud(clouds):
 def world(cloud):
     cloud.paths = []
     yield cloud
-    cloud.clean()
+    cloud.clean("john", "smith")
 
 
 @dataclass
@@ -286,6 +296,19 @@ def test_the_answer_is_what_the_cluster_does(world, case):
     eventually(answers, lambda: found[-1:], 120)
     listed = [each for team in status_of(world.jobs().observed).teams for each in (*team.running, *team.waiting)]
     assert case.state in {each.state for each in listed}
+
+
+def test_a_job_for_which_no_node_has_room_is_not_said_to_start(world):
+    world.create(job("john", "part", 4, 3))
+    eventually(lambda: world.runs("part"), "each node is partly used")
+    seen = world.jobs().observed
+    (forecast,) = foresee_all(seen, tasks_of([job("john", "small")], PLAN, seen), fair_sharing=FAIR)
+    parts = "no node has 4 nvidia.com/gpu free for a pod; part of john holds 12 nvidia.com/gpu on 4 nodes"
+    admitted = "Kueue admits it, and it holds quota while its pods wait"
+    assert (forecast.fate, forecast.reason) == ("waits", f"quota is free, but {parts}. {admitted}")
+    world.create(job("john", "small"))
+    eventually(lambda: world.state("small") == "blocked", "no node has room")
+    assert world.why("small").outlook == parts
 
 
 def test_a_rollout_that_waits_for_its_own_old_pods_says_so(world):

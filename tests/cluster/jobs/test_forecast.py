@@ -5,10 +5,10 @@ from datetime import timedelta
 from decimal import Decimal
 
 from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
-from hpkit.cluster.live.model import Quota
+from hpkit.cluster.live.model import Flavor, Quota
 from hpkit.cluster.live.without_task import MOST_STARTS
 from hpkit.project import load_stack
-from tests.cluster.live.builders import GPU, KIND, NOW, observed, queue, task
+from tests.cluster.live.builders import GPU, KIND, NOW, node, observed, pod, queue, task
 
 PLAN = load_stack("handson-dev").plans["dev"]
 TEAMS = (queue("john", 12, limit=6), queue("smith", 4, limit=4))
@@ -91,6 +91,23 @@ def test_an_instance_type_of_another_team_does_not_matter():
     queues = (queue("john", 12), replace(queue("smith", 4), quotas=quotas))
     (found,) = foreseen(job("john", "train", 1), running=(other,), queues=queues)
     assert found.fate == "now"
+
+
+def test_a_job_for_which_no_node_has_room_does_not_start():
+    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
+    running = (task("john", "part", 2, gpus=3, runs=True),)
+    seen = {"nodes": (node("n1"), node("n2")), "pods": (pod("john", "part", "n1", 3), pod("john", "part", "n2", 3))}
+    (found,) = foreseen(job("john", "train", 1), running=running, flavors=flavors, **seen)
+    assert (found.fate, found.remedies) == ("waits", ("task part ends",))
+    assert found.reason == (
+        f"quota is free, but no node has 4 {GPU} free for a pod; part of john holds 6 {GPU} on 2 nodes. Kueue admits "
+        "it, and it holds quota while its pods wait"
+    )
+    (small,) = foreseen(job("john", "train", 1, gpus=1), running=running, flavors=flavors, **seen)
+    assert small.fate == "now"
+    queues = (queue("john", 12, limit=6), queue("smith", 4, used=4))
+    (member,) = foreseen(job("john", "train", 1), queues=queues, namespaces=("hyperpod-ns-john",), flavors=flavors)
+    assert member.reason.endswith("; whether nodes have room isn't known, because other teams' pods couldn't be read")
 
 
 def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():

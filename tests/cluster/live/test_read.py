@@ -46,13 +46,6 @@ def test_workloads_are_read_at_once_from_the_server_s_cache_unless_they_are_many
     assert server.queries["/apis/kueue.x-k8s.io/v1/workloads"] == query
 
 
-def test_without_places_nodes_pods_and_events_are_unread():
-    server = api(("/",))
-    found = objects_of(server, [], places=False)
-    assert not {"/api/v1/nodes", "/api/v1/pods", "/api/v1/events"} & {*server.asked}
-    assert found["unread"] == {"nodes", "pods", "events"}
-
-
 def test_a_teams_member_reads_the_namespace_of_the_team():
     unknown = []
     objects = objects_of(

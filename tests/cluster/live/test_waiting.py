@@ -87,7 +87,8 @@ PREEMPTED = (
     ],
 )
 def test_the_condition_says_why_it_waits(message, words):
-    waiting = task("john", "train", 6, QuotaReserved=(False, "Pending", message))
+    close = {"required": "topology.k8s.aws/network-node-layer-3"}
+    waiting = task("john", "train", 6, topology=close, QuotaReserved=(False, "Pending", message))
     assert waiting_reason(waiting, queue("john", 4), NOW) == words
 
 

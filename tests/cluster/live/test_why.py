@@ -10,7 +10,7 @@ from hpkit.cluster.live.model import Flavor
 from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.why import explain, find_task, holders
 from hpkit.errors import SelectionError, ToolError
-from tests.cluster.live.builders import GPU, KIND, NOW, observed, pod, queue, task
+from tests.cluster.live.builders import GPU, KIND, NOW, node, observed, pod, queue, task
 
 FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 SHORT = f"insufficient unused quota for {GPU} in flavor {KIND}, 4 more needed"
@@ -192,6 +192,53 @@ def test_queues_that_were_not_read_are_not_said_to_be_missing():
     found = why("wait", task("john", "wait", 1), queues=(), unread=frozenset({"clusterqueues"}))
     assert found.job.reason.startswith("Kueue hasn't evaluated it for 300 s,")
     assert found.outlook == "what would let it run isn't known, because queues couldn't be read"
+
+
+def part(name, on, gpus=3):
+    """Return a pod of john's task `part` on a node."""
+    return pod("john", name, on, gpus=gpus)
+
+
+def test_free_quota_without_a_node_with_room_is_said_with_the_jobs_that_hold_the_parts():
+    nodes = (node("n1"), node("n2"))
+    tasks = (task("john", "part", 2, gpus=3, runs=True), task("john", "wait", 1))
+    pods = (part("part", "n1"), part("part", "n2"))
+    found = why("wait", *tasks, nodes=nodes, pods=pods, flavors=FLAVORS)
+    assert found.outlook == (
+        f"quota is free, but no node has 4 {GPU} free for a pod; part of john holds 6 {GPU} on 2 nodes"
+    )
+    assert (found.holders, found.remedies) == ((), ("task part ends",))
+    with_room = why("wait", *tasks, nodes=(*nodes, node("n3")), pods=pods, flavors=FLAVORS)
+    assert with_room.remedies == ("nothing: the simulator admits it now, and Kueue should within seconds",)
+    member = why("wait", *tasks, nodes=nodes, pods=pods, flavors=FLAVORS, namespaces=("hyperpod-ns-john",))
+    assert "no node" not in member.outlook
+
+
+def test_kueues_own_word_that_no_node_has_room_is_not_contradicted():
+    full = {"QuotaReserved": (False, "Pending", 'topology "x" doesn\'t allow to fit any of 1 pod(s)')}
+    found = why("wait", task("john", "wait", 1, **full))
+    assert found.job.reason == "quota is free, but only 0 of 1 pods find a node with room"
+    assert (found.remedies, found.outlook) == ((), "the simulator can't tell which tasks hold the nodes that it needs")
+
+
+def test_pods_that_must_share_a_network_node_need_room_under_one():
+    layer = "topology.k8s.aws/network-node-layer-3"
+    flavors = {KIND: dataclasses.replace(FLAVORS[KIND], topology=True)}
+    waiting = task("john", "wait", 2, topology={"required": layer})
+    nodes = (node("n1", "a", "b", "c"), node("n2", "a", "b", "d"))
+    found = why("wait", waiting, nodes=nodes, flavors=flavors)
+    assert (
+        found.outlook
+        == f"quota is free, but only 1 of 2 pods find a node under one {layer} with 4 {GPU} free for a pod"
+    )
+    together = (node("n1", "a", "b", "c"), node("n2", "a", "b", "c"))
+    assert why("wait", waiting, nodes=together, flavors=flavors).remedies[0].startswith("nothing")
+
+
+def test_without_fair_share_a_task_above_its_quota_spares_its_team():
+    seen = Jobs(observed(queues=TEAMS, tasks=(task("john", "low", 3, runs=True), task("john", "high", 4, priority=9))))
+    found = explain(seen, find_task(seen, "high", None), fair_sharing=None)
+    assert "requests more than the team's quota, and `fairShare` is Disabled" in found.outlook
 
 
 def test_tasks_that_could_not_be_read_are_not_said_to_be_none():

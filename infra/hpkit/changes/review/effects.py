@@ -33,7 +33,7 @@ GRAVITY: Final = (
     "immutable", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
     "boundary", "root-squash", "user-ids", "access-removed", "image-access-reduced", "egress-changed", "spaces",
-    "endpoint", "administrators", "viewers", "alerts", "borrowing", "shared-pool", "sharing",
+    "endpoint", "administrators", "viewers", "alerts", "guarantee-lowered", "borrowing", "shared-pool", "sharing",
     "policy", "gang-scheduling", "policy-settings", "priority-class-removed", "priority-order",
     "preemption", "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
     "configuration", "resources-removed", "tags", "settings", "waiver", "allowance",

@@ -15,9 +15,14 @@ from hpkit.text.formatting import amount, listing
 
 __all__ = ["sharing_risks"]
 
+# fairSharing is in Kueue's configuration, which Kueue reads when it starts.
+_RESTART: Final = "Kueue restarts: running jobs continue, and nothing is admitted for some seconds"
 _POLICY_MEANS: Final = {
-    ("fairShare", "Enabled"): "idle compute is shared by the weights of the teams",
-    ("fairShare", "Disabled"): "idle compute goes to the first request, regardless of the teams' weights",
+    ("fairShare", "Enabled"): f"idle compute is shared by the weights of the teams. {_RESTART}",
+    ("fairShare", "Disabled"): (
+        "idle compute goes to the first request, regardless of the teams' weights. A job that requests more than its "
+        f"team's quota no longer preempts the team's own jobs of lower priority. {_RESTART}"
+    ),
     ("idleResourceSharing", "Enabled"): "unreserved capacity can be borrowed",
     ("idleResourceSharing", "Disabled"): "unreserved capacity can no longer be borrowed",
     ("taskPrioritization", "Rank"): "tasks of a team queue by priority class",
@@ -31,6 +36,7 @@ _POLICY_MEANS: Final = {
 def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     """Return the risks between teams of a stack that exists before and after."""
     yield from _borrowing(diff)
+    yield from _lowered(diff)
     yield from _settings(diff)
     yield from _shared_pool(diff)
     yield from _weights(diff)
@@ -64,6 +70,25 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
                 f"{listing(causes)}",
                 teams=tuple(team.name for team, _ in victims),
             )
+
+
+def _lowered(diff: PlanDiff) -> Iterator[Risk]:
+    """Report what happens to jobs that run above a lowered guarantee: nothing, until a lender reclaims it."""
+    lowered = {
+        team.name: f"{team.name} {arrow(quantity(share.guarantee.before), quantity(share.guarantee.after or 0))}"
+        for team in diff.teams
+        for share in team.shares
+        if decreased(share.guarantee) and team.present.before and team.present.after and not team.is_shared_pool
+    }
+    if lowered:
+        yield Risk(
+            "guarantee-lowered",
+            "attention",
+            "guarantees",
+            f"lower guarantees ({listing(list(lowered.values()))}) stop no running job: what exceeds them counts as "
+            "borrowed, even above the borrow limit, until other teams reclaim it and preempt the newest jobs",
+            teams=tuple(lowered),
+        )
 
 
 def _held_back(share: ShareChange) -> bool:

@@ -263,7 +263,7 @@ def _forecasts(documents: list[Any], plan: Plan, profile: str | None) -> list[Fo
     from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
     from hpkit.kueue.organization import fair_sharing_of
 
-    observed = observe(plan, profile, aws=(), places=False)
+    observed = observe(plan, profile, aws=())
     tasks = tasks_of(documents, plan, observed)
     return list(foresee_all(observed, tasks, fair_sharing=fair_sharing_of(plan)))
 

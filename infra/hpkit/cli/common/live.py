@@ -65,13 +65,12 @@ def observe(
     profile: str | None,
     *,
     aws: Collection[AwsPart] | None = None,
-    places: bool = True,
     settings: bool = False,
     on_workload: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Observed:
     """Return the current state of a plan's platform; what could not be read is reported on standard error.
 
-    aws, places, settings and on_workload are those of `read`; aws None is all.
+    aws, settings and on_workload are those of `read`; aws None is all.
     """
     from hpkit.cluster.live.read import AWS_PARTS, read
 
@@ -83,7 +82,6 @@ def observe(
         cluster=plan.spec.cluster.name,
         eks=plan.eks_name,
         aws=parts,
-        places=places,
         settings=settings,
         namespaces=namespaces,
         on_workload=on_workload,

@@ -13,8 +13,10 @@ from hpkit.cluster.jobs.new import PRIORITY, RUN_TIME, TOPOLOGY
 from hpkit.cluster.jobs.resources import requests_of
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.parse import task_of
+from hpkit.cluster.live.placement import Places
+from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.waiting import counted
-from hpkit.cluster.live.why import Strategies, fewer_pods, holders, start_time
+from hpkit.cluster.live.why import Strategies, fewer_pods, holders, room, start_time
 from hpkit.cluster.live.without_task import CohortSimulation, Start
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan, TeamPlan
@@ -148,11 +150,20 @@ def foresee(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Fore
             runs_at=runs_at,
             when=words,
         )
+    jobs = Jobs(observed)
+    places = Places(jobs, simulation)
+    lacking = places.lacking(task, queue, without=start.preempted)
+    if lacking:
+        queued = any(observed.flavors[name].topology for name, _ in queue.quotas if name in observed.flavors)
+        then = "Kueue keeps it queued" if queued else "Kueue admits it, and it holds quota while its pods wait"
+        remedies = tuple(room(jobs, task, queue, simulation, places, start.preempted))
+        return Forecast(task, "waits", f"quota is free, but {lacking}. {then}", remedies=remedies)
     names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
+    unknown = "; whether nodes have room isn't known, because other teams' pods couldn't be read"
     return Forecast(
         task,
         "borrowing" if start.borrowed else "now",
-        _reason(start, task),
+        _reason(start, task) + (unknown if places.is_unknown(task, queue) else ""),
         borrows_from=_teams(observed, start.lenders),
         preempts=tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in start.preempted),
         may_be_preempted_by=tuple(_preemptors(observed, queue, start, fair=bool(fair_sharing))),

@@ -295,6 +295,7 @@ class KubernetesNode:
     ready: bool
     cordoned: bool
     allocatable: Mapping[str, Decimal]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -386,6 +386,7 @@ def node_of(document: Mapping[str, Any]) -> KubernetesNode:
         ready=ready is not None and ready.status,
         cordoned=bool((document.get("spec") or {}).get("unschedulable")),
         allocatable={name: _quantity(each) for name, each in (status.get("allocatable") or {}).items()},
+        labels=labels,
     )
 
 

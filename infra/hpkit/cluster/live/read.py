@@ -54,7 +54,6 @@ def read(
     cluster: str,
     eks: str = "",
     aws: Collection[AwsPart] = AWS_PARTS,
-    places: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
     on_workload: OnWorkload | None = None,
@@ -63,7 +62,6 @@ def read(
 
     - eks: the EKS cluster's name. With it, and nothing of `aws`, SageMaker isn't called: its client alone takes 0.2 s.
     - aws: what is read from SageMaker and EKS in addition to the two clusters; if empty, the result has no platform.
-    - places: whether nodes and pods are listed, too, not only tasks.
     - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members can't.
     - namespaces: where pods and tasks are read if the caller can't list them everywhere.
     - on_workload: is called with each Workload, and the result has no tasks: 100,000 take a gigabyte.
@@ -78,7 +76,6 @@ def read(
             session,
             clusters.eks,
             unknown,
-            places=places,
             settings=settings,
             namespaces=namespaces,
             on_workload=on_workload,
@@ -213,7 +210,6 @@ def _kubernetes(
     eks: Mapping[str, Any],
     unknown: list[str],
     *,
-    places: bool,
     settings: bool,
     namespaces: Sequence[str],
     on_workload: OnWorkload | None,
@@ -224,7 +220,6 @@ def _kubernetes(
             return objects_of(
                 api,
                 unknown,
-                places=places,
                 settings=settings,
                 namespaces=namespaces,
                 on_workload=on_workload,
@@ -242,7 +237,6 @@ def objects_of(
     api: Kubernetes,
     unknown: list[str],
     *,
-    places: bool = True,
     settings: bool = False,
     namespaces: Sequence[str] = (),
     on_workload: OnWorkload | None = None,
@@ -250,7 +244,7 @@ def objects_of(
     """Return the Observed fields from an API server; kinds that can't be listed are in unknown."""
     objects = _Objects(api, unknown, namespaces, on_workload)
     kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
-    return {**kueue, **objects.read(places=places, pools=settings)}
+    return {**kueue, **objects.read(pools=settings)}
 
 
 class _Objects:
@@ -267,22 +261,21 @@ class _Objects:
         # Of a kind that may not be listed everywhere, where it may be.
         self._read_in: dict[str, set[str]] = {}
 
-    def read(self, *, places: bool, pools: bool) -> dict[str, Any]:
+    def read(self, *, pools: bool) -> dict[str, Any]:
         """Return the Observed fields from the Kubernetes API."""
         kueue = self._api.version_of("kueue.x-k8s.io")
         karpenter = self._api.version_of("karpenter.sh") if pools else None
-        requests: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
-        if places:
-            requests |= {"nodes": ("/api/v1/nodes", (_FROM_CACHE,)), "pods": ("/api/v1/pods", (_UNFINISHED,))}
-            requests["events"] = ("/api/v1/events", (_WARNINGS,))
-        else:
-            self._unread |= {"nodes", "pods", "events"}
+        requests: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+            "nodes": ("/api/v1/nodes", (_FROM_CACHE,)),
+            "pods": ("/api/v1/pods", (_UNFINISHED,)),
+            "events": ("/api/v1/events", (_WARNINGS,)),
+        }
         if kueue is not None:
             kinds = ("localqueues", "workloads", *_QUOTAS)
             requests |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
         if karpenter is not None:
             requests["nodepools"] = (f"{karpenter}/nodepools", ())
-        with ThreadPoolExecutor(max_workers=len(requests) or 1) as pool:
+        with ThreadPoolExecutor(max_workers=len(requests)) as pool:
             running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in requests.items()}
             lists = {kind: each.result() for kind, each in running.items()}
         namespaces = self._where()

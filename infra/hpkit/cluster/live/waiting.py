@@ -16,6 +16,7 @@ __all__ = [
     "amount",
     "counted",
     "deactivation",
+    "is_crowded",
     "message_words",
     "preemption",
     "preemptor",
@@ -106,7 +107,7 @@ def message_words(task: Task, now: datetime) -> str:
     if reserved is not None and reserved.status:
         return "it has quota, and is waiting for its nodes to start or its pods to be placed"
     message = "" if reserved is None else reserved.message
-    words = _quota_words(message)
+    words = _quota_words(message, placed=any(pods.topology for pods in task.pod_sets))
     again = _eviction(task) or preemption(task)
     if again:
         return f"{again}; now {words}" if words else again
@@ -124,7 +125,7 @@ def _undecided(task: Task, now: datetime) -> str:
     )
 
 
-def _quota_words(message: str) -> str:
+def _quota_words(message: str, *, placed: bool) -> str:
     """Return the message's reason per flavor; if a request never fits, freed quota doesn't help."""
     never: dict[str, list[str]] = {}
     for match in _TOO_LARGE.finditer(message):
@@ -144,12 +145,22 @@ def _quota_words(message: str) -> str:
             f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
         )
     reasons = [words for each in never.values() for words in dict.fromkeys(each)]
-    return f"it can never run: it requests {', or '.join(reasons)}" if reasons else _topology_words(message)
+    return (
+        f"it can never run: it requests {', or '.join(reasons)}" if reasons else _topology_words(message, placed=placed)
+    )
 
 
-def _topology_words(message: str) -> str:
-    """Return the message's reason about pods that must be close together."""
+def is_crowded(task: Task) -> bool:
+    """Return whether Kueue finds quota, but no nodes with room, by topology-aware scheduling."""
+    reserved = task.conditions.get("QuotaReserved")
+    return reserved is not None and _CROWDED.search(reserved.message) is not None
+
+
+def _topology_words(message: str, *, placed: bool) -> str:
+    """Return the message's reason about nodes; placed: whether pods request to be close together."""
     crowded = _CROWDED.search(message)
+    if crowded and not placed:
+        return f"quota is free, but only {crowded['fit'] or 0} of {crowded['asked']} pods find a node with room"
     if crowded:
         return (
             f"only {crowded['fit'] or 0} of {crowded['asked']} pods fit as close together as requested; for free "

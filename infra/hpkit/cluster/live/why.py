@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import Observed, Queue, Task, team_of
+from hpkit.cluster.live.placement import Places
 from hpkit.cluster.live.state import RETRIED, Jobs, JobState, State
-from hpkit.cluster.live.waiting import counted, preemptor, preemptor_queue
+from hpkit.cluster.live.waiting import counted, is_crowded, preemptor, preemptor_queue
 from hpkit.cluster.live.without_task import MOST_STARTS, CohortSimulation
 from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
 from hpkit.text.plural import plural
 
-__all__ = ["Explanation", "Strategies", "explain", "fewer_pods", "find_task", "holders", "start_time"]
+__all__ = ["Explanation", "Strategies", "explain", "fewer_pods", "find_task", "holders", "room", "start_time"]
 
 # As many running tasks are tried one by one; more would take longer than anybody waits.
 _MOST_TRIED: Final = 50
@@ -106,6 +107,9 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
     queue = next((each for each in observed.queues if each.name == task.queue), None)
     explanation = Explanation(task, job, _preempted_by(observed, task), siblings=_siblings(jobs, task, job))
     if not task.waits:
+        if job.cause == "Unschedulable" and queue is not None:
+            places = Places(jobs, CohortSimulation(observed, task, queue, fair_sharing))
+            return replace(explanation, outlook=places.lacking(task, queue, without=(task.uid,)))
         return explanation
     if queue is None and observed.unread & {"localqueues", "clusterqueues"}:
         return replace(explanation, outlook="what would let it run isn't known, because queues couldn't be read")
@@ -118,6 +122,12 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
     if task.retry_at is not None and task.retry_at > observed.time:
         when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it earlier"
         return replace(explanation, outlook=when)
+    return _simulated(jobs, explanation, queue, fair_sharing)
+
+
+def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing: Strategies) -> Explanation:
+    """Return the explanation with what the simulator finds for a task that waits for quota or nodes."""
+    observed, task = jobs.observed, explanation.task
     simulation = CohortSimulation(observed, task, queue, fair_sharing)
     explanation = replace(explanation, holders=tuple(holders(simulation, observed, task, queue)))
     if not is_installed("simulator"):
@@ -126,13 +136,34 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
     if never is not None:
         fewer = tuple(fewer_pods(simulation, task, never=True))
         return replace(explanation, remedies=fewer, outlook="" if fewer else f"it can never run as it is: {never}")
-    remedies = tuple(_remedies(jobs, task, queue, simulation))
+    places = Places(jobs, simulation)
+    has_quota = simulation.runs(task)
+    lacking = places.lacking(task, queue) if has_quota else ""
+    if has_quota and not lacking and is_crowded(task):
+        return replace(explanation, outlook="the simulator can't tell which tasks hold the nodes that it needs")
+    remedies = tuple(_remedies(jobs, task, queue, simulation, places, lacking=lacking))
+    if lacking:
+        return replace(explanation, holders=(), remedies=remedies, outlook=f"quota is free, but {lacking}")
     outlook = "" if remedies else "no single change would let it run now; several tasks must end"
+    if not fair_sharing and _spares_own(task, queue, simulation):
+        outlook = (
+            "it doesn't preempt its team's tasks of lower priority, because it requests more than the team's quota, "
+            "and `fairShare` is Disabled"
+        )
     if observed.namespaces is not None:
         more = "tasks that wait before it in other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
     runs_at, words = start_time(observed, simulation)
     return replace(explanation, remedies=remedies, outlook=outlook, runs_at=runs_at, when=words)
+
+
+def _spares_own(task: Task, queue: Queue, simulation: CohortSimulation) -> bool:
+    """Return whether classic preemption keeps lower tasks of its queue from a task that must borrow (Kueue 0.19)."""
+    nominal = {
+        name: sum(quota.nominal for (_, key), quota in queue.quotas.items() if key == name) for name in task.requests
+    }
+    lower = any(each.queue == queue.name and each.priority < task.priority for each in simulation.running)
+    return queue.within != "Never" and lower and any(task.requests[name] > nominal[name] for name in nominal)
 
 
 def _siblings(jobs: Jobs, task: Task, job: JobState) -> str:
@@ -193,8 +224,13 @@ def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue:
         yield f"{team} holds {counted(used, resource)} of {flavor}"
 
 
-def _remedies(jobs: Jobs, task: Task, queue: Queue, simulation: CohortSimulation) -> Iterable[str]:
+def _remedies(
+    jobs: Jobs, task: Task, queue: Queue, simulation: CohortSimulation, places: Places, *, lacking: str
+) -> Iterable[str]:
     observed, own = jobs.observed, {each.uid for each in jobs.siblings(task)}
+    if lacking:
+        yield from room(jobs, task, queue, simulation, places)
+        return
     if simulation.runs(task):
         yield "nothing: the simulator admits it now, and Kueue should within seconds"
         return
@@ -215,6 +251,18 @@ def _remedies(jobs: Jobs, task: Task, queue: Queue, simulation: CohortSimulation
                 yield f"it gets the priority class {name}" + (f"; then it preempts {shown}" if shown else "")
                 break
     yield from fewer_pods(simulation, task)
+
+
+def room(
+    jobs: Jobs, task: Task, queue: Queue, simulation: CohortSimulation, places: Places, ended: Collection[str] = ()
+) -> Iterable[str]:
+    """Return which task's end would leave room on nodes for a task that has quota; ended: UIDs of tasks that end."""
+    enough = [
+        each
+        for each in simulation.running[:_MOST_TRIED]
+        if each.owner_name and not places.lacking(task, queue, without=(*ended, each.uid))
+    ]
+    yield from list(dict.fromkeys(_ends(jobs, each) for each in enough))[:_SHOWN]
 
 
 def _ends(jobs: Jobs, task: Task) -> str:

@@ -82,7 +82,7 @@ class CohortSimulation:
         for pods in self._asked.pod_sets:
             if not self._selected(pods, self._queue):
                 return "its pods select or require nodes that no flavor of its queue has"
-            if not self._flavors(pods, self._queue):
+            if not self.flavors_of(pods, self._queue):
                 return (
                     "its pods request a topology, but no flavor of its queue that fits them has one"
                     if pods.topology
@@ -192,7 +192,7 @@ class CohortSimulation:
                 pod_set.count,
                 {name: _units(name, value) for name, value in pod_set.requests.items()},
                 pod_set.least,
-                flavors=self._flavors(pod_set, self._queues[task.queue]),
+                flavors=self.flavors_of(pod_set, self._queues[task.queue]),
             )
             for number, pod_set in enumerate(task.pod_sets)
         )
@@ -207,7 +207,7 @@ class CohortSimulation:
             name for name in flavors if name not in details or may_go_to(pods.spec, details[name].labels, keys)
         )
 
-    def _flavors(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
+    def flavors_of(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
         """Return the flavors that can also place pods with these topology requests.
 
         Source: flavorassigner, checkPodSetAndFlavorMatchForTAS. If all flavors of a queue have a topology, pods without

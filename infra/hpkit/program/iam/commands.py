@@ -48,7 +48,7 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
     "cluster usage": CommandRights(_INSTANCES, _LIST),
     "job why": CommandRights(_EKS, _LIST),
-    "job check": CommandRights(_EKS, _QUEUES),
+    "job check": CommandRights(_EKS, _LIST),
     "cluster check": CommandRights(
         _FIND,
         (

@@ -9,9 +9,10 @@ from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.values import Props
 
-__all__ = ["RECORDED", "RecordedReleases", "path_of_release"]
+__all__ = ["LACKING", "RECORDED", "RecordedReleases", "path_of_release"]
 
 RECORDED: Final = "recorded"
+LACKING: Final = "lacksSubstitute"
 _MANAGER: Final = "pulumi-kubernetes"
 _TYPE: Final = "hpkit.local/release.v1"
 
@@ -22,10 +23,11 @@ class RecordedReleases:
 
     cluster: Cluster
 
-    def write(self, call: EngineCall, inputs: Props, *, revision: int) -> Props:
-        """Write down; return the outputs."""
+    def write(self, call: EngineCall, inputs: Props, *, revision: int, lacking: bool) -> Props:
+        """Write down; return the outputs. lacking: whether what replaces the chart couldn't be installed either."""
         known = {key: inputs.get(key, "") for key in ("name", "namespace", "chart", "version")}
-        outputs = {**inputs, "status": {**known, "status": RECORDED, "revision": revision}, "resourceNames": {}}
+        status = {**known, "status": RECORDED, "revision": revision, **({LACKING: True} if lacking else {})}
+        outputs = {**inputs, "status": status, "resourceNames": {}}
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         if inputs.get("createNamespace"):
             space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}

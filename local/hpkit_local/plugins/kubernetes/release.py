@@ -16,9 +16,9 @@ from hpkit_local.plugins.kubernetes.helm import Answer, Helm, HelmRun
 from hpkit_local.plugins.kubernetes.live_release import LiveRelease, live_release, written_release
 from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
-from hpkit_local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
+from hpkit_local.plugins.kubernetes.recorded import LACKING, RECORDED, RecordedReleases
 from hpkit_local.plugins.kubernetes.release_inputs import flags, values_files, waits
-from hpkit_local.plugins.kubernetes.substitute_chart import install_substitute
+from hpkit_local.plugins.kubernetes.substitute_chart import install_substitute, may_substitute
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
@@ -66,9 +66,12 @@ class Release:
         return _id(inputs), self._write(call, inputs, revision=1, upgrade=False)
 
     def may_come(self, call: EngineCall, inputs: Props, state: Props) -> bool:
-        """Return whether a recorded release could be installed now: helm and the chart are available."""
-        if (state.get("status") or {}).get("status") != RECORDED or self.helm.lacking():
+        """Return whether a recorded release could be installed now: its chart, or what replaces it."""
+        status = state.get("status") or {}
+        if status.get("status") != RECORDED or self.helm.lacking():
             return False
+        if status.get(LACKING) and may_substitute():
+            return True
         if any(is_unknown(inputs.get(key)) for key in ("namespace", "chart")):
             return False
         try:
@@ -114,12 +117,13 @@ class Release:
                 install_substitute(call, helm, recorded, wanted=False)
 
     def _write(self, call: EngineCall, inputs: Props, *, revision: int, upgrade: bool) -> Props:
-        missing, instead = self.helm.lacking(), ""
+        missing, instead, lacking = self.helm.lacking(), "", False
         if not missing:
             with self.helm.run(call, str(inputs["namespace"])) as helm:
                 chart = chart_of(call, helm, inputs)
                 if not upgrade:
-                    instead = install_substitute(call, helm, inputs, wanted=chart.path is None, new=revision == 1)
+                    wanted, new = chart.path is None, revision == 1
+                    instead, lacking = install_substitute(call, helm, inputs, wanted=wanted, new=new)
                 if chart.path is not None:
                     outputs = self._install(call, helm, inputs, str(chart.path), upgrade=upgrade)
                     self._recorded.forget(call, str(inputs["namespace"]), str(inputs["name"]))
@@ -131,7 +135,7 @@ class Release:
             missing = "it can't be downloaded"
         advice = "`hpkit local doctor --fix`" if self.helm.lacking() else _ADVICE
         call.warn(f"the chart isn't installed, because {missing}. {instead}To install it: {advice}.")
-        return self._recorded.write(call, inputs, revision=revision)
+        return self._recorded.write(call, inputs, revision=revision, lacking=lacking)
 
     def _install(self, call: EngineCall, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:
         """Install or upgrade; a release that isn't ready stays in state."""

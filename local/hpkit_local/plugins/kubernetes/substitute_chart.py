@@ -21,7 +21,7 @@ from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
-__all__ = ["SWITCH", "chart_documents", "install_substitute"]
+__all__ = ["SWITCH", "chart_documents", "install_substitute", "may_substitute"]
 
 SWITCH: Final = "HPKIT_SUBSTITUTE_CHART"
 _NAME: Final = "training-operator"
@@ -37,21 +37,36 @@ _KINDS: Final = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
 _SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
 # Its namespace ends late where the kinds end at the same time: the namespace controller waits longer after each try.
 _SECONDS: Final = 300
+# The API server's words for a webhook that it can't reach.
+_WEBHOOK: Final = "failed calling webhook"
+_TRIES: Final = 12
+_PAUSE: Final = 5.0
 
 
-def install_substitute(call: EngineCall, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
-    """Install the operator, or remove it; return a description of what replaces the chart.
+def install_substitute(
+    call: EngineCall, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False
+) -> tuple[str, bool]:
+    """Install the operator, or remove it; return what replaces the chart, and whether that failed.
 
     wanted: whether the chart isn't available; if its values turn the operator off, nothing is installed. new: whether
     no such release existed before, so that nothing has to be removed.
     """
     if inputs.get("name") != _RELEASE or os.environ.get(SWITCH) == "none":
-        return ""
+        return "", False
     if wanted and _has_operator(inputs.get("values") or {}):
-        return f"{_bring(call, helm, str(inputs['namespace']))}. "
+        words, failed = _bring(call, helm, str(inputs["namespace"]))
+        return f"{words}. ", failed
     if not new:
         _take(call, helm, str(inputs["namespace"]))
-    return ""
+    return "", False
+
+
+def may_substitute() -> bool:
+    """Return whether the operator's manifests are installed, so that installing the operator can succeed."""
+    try:
+        return os.environ.get(SWITCH) != "none" and tool_path(_MANIFESTS).is_dir()
+    except ToolError:
+        return False
 
 
 def _has_operator(values: Mapping[str, Any]) -> bool:
@@ -60,23 +75,30 @@ def _has_operator(values: Mapping[str, Any]) -> bool:
     return not isinstance(stated, Mapping) or bool(stated.get("enabled", True))
 
 
-def _bring(call: EngineCall, helm: HelmRun, namespace: str) -> str:
+def _bring(call: EngineCall, helm: HelmRun, namespace: str) -> tuple[str, bool]:
     try:
         manifests = tool_path(_MANIFESTS)
     except ToolError:
-        return f"Its training operator, which has {_SAID}, has no substitute until you run {_GET}"
+        return f"Its training operator, which has {_SAID}, has no substitute until you run {_GET}", True
     folder = helm.folder / _NAME
     (folder / "templates").mkdir(parents=True)
     version = tool_named(_MANIFESTS).version
     helm.write(f"{_NAME}/Chart.yaml", json.dumps({"apiVersion": "v2", "name": _NAME, "version": version}))
     for number, document in enumerate(chart_documents(manifests)):
         helm.write(f"{_NAME}/templates/{number}.yaml", json.dumps(document))
-    answer = helm.call(call, "upgrade", _NAME, str(folder), "--install", "--namespace", namespace)
+    command = ("upgrade", _NAME, str(folder), "--install", "--namespace", namespace)
+    answer = helm.call(call, *command)
+    for _ in range(_TRIES):
+        if not answer.code or _WEBHOOK not in answer.error:
+            break
+        # Kueue's webhooks don't answer while it restarts.
+        call.pause(_PAUSE)
+        answer = helm.call(call, *command)
     if answer.code:
-        return f"No substitute for its training operator could be installed: {answer.error}"
+        return f"No substitute for its training operator could be installed: {answer.error}", True
     if not os.access(expected_path(_NAME), os.X_OK):
-        return f"A substitute installs the kinds {_SAID}, but their jobs don't run until you run {_GET}"
-    return f"Instead, Kubeflow's training operator {version} runs {_SAID}"
+        return f"A substitute installs the kinds {_SAID}, but their jobs don't run until you run {_GET}", False
+    return f"Instead, Kubeflow's training operator {version} runs {_SAID}", False
 
 
 def _take(call: EngineCall, helm: HelmRun, namespace: str) -> None:

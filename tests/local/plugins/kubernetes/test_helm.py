@@ -234,6 +234,38 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
+def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_missing(
+    plugin, api, release, monkeypatch
+):
+    monkeypatch.delenv(SWITCH)
+    monkeypatch.setattr("hpkit_local.plugins.kubernetes.substitute_chart._PAUSE", 0.1)
+    get_tools("training-operator-manifests", "training-operator")
+    hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
+    client = {"url": "https://127.0.0.1:9/none"}
+    hook = {"name": "down.example.com", "rules": [rule], "clientConfig": client, "sideEffects": "None"}
+    document = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "down"},
+        "webhooks": [{**hook, "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "timeoutSeconds": 1}],
+    }
+    api.create(hooks, document)
+    try:
+        far = {**release, "name": "hyperpod-dependencies", "namespace": "kube-system", "chart": "./none"}
+        release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
+        assert "failed calling webhook" in warnings(plugin)[0]
+        assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs)[0] == {"chart"}, (
+            "the next up tries again"
+        )
+    finally:
+        api.delete(f"{hooks}/down")
+    outputs = plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
+    assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs)[0] == set()
+    assert api.read(OPERATOR)
+    plugin.delete(RELEASE, "sample", release_id, outputs)
+
+
 @pytest.mark.nightly
 def test_the_dependencies_chart_of_hyperpod_is_installed_whole_and_goes_again(plugin, api, helm, monkeypatch):
     """Without a node, its operators can't run, and a release that waits for them fails, as on AWS."""
