@@ -137,6 +137,21 @@ def test_a_role_comes_in_by_its_entrys_groups_and_works_in_one_namespace_only(
     }
 
 
+def test_an_entry_is_of_one_role_and_not_of_another_with_its_name(environment, aws):
+    statement = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam, trust = aws.client("iam"), json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    role = iam.create_role(RoleName="ann", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    bearer = session_token(aws, role, "ann")
+    environment.eks.create_access_entry(clusterName="kube", principalArn=role)
+    eventually(lambda: reviewed(aws, bearer)["authenticated"], "the entry takes effect")
+    iam.delete_role(RoleName="ann")
+    assert not reviewed(aws, bearer)["authenticated"], "the role doesn't exist"
+    iam.create_role(RoleName="ann", AssumeRolePolicyDocument=trust)
+    assert not reviewed(aws, bearer)["authenticated"], "the entry is of the deleted role"
+    environment.eks.delete_access_entry(clusterName="kube", principalArn=role)
+    iam.delete_role(RoleName="ann")
+
+
 def reviewed(aws, bearer):
     """Send the API server's request."""
     connection = http.client.HTTPConnection(aws.url.removeprefix("http://"), timeout=HANGS)

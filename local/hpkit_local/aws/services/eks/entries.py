@@ -93,7 +93,11 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
         "username": params.get("username", default),
         "type": entry_type,
     }
-    ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": policies or {}}
+    ctx.table("access")[entry_key(cluster, principal)] = {
+        "entry": entry,
+        "policies": policies or {},
+        "roleId": _role_id(ctx, principal),
+    }
     changed(ctx, cluster, principal)
     return entry
 
@@ -112,9 +116,19 @@ def effective(ctx: Context, *, cluster: str, principal: str) -> None:
         ctx.controllers.access_entry_changed(found["entry"], effective_policies(ctx, found))
 
 
+def _role_id(ctx: Context, principal: str) -> str | None:
+    """Return the unique ID of an entry's role; None if IAM has no such role."""
+    roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
+    return next((str(role.id) for role in roles if role.arn == principal), None)
+
+
 def is_admitted(ctx: Context, found: Record) -> bool:
-    """Return whether an entry is effective, so that tokens of its principal are accepted."""
-    return is_effective(ctx, "access-entry", found["entry"]["createdAt"])
+    """Return whether an entry is effective, so that tokens of its principal are accepted.
+
+    EKS ties an entry to the role's unique ID, which a deleted role that is created again doesn't keep.
+    """
+    is_same = found.get("roleId") is None or found["roleId"] == _role_id(ctx, found["entry"]["principalArn"])
+    return is_same and is_effective(ctx, "access-entry", found["entry"]["createdAt"])
 
 
 def effective_policies(ctx: Context, found: Record) -> list[Record]:
