@@ -144,9 +144,15 @@ def test_the_wheel_holds_every_file_of_its_packages(wheel):
         "hpkit/scaffold/examples/startup.yaml",
         "hpkit/scaffold/workflows/deploy.yml",
         "hpkit/scaffold/requirements.lock",
+        "hpkit/docs/index.md",
     }
     with zipfile.ZipFile(wheel) as archive:
         assert wanted <= set(archive.namelist())
+
+
+def test_the_help_names_pages_that_the_wheel_contains(alone, project):
+    (pages,) = re.findall(r"\S+/hpkit/docs/index\.md", run(alone, "--help", cwd=project).stdout)
+    assert Path(pages).is_file()
 
 
 def test_every_command_is_tried():

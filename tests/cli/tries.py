@@ -29,6 +29,7 @@ RUNS = {
     "whatif rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),
     "catalog refresh": ("", 2, "no AWS credentials"),
+    "catalog config": ("sharing.borrowLimit", 0, "Percent of its quota that the team may borrow"),
     "catalog rules": ("CAP001", 0, "CAP001 (error, can't be waived)"),
     "catalog schema": ("", 0, '"$schema"'),
     "whatif simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; pass a scenario"),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -64,8 +65,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "quota": Command("Show capacity and each team's share of it.", "organization.quota"),
         "review": Command("Show what a change does to the stacks that it affects.", "organization.review"),
         "catalog": Command(
-            "List rules and instance types; get prices, schemas and the dependencies chart.",
+            "Explain keys and rules; list instance types; get prices, schemas and the dependencies chart.",
             children={
+                "config": Command("Explain a key of the organization file.", "organization.config"),
                 "rules": Command("List the validator's rules, or explain one.", "organization.rules"),
                 "instances": Command("List instance types and their specifications.", "organization.instances"),
                 "refresh": Command("Write the project's prices from the AWS Price List.", "organization.refresh"),
@@ -239,6 +241,11 @@ class _Sections(_LazyGroup):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("First steps"):
             formatter.write_dl(_FIRST_STEPS)
+        with formatter.section("Documentation"):
+            # The wheel contains the pages.
+            pages = Path(__file__).parents[1] / "docs" / "index.md"
+            rows = [("hpkit catalog config KEY", "explain a key of the organization file")]
+            formatter.write_dl([*rows, (str(pages.resolve()), "all pages of this version")])
 
 
 @click.group(cls=_Sections)

@@ -23,6 +23,7 @@ __all__ = [
     "kinds_at",
     "literals_at",
     "required_at",
+    "sections",
     "step_into",
 ]
 
@@ -122,24 +123,25 @@ def homes_of(key: str) -> tuple[Path, ...]:
 @cache
 def _homes() -> dict[str, tuple[Path, ...]]:
     homes: dict[str, tuple[Path, ...]] = {}
-    for path, model in _sections(Organization, ()):
+    for path, model in sections(Organization, ()):
         for name, field in model.model_fields.items():
             key = field.alias or name
             homes[key] = (*homes.get(key, ()), path)
     return homes
 
 
-def _sections(annotation: Any, path: Path) -> Iterator[tuple[Path, type[BaseModel]]]:
+def sections(annotation: Any, path: Path) -> Iterator[tuple[Path, type[BaseModel]]]:
+    """Yield the path and the model of each section of a type; a step into an entry of a map or list is ANY."""
     for part in inner_types(annotation):
         arguments = typing.get_args(part)
         if isinstance(part, type) and issubclass(part, BaseModel):
             yield path, part
             for name, field in part.model_fields.items():
-                yield from _sections(field.annotation, (*path, field.alias or name))
+                yield from sections(field.annotation, (*path, field.alias or name))
         elif typing.get_origin(part) is dict:
-            yield from _sections(arguments[1], (*path, ANY))
+            yield from sections(arguments[1], (*path, ANY))
         elif typing.get_origin(part) is tuple and arguments:
-            yield from _sections(arguments[0], (*path, ANY))
+            yield from sections(arguments[0], (*path, ANY))
 
 
 def inner_types(annotation: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from hpkit.config.schema.contract import inner_types
 from hpkit.config.schema.editor import decorated, definitions, hint_of, nullable, optional, title_of, with_markdown
 from hpkit.text.compact_json import compact_json
 
-__all__ = ["json_schema", "reference", "schema_text"]
+__all__ = ["json_schema", "reference", "schema_text", "takes"]
 
 # A section of which any part can be stated.
 _PARTIAL = "part of an [Environment](#environment)"
@@ -140,7 +140,7 @@ def _nested(models: list[type[BaseModel]]) -> set[type[BaseModel]]:
     A part of an environment that contains other sections keeps its own table.
     """
     inner = {
-        model: [part for field in model.model_fields.values() for part in _takes(field.annotation)[1]]
+        model: [part for field in model.model_fields.values() for part in takes(field.annotation)[1]]
         for model in models
     }
     uses = Counter(part for parts in inner.values() for part in parts)
@@ -156,15 +156,15 @@ def _rows(
     for name, field in model.model_fields.items():
         if name in omitted:
             continue
-        takes, models = _takes(field.annotation)
+        shown, models = takes(field.annotation)
         # A section that isn't nested has its own table.
         section = models[0] if models and models[0] in nested else None
-        path, takes = _NESTED[takes.partition("[")[0]] if section else ("", takes)
-        takes = _PARTIAL if name == "environment_defaults" else takes
-        takes = f"{takes}, required" if field.is_required() else _with_default(takes, field.default)
+        path, shown = _NESTED[shown.partition("[")[0]] if section else ("", shown)
+        shown = _PARTIAL if name == "environment_defaults" else shown
+        shown = f"{shown}, required" if field.is_required() else _with_default(shown, field.default)
         meaning = (field.description or "").replace("|", "\\|")
         key = f"{prefix}{field.alias or name}"
-        yield f"| `{key}` | {takes} | {meaning} |"
+        yield f"| `{key}` | {shown} | {meaning} |"
         if section:
             yield from _rows(section, nested, prefix=f"{key}{path}.")
 
@@ -183,21 +183,22 @@ def _models() -> list[type[BaseModel]]:
         model = todo.pop(0)
         if model not in seen:
             seen.append(model)
-            todo += [inner for field in model.model_fields.values() for inner in _takes(field.annotation)[1]]
+            todo += [inner for field in model.model_fields.values() for inner in takes(field.annotation)[1]]
     return seen
 
 
-def _takes(annotation: Any) -> tuple[str, list[type[BaseModel]]]:
+def takes(annotation: Any) -> tuple[str, list[type[BaseModel]]]:
+    """Return what a key takes, in Markdown, and the models of its sections."""
     names: list[str] = []
     models: list[type[BaseModel]] = []
     for part in inner_types(annotation):
         origin, arguments = typing.get_origin(part), typing.get_args(part)
         if origin is tuple:
-            inside, inner_models = _takes(arguments[0])
+            inside, inner_models = takes(arguments[0])
             names.append(f"list of {inside}")
             models += inner_models
         elif origin is dict:
-            inside, inner_models = _takes(arguments[1])
+            inside, inner_models = takes(arguments[1])
             names.append(f"map to {inside}")
             models += inner_models
         elif origin is typing.Literal:
