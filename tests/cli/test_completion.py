@@ -31,7 +31,7 @@ def test_stacks_are_completed(command, examples):
 
 
 def test_stacks_of_commands_within_commands_are_completed(examples):
-    assert completed(["local", "up", "--stack", "e"], examples) == ["enterprise-prod"]
+    assert completed(["local", "up", "--stack", "e"], examples) == ["enterprise-dev", "enterprise-prod"]
 
 
 def test_teams_and_groups_are_those_of_the_stack_that_was_named(examples):

@@ -28,11 +28,12 @@ def test_an_owner_that_codeowners_would_ignore_writes_nothing(tmp_path):
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_a_project_from_an_example_has_no_error(example, tmp_path):
-    answer = init(tmp_path, "acme", "--from", example, "--account", "210987654321")
+    accounts = ["210987654321", "333333333333"] if example == "enterprise" else ["210987654321"]
+    answer = init(tmp_path, "acme", "--from", example, *(word for each in accounts for word in ("--account", each)))
     assert answer.exit_code == 0, answer.output
     loaded = load(tmp_path / "stacks" / "acme.yaml")
     assert [each for each in loaded.findings if each.severity == "error"] == []
-    assert {plan.spec.account for plan in loaded.plans.values()} == {"210987654321"}
+    assert {plan.spec.account for plan in loaded.plans.values()} == {*accounts}
     assert "placeholder" not in (tmp_path / "stacks" / "acme.yaml").read_text()
     assert all(stack.startswith("acme-") for stack in (plan.stack for plan in loaded.plans.values()))
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from generate.examples import example_files
 from hpkit.catalog import instance_types
 from hpkit.config.schema.editor import VALUES, hint_of
-from hpkit.config.schema.reference import _models, _takes, json_schema
+from hpkit.config.schema.reference import _models, json_schema, takes
 from tests.builders import findings, group, organization
 
 SCHEMA = json_schema()
@@ -38,8 +38,8 @@ def properties():
 
 def asks_for_text_or_number(annotation):
     """Return whether the user must choose a value: not for sections, lists of names, or Booleans."""
-    takes, sections = _takes(annotation)
-    return not sections and "`" not in takes and takes != "true, false"
+    shown, sections = takes(annotation)
+    return not sections and "`" not in shown and shown != "true, false"
 
 
 def named_types(schema):

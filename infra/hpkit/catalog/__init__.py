@@ -60,6 +60,7 @@ from hpkit.catalog.resource_types import (
 from hpkit.catalog.services import (
     INFERENCE_OPERATOR,
     PLACEHOLDER_ACCOUNT,
+    PLACEHOLDER_ACCOUNTS,
     SPACES,
     TASK_GOVERNANCE,
     AddOn,
@@ -93,6 +94,7 @@ __all__ = [
     "MIG_LABEL",
     "NETWORK_LAYERS",
     "PLACEHOLDER_ACCOUNT",
+    "PLACEHOLDER_ACCOUNTS",
     "QUEUE_RESOURCES",
     "SPACES",
     "TASK_GOVERNANCE",

@@ -10,6 +10,7 @@ from hpkit.catalog.instances import Source, read_data
 __all__ = [
     "INFERENCE_OPERATOR",
     "PLACEHOLDER_ACCOUNT",
+    "PLACEHOLDER_ACCOUNTS",
     "SPACES",
     "TASK_GOVERNANCE",
     "AddOn",
@@ -37,6 +38,8 @@ __all__ = [
 
 # The account in AWS's documentation, the examples and the local cloud. On AWS, no one deploys to it.
 PLACEHOLDER_ACCOUNT: Final = "123456789012"
+# Of an example with two accounts, too.
+PLACEHOLDER_ACCOUNTS: Final = (PLACEHOLDER_ACCOUNT, "111122223333")
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 SPACES = "amazon-sagemaker-spaces"
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"

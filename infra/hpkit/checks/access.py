@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from hpkit.catalog import PLACEHOLDER_ACCOUNT
+from hpkit.catalog import PLACEHOLDER_ACCOUNTS
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import InstanceGroup
 from hpkit.config.models.member_role import MemberRole
@@ -155,7 +155,7 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
         if match is None or match["account"] in (None, account) or path[-1] in _HANDED_OVER or "members" in path:
             continue
         foreign, key = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
-        if foreign == PLACEHOLDER_ACCOUNT:
+        if foreign in PLACEHOLDER_ACCOUNTS:
             account_text = f"account {foreign}, which the examples use and you don't own"
         elif key in _HAS_ACCESS:
             account_text = f"account {foreign}, {_HAS_ACCESS[str(key)]}"

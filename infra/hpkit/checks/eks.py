@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hpkit.catalog import (
-    PLACEHOLDER_ACCOUNT,
+    PLACEHOLDER_ACCOUNTS,
     KubernetesVersion,
     cluster_hour,
     eks_versions,
@@ -102,7 +102,7 @@ def _of_the_internet(context: Context) -> Iterator[Issue]:
                 "Use the public addresses from which you connect (`curl https://checkip.amazonaws.com` prints yours)"
                 + ("; this range belongs in privateFrom." if is_new and private_ranges([cidr]) else "."),
             )
-        elif documentation_ranges([cidr]) and context.spec.account != PLACEHOLDER_ACCOUNT:
+        elif documentation_ranges([cidr]) and context.spec.account not in PLACEHOLDER_ACCOUNTS:
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
                 f"{cidr} is a documentation range (RFC 5737) that admits no one; the local cloud accepts it, but on "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hpkit.catalog import PLACEHOLDER_ACCOUNT, find_instance_type, grafana_regions
+from hpkit.catalog import PLACEHOLDER_ACCOUNTS, find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.observability import Observability
 from hpkit.config.reading.document import Path
@@ -103,7 +103,7 @@ def _own_topic(context: Context) -> Iterator[Issue]:
     if spec.alerts is None or spec.alerts.sns_topic_arn is None:
         return
     region, account = spec.alerts.sns_topic_arn.split(":")[3:5]
-    if context.spec.account is not None and account not in (context.spec.account, PLACEHOLDER_ACCOUNT):
+    if context.spec.account is not None and account not in (context.spec.account, *PLACEHOLDER_ACCOUNTS):
         yield Issue(
             (*path, "alerts", "snsTopicArn"),
             f"the topic is in account {account}, but {context.environment} is in {context.spec.account}; Managed "

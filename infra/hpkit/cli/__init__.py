@@ -242,10 +242,11 @@ class _Sections(_LazyGroup):
         with formatter.section("First steps"):
             formatter.write_dl(_FIRST_STEPS)
         with formatter.section("Documentation"):
-            # The wheel contains the pages.
-            pages = Path(__file__).parents[1] / "docs" / "index.md"
+            # The wheel contains the pages of the clone.
+            folders = (Path(__file__).parents[number] / "docs" for number in (1, 3))
+            pages = [str(each / "index.md") for each in folders if each.is_dir()][:1]
             rows = [("hpkit catalog config KEY", "explain a key of the organization file")]
-            formatter.write_dl([*rows, (str(pages.resolve()), "all pages of this version")])
+            formatter.write_dl([*rows, *((page, "all pages of this version") for page in pages)])
 
 
 @click.group(cls=_Sections)

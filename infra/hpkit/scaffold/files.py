@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hpkit.catalog import PLACEHOLDER_ACCOUNT
+from hpkit.catalog import PLACEHOLDER_ACCOUNTS
 from hpkit.config.schema.reference import schema_text
 from hpkit.scaffold.lock import locked_installer, locked_requirements
 
@@ -46,7 +46,8 @@ class Choice:
 
     - name: the organization's.
     - example: one of EXAMPLES.
-    - region, account, public_cidr: "" for those of the example.
+    - region, public_cidr: "" for those of the example.
+    - accounts: of the example's environments, in its order; none for placeholders.
     - pipeline: one of PIPELINES.
     - owner: the team that reviews changes, as in CODEOWNERS.
     - environment: the one that the README deploys; "" for the example's.
@@ -58,7 +59,7 @@ class Choice:
     pipeline: str
     version: str
     region: str = ""
-    account: str = ""
+    accounts: tuple[str, ...] = ()
     public_cidr: str = ""
     owner: str = ""
     environment: str = ""
@@ -119,12 +120,13 @@ def _own(text: str, choice: Choice) -> str:
     text = re.sub(rf"\b{choice.example}\b", choice.name, text)
     for old, new in (
         (_region(choice.example), choice.region),
-        (PLACEHOLDER_ACCOUNT, choice.account),
+        *zip(PLACEHOLDER_ACCOUNTS, choice.accounts, strict=False),
         (_RANGE, choice.public_cidr),
     ):
         text = text.replace(old, new) if new else text
-    # The example's comment on its placeholder.
-    return re.sub(r"( +# placeholder; to see yours: .*)$", "", text, flags=re.MULTILINE) if choice.account else text
+    # The example's comment on a placeholder.
+    stated = "|".join(choice.accounts) or "-"
+    return re.sub(rf'(account: "(?:{stated})") +# placeholder; .*$', r"\1", text, flags=re.MULTILINE)
 
 
 def _region(example: str) -> str:

@@ -35,7 +35,13 @@ _DEFAULT_EXAMPLE = "startup"
 @click.argument("name", required=False)
 @click.option("--from", "example", type=click.Choice(EXAMPLES), help="Begin with this example.  [default: startup]")
 @click.option("--region", metavar="REGION", help="AWS region.  [default: the example's]")
-@click.option("--account", metavar="ID", help="AWS account, 12 digits.  [default: a placeholder]")
+@click.option(
+    "--account",
+    "accounts",
+    metavar="ID",
+    multiple=True,
+    help="AWS account, 12 digits; once per account of the example.  [default: placeholders]",
+)
 @click.option("--public-cidr", metavar="CIDR", help="IP address range from which you connect to the Kubernetes API.")
 @click.option("--ci", "pipeline", type=click.Choice(PIPELINES), help="Write this pipeline.  [default: github]")
 @click.option("--owner", metavar="TEAM", help="Team that reviews changes, for CODEOWNERS, such as @acme/platform.")
@@ -49,7 +55,7 @@ def command(
     name: str | None,
     example: str | None,
     region: str | None,
-    account: str | None,
+    accounts: tuple[str, ...],
     public_cidr: str | None,
     pipeline: str | None,
     owner: str | None,
@@ -72,7 +78,7 @@ def command(
     elif sys.stdin.isatty():
         name = name or click.prompt("Name of the organization")
         example = example or click.prompt("Begin with", type=click.Choice(EXAMPLES), default=_DEFAULT_EXAMPLE)
-        account = account if account is not None else _asked("AWS account, 12 digits (Enter: later)")
+        accounts = accounts or tuple(filter(None, [_asked("AWS account, 12 digits (Enter: later)")]))
         public_cidr = public_cidr if public_cidr is not None else _asked("CIDR from which you connect (Enter: later)")
     if not name:
         raise SelectionError("name the organization: `hpkit init acme`")
@@ -81,8 +87,8 @@ def command(
             f"`{name}` isn't a valid name. Use lowercase letters, digits and hyphens, starting with a letter, such "
             f"as acme"
         )
-    if account and not _ACCOUNT.fullmatch(account):
-        raise SelectionError(f"--account {account} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
+    if wrong := [each for each in accounts if each and not _ACCOUNT.fullmatch(each)]:
+        raise SelectionError(f"--account {wrong[0]} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
     if owner and "@" not in owner:
         raise SelectionError(f"--owner {owner} isn't an owner. Write it as in CODEOWNERS, such as @acme/platform")
     if (directory / "Pulumi.yaml").is_file() and pulumi_project(directory)[0] != name:
@@ -96,7 +102,7 @@ def command(
         pipeline or "github",
         _version(),
         region=region or "",
-        account=account or "",
+        accounts=accounts,
         public_cidr=public_cidr or "",
         owner=owner or "",
         environment=_environment_in(directory, name) if differences else "",

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from hpkit.catalog import PLACEHOLDER_ACCOUNT
+from hpkit.catalog import PLACEHOLDER_ACCOUNTS
 from hpkit.catalog.prices import PRICE_FILE
 from hpkit.changes.plan_diff import Change
 from hpkit.changes.review import FileInput, FileVersion, StackInput, StackVersion
@@ -157,14 +157,14 @@ def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:
     settings: Change[StackSettings] = Change(before.settings.get(name), after.settings.get(name))
     was, now = before.version(name), after.version(name)
     if _left_placeholder(plan_of(was), plan_of(now)):
-        was, why = None, f"{why}; not deployed yet, since its account was the placeholder {PLACEHOLDER_ACCOUNT}"
+        was, why = None, f"{why}; not deployed yet, since its account was a placeholder"
     return StackInput(name, place.file, why, was, now, settings)
 
 
 def _left_placeholder(before: Plan | None, after: Plan | None) -> bool:
     """Return whether a stack stops using the placeholder account, in which nothing can exist on AWS."""
     accounts = [plan.spec.account if plan is not None else None for plan in (before, after)]
-    return accounts[0] == PLACEHOLDER_ACCOUNT and accounts[1] not in (None, PLACEHOLDER_ACCOUNT)
+    return accounts[0] in PLACEHOLDER_ACCOUNTS and accounts[1] not in (None, *PLACEHOLDER_ACCOUNTS)
 
 
 def _code(changed: Sequence[str], folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hpkit.catalog import PLACEHOLDER_ACCOUNT
+from hpkit.catalog import PLACEHOLDER_ACCOUNTS
 from hpkit.checks import Finding
 from hpkit.checks.rule import Context
 from hpkit.config import Document, Path, format_path
@@ -53,11 +53,11 @@ def placeholder_findings(loaded: Loaded) -> list[Finding]:
         return findings
     for environment, plan in loaded.plans.items():
         spec = plan.spec
-        if spec.account != PLACEHOLDER_ACCOUNT or any(waiver.rule == "ACC004" for waiver in spec.waivers):
+        if spec.account not in PLACEHOLDER_ACCOUNTS or any(waiver.rule == "ACC004" for waiver in spec.waivers):
             continue
         path = ("environments", environment, "account")
         texts = Context(organization, environment, plan).texts
-        named = len({text for place, text in texts if PLACEHOLDER_ACCOUNT in text and place != path})
+        named = len({text for place, text in texts if spec.account in text and place != path})
         others = [f"{plural(named, 'value')} with it"] if named else []
         others += [f"publicCidrs {cidr}" for cidr in documentation_ranges(spec.eks.endpoint.public_cidrs)]
         mark = document.locate(path)
@@ -69,7 +69,7 @@ def placeholder_findings(loaded: Loaded) -> list[Finding]:
                 file=mark.file or loaded.file,
                 line=mark.line,
                 column=mark.column,
-                message=f"{PLACEHOLDER_ACCOUNT} is the placeholder of the examples"
+                message=f"{spec.account} is a placeholder of the examples"
                 f"{f', as are {listing(others)}' if others else ''}; the local cloud accepts placeholders, but on AWS "
                 "`pulumi up` fails before it starts",
                 fix="Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). "
