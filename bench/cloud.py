@@ -97,7 +97,7 @@ def registered_by(program: Program) -> list[dict]:
 
 
 def noise() -> str:
-    """Report what else the machine does, because figures from a busy machine are less reliable."""
+    """Report what else the machine does, because values from a busy machine are less reliable."""
     return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 

@@ -30,7 +30,7 @@ NEED_NODES = {addon.name for addon in addons() if addon.needs_nodes}
 # - EKS user guide, "Create an Amazon EKS cluster": subnets and role first; nothing of it needs a way out.
 # - HyperPod developer guide, "Prerequisites for using SageMaker HyperPod with Amazon EKS": an ACTIVE EKS cluster with
 #   the VPC CNI; its nodes fetch their scripts and images when they start, over the NAT gateway where there is one.
-# - "Continuous provisioning": a cluster is InService first, its nodes come afterwards.
+# - "Continuous provisioning": a cluster is InService first, its nodes come afterward.
 # - "Setting up SageMaker HyperPod task governance": nodes must be there, and Ready, before the add-on; the add-on
 #   before cluster policy and quotas. EKS user guide, "CoreDNS": without a node the add-on is degraded.
 # - "Autoscaling on SageMaker HyperPod EKS": a cluster that is InService, for managed Karpenter.

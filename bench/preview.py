@@ -116,7 +116,7 @@ def preview(program: Program) -> Figure:
 
 
 def _watch(engine: psutil.Process, peaks: dict[str, int]) -> None:
-    """Keep the highest figures; the kernel's own peak of a process includes what happens between two samples."""
+    """Keep the highest values; the kernel's own peak of a process includes what happens between two samples."""
     while engine.is_running() and engine.status() != psutil.STATUS_ZOMBIE:
         try:
             for process in [engine, *engine.children(recursive=True)]:

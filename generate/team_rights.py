@@ -1,4 +1,4 @@
-"""The page about a data scientist's permissions, from the rules, and about refusals."""
+"""The page about a data scientist's permissions, from the rules, and about rejections."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -119,7 +119,7 @@ def _verbs(rule: PolicyRule) -> str:
 
 def _refused() -> list[tuple[str, ...]]:
     reasons = {(policy.name, each.field): each.reason for policy in policies_of(()) for each in policy.refusals}
-    # The policy for Jobs has the same refusals.
+    # The policy for Jobs has the same rejections.
     users = policies_of_users(())[0]
     rows = [
         (

@@ -74,7 +74,7 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        """Refuse settings that do not exist."""
+        """Reject settings that do not exist."""
         news, known = from_struct(request.news), ", ".join(SETTINGS)
         failures = [
             provider_pb2.CheckFailure(property=name, reason=f"unknown setting {name!r}; known: {known}")
@@ -85,7 +85,7 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def DiffConfig(self, request: Any, context: Any) -> Any:
-        """Compare settings: another account or region is refused, all else is taken over."""
+        """Compare settings: another account or region is rejected, all else is taken over."""
         changed = changed_settings(old_settings(request), from_struct(request.news))
         return provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE,

@@ -69,7 +69,7 @@ def statements(document: Any) -> list[Statement]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; refuse duplicate keys, because another reader may use the other value."""
+    """Return a JSON object; reject duplicate keys, because another reader may use the other value."""
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

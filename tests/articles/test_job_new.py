@@ -63,7 +63,7 @@ def plan(api, john, operator):
         yield recording.plan
 
 
-# What `job new` refuses: Deployments don't resume, and the operator loses a field that the file system requires.
+# What `job new` rejects: Deployments don't resume, and the operator loses a field that the file system requires.
 REFUSED = (("deployment", "the file system"), ("deployment", "a bucket"), ("pytorchjob", "the file system"))
 BY_DAY = (("pytorchjob", "nothing", 2), ("job", "the file system", 2))
 

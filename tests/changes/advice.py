@@ -17,7 +17,7 @@ _NEW_PLACE = "elsewhere"
 def runs(base: Data, head: Data, environment: str, advice: Iterable[tuple[str, str]]) -> list[tuple[Data, Data]]:
     """Return each run as the file before and after it; AssertionError if nobody could follow the advice.
 
-    advice: each refusal's subject and message.
+    advice: each rejection's subject and message.
     """
     first, last = copy.deepcopy(base), copy.deepcopy(head)
     between: list[Data] = []

@@ -47,7 +47,7 @@ def test_a_finding_is_as_severe_as_its_rule_or_a_warning_where_something_is_not_
             assert expected.severity in (severities[expected.rule], "warning"), (case.rule, case.name, expected)
 
 
-G7 = "ml.g7.2xlarge"  # The catalog has no figures for this type.
+G7 = "ml.g7.2xlarge"  # The catalog has no values for this type.
 
 
 def said(data):
@@ -60,7 +60,7 @@ def test_a_fraction_of_a_type_without_figures_is_not_compared_and_says_so():
         groups=[group("gpu", G7, 4), group("system", "ml.m5.4xlarge", 1)],
         allocations={"ada": [{"instanceType": G7, "accelerators": 400}]},
     )
-    assert "the catalog lacks figures for ml.g7.2xlarge" in said(data)["CAP004", "warning"]
+    assert "the catalog lacks values for ml.g7.2xlarge" in said(data)["CAP004", "warning"]
 
 
 def test_whole_instances_of_such_a_type_are_compared_all_the_same():

@@ -1,4 +1,4 @@
-"""The page of team rights lists every refusal."""
+"""The page of team permissions lists every rejection."""
 
 from generate.team_rights import REFUSED
 from hpkit.program.components.access.rbac import VERBS, cluster_rules, team_rules

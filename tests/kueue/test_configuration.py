@@ -70,7 +70,7 @@ def test_comments_stay():
 @pytest.mark.parametrize(
     ("version", "gates"),
     [
-        ("v1.6.0-eksbuild.1", 9),  # Kueue 0.19.2 refuses to start with this one gate off and the other eight on.
+        ("v1.6.0-eksbuild.1", 9),  # Kueue 0.19.2 won't start with this one gate off and the other eight on.
         ("v1.4.0", 1),
         ("v9.9.9", 1),
     ],

@@ -1,4 +1,4 @@
-"""The figures and lists in docs/guides/aws.md match hpkit."""
+"""The values and lists in docs/guides/aws.md match hpkit."""
 
 import json
 import re

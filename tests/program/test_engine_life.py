@@ -374,7 +374,7 @@ def test_a_viewer_previews_drift_and_changes_nothing(edit, viewer, up, live):
 NODES = "gpu 4 × ml.g5.12xlarge"
 
 
-# Other refusals: recordings in tests/changes, the plugin in tests/provider, previews in test_engine_changes.py.
+# Other rejections: recordings in tests/changes, the plugin in tests/provider, previews in test_engine_changes.py.
 @pytest.mark.parametrize(
     ("section", "changed", "at_preview", "at_up"),
     [

@@ -159,7 +159,7 @@ def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_
         "`allowReplace: [fileSystem]`",
     ):
         assert text in str(refused.value)
-    assert shared.one("fsx/lustreFileSystem:LustreFileSystem").protect, "without a preview the engine refuses it"
+    assert shared.one("fsx/lustreFileSystem:LustreFileSystem").protect, "without a preview the engine rejects it"
 
 
 def test_a_job_that_resumes_mounts_what_its_team_has(shared):

@@ -44,7 +44,7 @@ def test_images_are_encrypted_with_the_stacks_key_scanned_and_their_tags_stay(pr
         assert encryption == {"encryptionType": "KMS", "kmsKey": program.one("kms/key:Key", "key").made["arn"]}
         assert repository.inputs["imageScanningConfiguration"] == {"scanOnPush": True}
         assert repository.inputs["imageTagMutability"] == "IMMUTABLE"
-        assert not repository.inputs["forceDelete"], "ECR itself refuses to delete one that has images"
+        assert not repository.inputs["forceDelete"], "ECR itself won't delete one that has images"
         assert repository.ignore_changes == ("encryptionConfigurations",), (
             "another key would replace it, images and all"
         )

@@ -39,7 +39,7 @@ def differences(change):
 
 
 POLICIES = {f"ValidatingAdmissionPolicy {policy.name}" for policy in policies_of(())}
-# Nodes and teams that a refusal would mention: for the plugin, not a difference.
+# Nodes and teams that a rejection would mention: for the plugin, not a difference.
 WORDS = {"ChangeGuard keep", "ChangeGuard keep-base", "hyperpod hyperpod"}
 
 

@@ -259,7 +259,7 @@ class Watch:
 
 
 def check_sums(monkeypatch, limits):
-    """Make the service refuse quotas that exceed limits of whole instances together; return the refused operations."""
+    """Make the service reject quotas that exceed limits of whole instances together; return the rejected operations."""
     refused = []
 
     def checked(name, original):

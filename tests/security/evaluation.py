@@ -1,6 +1,6 @@
 """IAM's decision on a request, by its documented logic, as far as the policies of these tests need it.
 
-Covered: an explicit Deny wins, no Allow is a refusal, a permissions boundary allows only what both allow; Action,
+Covered: an explicit Deny wins, no Allow is a rejection, a permissions boundary allows only what both allow; Action,
 NotAction, Resource and NotResource with wildcards; the operators of `_OPERATORS` with their negations, `IfExists`,
 `ForAllValues`, `ForAnyValue` and `Null`; policy variables. Not covered: policies of organizations and sessions, access
 across accounts, a Principal (each document is assumed to apply to the request's principal), numbers and addresses.

@@ -265,7 +265,7 @@ def runs(api, gpus):
 
 @pytest.fixture
 def watch(api, members):
-    """Watch a test, which must keep its pods within the limits of its team, and delete them afterwards."""
+    """Watch a test, which must keep its pods within the limits of its team, and delete them afterward."""
     with Watch(api) as watch:
         yield watch
         assert settled_excess(api) == {}

@@ -62,7 +62,7 @@ def studio_policy(recording):
 def test_a_studio_role_cannot_overwrite_the_lifecycle_script(recording, action):
     script = f"/{recording.one('BucketObjectv2').inputs['key']}"
     attack = request(recording, STUDIO, action, inside=script)
-    assert allows(attack, identity=[studio_policy(recording)]), "without the bucket's policy nothing refuses it"
+    assert allows(attack, identity=[studio_policy(recording)]), "without the bucket's policy nothing rejects it"
     assert not allows(attack, identity=[studio_policy(recording)], resource=policy_of(recording))
 
 
@@ -142,7 +142,7 @@ def certificates(action, who, inside="/endpoint/ca.pem"):
 @pytest.mark.parametrize("action", ["PutObject", "DeleteObject"])
 def test_full_s3_rights_cannot_replace_an_endpoints_certificate(who, action):
     attack, policy = certificates(action, who)
-    assert allows(attack, identity=[EVERYTHING_ON_S3]), "without the bucket's policy nothing refuses it"
+    assert allows(attack, identity=[EVERYTHING_ON_S3]), "without the bucket's policy nothing rejects it"
     assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy)
 
 

@@ -34,7 +34,7 @@ def test_a_member_cannot_get_root_on_a_node_by_a_job_whose_pods_a_controller_mak
         found = api.items(f"{CORE}/events", fields="involvedObject.name=root-job")
         return [each["message"] for each in found if each["reason"] == "FailedCreate"]
 
-    eventually(events, "the Job's pods are refused")
+    eventually(events, "the Job's pods are rejected")
     assert "violates PodSecurity" in events()[0]
     assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=root-job")
 

@@ -116,7 +116,7 @@ def test_a_member_cannot_start_a_waiting_pod_with_the_rights_of_hyperpods_own_po
     def allowed():
         return not tried(john.merge, f"{CORE}/pods/gated", {"metadata": {"labels": {"mine": "yes"}}})
 
-    eventually(allowed, "the wider rights are there")
+    eventually(allowed, "the wider permissions are there")
     path = f"{CORE}/pods/gated"
     assert "schedulingGates" in refused(john.merge, path, {"spec": {"schedulingGates": []}})
     for kept in ("labels", "annotations"):

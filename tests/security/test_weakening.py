@@ -134,7 +134,7 @@ def test_preflight_is_silent_without_a_platform_and_reports_refused_reads(record
     live[NAMESPACES] = {"default": {}}
     assert told(recording, live) == ({}, [])
     assert list(check_admission(recording, Responses({}))) == []
-    refused = FailedCall("kubernetes:get", "403 Forbidden", "the API server refuses this identity")
+    refused = FailedCall("kubernetes:get", "403 Forbidden", "the API server rejects this identity")
     (row,) = check_admission(recording, Responses({ADMISSION.key: refused}))
     assert (row.status, row.area) == ("unknown", "kubernetes")
 

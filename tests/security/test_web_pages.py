@@ -34,7 +34,7 @@ READS = (
     *("/debug/pprof/cmdline", "/logs/", "/containerLogs/default/pod/container", "/metrics", "/healthz", "/readyz"),
     *("/livez", "/health", "/version"),
 )
-# Paths that only return health, or figures about a process.
+# Paths that only return health, or values about a process.
 HEALTH = {
     "etcd-metrics": {"/health", "/metrics"},
     "kube-controller-manager": {"/healthz"},

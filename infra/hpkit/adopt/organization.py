@@ -403,7 +403,7 @@ def _rows(quota: Mapping[str, Any]) -> list[dict[str, Any]]:
     for row in quota.get("ComputeQuotaConfig", {}).get("ComputeQuotaResources", ()):
         spec: dict[str, Any] = {"instanceType": row["InstanceType"]}
         if row.get("Count"):
-            # With a count, vCPU and memory are the service's own figures and follow from it.
+            # With a count, vCPU and memory are the service's own values and follow from it.
             rows.append({**spec, "count": row["Count"]})
             continue
         partition = row.get("AcceleratorPartition")

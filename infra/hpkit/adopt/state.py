@@ -146,7 +146,7 @@ def loses_claims(exported: Mapping[str, Any], *recordings: Recording) -> bool:
 
 
 def _without_parts(entry: Mapping[str, Any], parts: Container[str]) -> Mapping[str, Any]:
-    """Return a guard without the parts that moved, whose absence it would refuse; any other resource as it is."""
+    """Return a guard without the parts that moved, whose absence it would reject; any other resource as it is."""
     if entry["type"] != _GUARD:
         return entry
     sides = {

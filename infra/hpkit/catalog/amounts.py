@@ -29,7 +29,7 @@ Amounts = dict[str, int]
 
 
 def amounts_of_instances(instance_type: str, count: int = 1) -> Amounts:
-    """Return the amounts of whole instances. Raises CatalogError for a type whose figures aren't known."""
+    """Return the amounts of whole instances. Raises CatalogError for a type whose values aren't known."""
     details = countable_type(instance_type)
     amounts = {
         "cpu": 1000 * (details.vcpu or 0),
@@ -51,7 +51,7 @@ def amounts_of_part(
 ) -> Amounts:
     """Return the amounts of a part of an instance; partition: MIG profile and number.
 
-    Raises CatalogError for a type whose figures aren't known.
+    Raises CatalogError for a type whose values aren't known.
     """
     details = countable_type(instance_type)
     amounts = {"cpu": round(1000 * vcpu), "memory": round(_GIB * memory_gib)}

@@ -1,4 +1,4 @@
-"""Instance types that HyperPod accepts, with their known figures and sources."""
+"""Instance types that HyperPod accepts, with their known values and sources."""
 
 import difflib
 import json
@@ -58,7 +58,7 @@ class MigProfile:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """The figures of an instance type. None means unknown, never zero.
+    """The values of an instance type. None means unknown, never zero.
 
     - memory_gib: the instance's whole memory.
     - addresses: IPv4 addresses that a node can use in its subnet.

@@ -150,7 +150,7 @@ def object_facts(api_version: str, object_kind: str, *, patch: bool) -> TypeFact
 
 
 def frozen_of_groups() -> tuple[str, ...]:
-    """Return the members of an instance group that UpdateCluster refuses to change on a group that exists."""
+    """Return the members of an instance group that UpdateCluster won't change on a group that exists."""
     return tuple(_hyperpod()["groups"]["frozen"])
 
 

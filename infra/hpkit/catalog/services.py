@@ -196,7 +196,7 @@ def kubernetes_versions() -> tuple[str, ...]:
 def topology_gates(kueue: str | None) -> tuple[str, ...]:
     """Return the feature gates of a Kueue version that are changed together with topology-aware scheduling.
 
-    Kueue 0.19 refuses to start with TopologyAwareScheduling off and the gates that need it on. An older Kueue rejects
+    Kueue 0.19 won't start with TopologyAwareScheduling off and the gates that need it on. An older Kueue rejects
     those gates as unknown. For an unlisted version, the result is TopologyAwareScheduling alone.
     """
     gates: dict[str, list[str]] = _services()["topologyGates"]["byKueue"]

@@ -31,7 +31,7 @@ def deletion_decisions(
 ) -> tuple[list[GuardDecision], list[GuardDecision]]:
     """Return the decisions about resources, and those about each deletion.
 
-    Each loss is reported once: if a team is deleted with a refused cluster, the cluster's decision needs both
+    Each loss is reported once: if a team is deleted with a rejected cluster, the cluster's decision needs both
     allowances.
     """
     refused = {each.key for each in resources if each.refused}

@@ -122,7 +122,7 @@ def _decide(
 
 def _first(key: str, before: Plan, *, protected: bool | None) -> tuple[Allowance, ...]:
     """Return what an `up` before this change must do, so that the allowance isn't followed by another rejection."""
-    # The service or the engine refuses to delete the old resource as it was deployed, regardless of this change.
+    # The service or the engine won't delete the old resource as it was deployed, regardless of this change.
     first_needed = [UNPROTECTED] if before.spec.protect and key in _PROTECTED_BY_FILE else []
     # What leaves the program is protected in the state.
     first_needed += [(REPLACE, key)] if protected is False else []

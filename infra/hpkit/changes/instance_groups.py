@@ -123,7 +123,7 @@ def _replaced_by_id(cluster: RecordedResource, after: Recorded, steps: Sequence[
 def _unchangeable(
     old: Mapping[str, Any], new: Mapping[str, Any], before: Recorded, after: Recorded, replaced: Mapping[str, Step]
 ) -> Iterator[str]:
-    """Yield what of a group would change that the service refuses to change."""
+    """Yield what of a group would change that the service won't change."""
     name = new["instanceGroupName"]
     for member in frozen_of_groups():
         was, now = old.get(member), with_unknown(new.get(member), replaced)

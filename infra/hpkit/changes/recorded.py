@@ -37,7 +37,7 @@ class RecordedResource(Protocol):
 
     @property
     def protect(self) -> bool:
-        """Whether the engine refuses to delete it."""
+        """Whether the engine won't delete it."""
 
     @property
     def custom(self) -> bool:

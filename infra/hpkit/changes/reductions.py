@@ -33,7 +33,7 @@ _KEYS_OF_PLAN: Final = TypeFacts(
     },
     literal=True,
 )
-# A person's rights aren't part of the platform. Governance is compared as derived, except for the limits of teams.
+# A person's permissions aren't part of the platform. Governance is compared as derived, except for the limits of teams.
 _ALLOWANCES: Final = {"allow_replace": "allowReplace", "allow_delete": "allowDelete"}
 _NO_SETTINGS: Final = {"waivers", "allow_replace", "allow_delete", "governance"}
 

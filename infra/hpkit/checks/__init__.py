@@ -1,4 +1,4 @@
-"""Rules over a plan: what AWS, Kueue or Karpenter would refuse or quietly do wrong later."""
+"""Rules over a plan: what AWS, Kueue or Karpenter would reject or quietly do wrong later."""
 
 from hpkit.checks.engine import RULES, check, rule_by_id
 from hpkit.checks.finding import Finding, Summary, summarize

@@ -171,7 +171,7 @@ def _has_rights(context: Context) -> Iterator[Issue]:
 def _known(context: Context) -> Iterator[Issue]:
     offered = [addon.name for addon in addons()]
     for name in context.spec.addons:
-        likely = None if name in offered or name in _OTHERS else _meant(name, (*offered, *_OTHERS))
+        likely = None if name in offered or name in _OTHERS else _nearest(name, (*offered, *_OTHERS))
         if likely is not None:
             yield Issue(
                 (*context.path, "addons", name),
@@ -187,7 +187,7 @@ def _known(context: Context) -> Iterator[Issue]:
             )
 
 
-def _meant(name: str, names: Sequence[str]) -> str | None:
+def _nearest(name: str, names: Sequence[str]) -> str | None:
     """Return the add-on with a similar name, or the only add-on whose name contains it."""
     parts = [each for each in names if len(name) > _SHORT and name.lower() in each]
     return parts[0] if len(parts) == 1 else near(name, names)

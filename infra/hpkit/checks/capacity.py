@@ -464,7 +464,7 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
             elif None in (usage(quota_resource, instance).vector[1:4]):
                 yield Issue(
                     quota_resource.path,
-                    "this fraction can't be compared with the capacity: the catalog lacks figures for "
+                    "this fraction can't be compared with the capacity: the catalog lacks values for "
                     f"{quota_resource.instance_type}",
                     "Reserve whole instances of this type with `count`.",
                     "warning",

@@ -35,7 +35,7 @@ _MOST_RESOURCES = 15
 _DOCUMENTED_BORROW_LIMIT = 500
 _MOST_CLASSES = 10
 _MOST_TEAM_NAME = 40
-# With Kueue 0.12; recoveryTimeout is unknown to older ones, which refuse unknown keys.
+# With Kueue 0.12; recoveryTimeout is unknown to older ones, which reject unknown keys.
 _KNOWS_RECOVERY = "v1.3.1"
 _GANG = "Kueue's source, Configuration API: waitForPodsReady"
 # Seconds. Kueue's maintainers recommend 30 minutes for clusters that scale.
@@ -324,7 +324,7 @@ def _gang_scheduling(context: Context) -> Iterator[Issue]:
     if addon is not None and addon.version is not None and is_older(addon.version, _KNOWS_RECOVERY):
         yield Issue(
             (*context.path, "addons", TASK_GOVERNANCE),
-            f"{TASK_GOVERNANCE} is at version {addon.version}, whose Kueue refuses to start with the settings of gang "
+            f"{TASK_GOVERNANCE} is at version {addon.version}, whose Kueue won't start with the settings of gang "
             f"scheduling; {_KNOWS_RECOVERY} is the oldest known to accept them",
             "Remove the version, or set `gangScheduling: {enable: false}`.",
         )

@@ -40,7 +40,7 @@ _COREDNS = "Amazon EKS user guide, CoreDNS; Kubernetes documentation, taints and
 _MOST_GROUPS = 10
 _KEYS = (INSTANCE_TYPE_KEY, ZONE_KEY, ARCHITECTURE_KEY)
 _OPERATORS = ("In", "Exists")
-# What a suggested limit leaves room for: nodes, or CPUs for types whose figures aren't known.
+# What a suggested limit leaves room for: nodes, or CPUs for types whose values aren't known.
 _SOME_NODES, _SOME_CPU = 2, 256
 _POLICY_OF_GROUPS: Final = "karpenter-groups-fit"
 _OS_KEY: Final = "kubernetes.io/os"
@@ -330,7 +330,7 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
         named = [each for each in planned.spec.limits if is_resource(each, LIMIT_RESOURCES)]
         # KAR013 reports resources that no node has.
         if named == list(planned.spec.limits) and named and instances:
-            # CAP002 reports types with elastic quota; nothing can be checked with unknown figures.
+            # CAP002 reports types with elastic quota; nothing can be checked with unknown values.
             free = [
                 instance.name
                 for instance in instances

@@ -384,7 +384,7 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
 
 
 def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: list[ipaddress.IPv4Network]) -> str:
-    """Return why AWS refuses a secondary range, or nothing for a valid one.
+    """Return why AWS rejects a secondary range, or nothing for a valid one.
 
     EKS gives services 172.20.0.0/16 in a VPC of 10/8, else 10.100.0.0/16 (its user guide, create a cluster). Valid
     ranges never overlap with these. Source: Amazon VPC user guide, IPv4 CIDR block association restrictions.

@@ -25,7 +25,7 @@ def _spec(context: Context) -> tuple[Observability, Path]:
 
 def _receivers(context: Context) -> Iterator[Issue]:
     yield from _one_receiver(context)
-    yield from _told(context)
+    yield from _recipients(context)
     yield from _has_topic(context)
 
 
@@ -76,7 +76,7 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
         )
 
 
-def _told(context: Context) -> Iterator[Issue]:
+def _recipients(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
     if spec.prometheus and spec.alerts is None and spec.grafana_alerts is None:
         yield Issue(

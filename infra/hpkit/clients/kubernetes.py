@@ -108,7 +108,7 @@ def _asked(session: Session, cluster: Mapping[str, Any], read_with: Callable[[An
         with dynamic_client(session, cluster) as client:
             return read_with(client)
     except ApiException as error:
-        return FailedCall("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
+        return FailedCall("kubernetes:get", f"{error.status} {error.reason}", "the API server rejects this identity")
     except KUBERNETES_ERRORS as error:
         return FailedCall("kubernetes:get", type(error).__name__, f"the Kubernetes API cannot be reached: {error}")
 

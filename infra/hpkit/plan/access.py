@@ -1,4 +1,4 @@
-"""Access to a platform by its file: groups of members, and the names of their rights."""
+"""Access to a platform by its file: groups of members, and the names of their permissions."""
 
 from __future__ import annotations
 

@@ -118,10 +118,10 @@ def instances_of(plan: Plan) -> dict[str, InstanceType]:
     for team in plan.teams:
         names.update(quota_resource.instance_type for quota_resource in team.quota_resources)
         names.update(team.absolute_borrow_limits)
-    return _as_run(sorted(names), plan.groups)
+    return _effective_types(sorted(names), plan.groups)
 
 
-def _as_run(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dict[str, InstanceType]:
+def _effective_types(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dict[str, InstanceType]:
     """Return types as the groups run them: with one thread per core, if a group disables multithreading.
 
     If two groups with the same type differ, the smaller counts, so that guaranteed amounts exist on either.
@@ -218,7 +218,7 @@ def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) ->
     return type_capacities(
         [GroupCapacity(g.spec.name, tuple(g.spec.types), g.spec.instance_count, g.autoscaled) for g in groups],
         [PoolCapacity(pool.spec.name, pool.instance_types, pool.spec.limits) for pool in pools],
-        _as_run((name for group in groups for name in group.spec.types), groups),
+        _effective_types((name for group in groups for name in group.spec.types), groups),
     )
 
 
@@ -240,7 +240,7 @@ def _teams(
         if name in teams_by_name
     ]
     if governance.shared_pool is not None:
-        teams.append(_shared_pool(governance, teams, capacity, _as_run(capacity, groups)))
+        teams.append(_shared_pool(governance, teams, capacity, _effective_types(capacity, groups)))
     return tuple(sorted(teams, key=lambda team: team.name))
 
 

@@ -128,7 +128,7 @@ def pod_limits(plan: Plan) -> PodLimits:
 def most_of_pods(team: TeamPlan) -> dict[str, int] | None:
     """Return the amounts, in base units, that a team's pods may have together: its quota plus what it may borrow.
 
-    None if the figures of one of its instance types aren't known. The service doesn't document how it rounds what a
+    None if the values of one of its instance types aren't known. The service doesn't document how it rounds what a
     team may borrow; this rounds down, like the local cloud. EFA interfaces aren't included, because the catalog doesn't
     have them for every type.
     """

@@ -1,6 +1,6 @@
 """Checks whether the admission policies that limit teams are in effect, as the program creates them.
 
-A user with rights in the cluster can set a binding to `Warn`, delete it, narrow a policy or lower the level of a
+A user with permissions in the cluster can set a binding to `Warn`, delete it, narrow a policy or lower the level of a
 namespace. Otherwise only the next `pulumi preview --refresh` would show that. Source: Kubernetes, "Validating Admission
 Policy" (validationActions, failurePolicy, matchResources), "Pod Security Admission" (labels of namespaces).
 """
@@ -82,7 +82,9 @@ def _differing(
     differing = sorted(key for key in keys if plain.get(key) != plain_expected.get(key))
     if not differing:
         return None
-    return changed(_AREA, subject, found=_said(plain, differing), needed=_said(plain_expected, differing), fix=fix)
+    return changed(
+        _AREA, subject, found=_described(plain, differing), needed=_described(plain_expected, differing), fix=fix
+    )
 
 
 def _without_defaults(value: Any) -> Any:
@@ -92,7 +94,7 @@ def _without_defaults(value: Any) -> Any:
     return [_without_defaults(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _said(values: Mapping[str, Any], keys: list[str]) -> str:
+def _described(values: Mapping[str, Any], keys: list[str]) -> str:
     """Return keys with their values; for nested values only the key, because expressions are long."""
     texts = []
     for key in keys:

@@ -159,7 +159,7 @@ def offerings(plan: Plan) -> ApiCall:
 def subnets(plan: Plan) -> ApiCall:
     """Return the call for an existing network's subnets.
 
-    With a filter, EC2 returns the subnets that exist; with ids it refuses the call if one does not.
+    With a filter, EC2 returns the subnets that exist; with ids it rejects the call if one does not.
     """
     ids = sorted({*(zone.subnet_id for zone in plan.network.zones if zone.subnet_id), *overridden_places(plan)[0]})
     return ApiCall("ec2", "DescribeSubnets", {"Filters": [{"Name": "subnet-id", "Values": ids}]})
@@ -168,7 +168,7 @@ def subnets(plan: Plan) -> ApiCall:
 def endpoint_services(recording: Recording) -> ApiCall:
     """Return the call for the services of the interface endpoints that the program creates.
 
-    With a filter, EC2 returns the services that exist; with names it refuses the call if one does not.
+    With a filter, EC2 returns the services that exist; with names it rejects the call if one does not.
     """
     names = sorted({service for service, _ in interface_endpoints(recording)})
     filters = [{"Name": "service-type", "Values": ["Interface"]}, {"Name": "service-name", "Values": names}]

@@ -218,7 +218,7 @@ def _required_addon(plan: Plan, responses: Responses, name: str, needed: str) ->
 
 
 def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iterator[CheckResult]:
-    """Check an add-on that is installed already: EKS refuses to install it again."""
+    """Check an add-on that is installed already: EKS won't install it again."""
     subject = f"add-on {addon.name} to be installed on {plan.eks_name}"
     response = responses.of(eks_addon(plan, addon.name))
     if isinstance(response, FailedCall):
@@ -251,7 +251,7 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
 
 
 def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[CheckResult]:
-    """Check for an existing access entry: EKS has one per principal, and refuses a second.
+    """Check for an existing access entry: EKS has one per principal, and rejects a second.
 
     Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. hpkit
     doesn't import it: destroying the stack would then delete the owner's access to a cluster that stays.

@@ -98,7 +98,7 @@ def teardown_of(stack: str, exported: str) -> Teardown:
             stack=stack,
             entries=len(resources),
             resources=len(created),
-            goes=tuple(_goes(created)),
+            goes=tuple(_deleted(created)),
             protected=tuple(each["urn"] for each in resources if each.get("protect")),
             refusal=_refusal(stack, created),
             objects=frozenset(_objects(created)),
@@ -255,7 +255,7 @@ def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     ]
 
 
-def _goes(created: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _deleted(created: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for cluster in _of(created, _CLUSTER):
         outputs = cluster.get("outputs", {})
         yield f"the HyperPod cluster {outputs.get('clusterName', cluster['id'])}"

@@ -86,7 +86,7 @@ def _first(aws: Mapping[str, Any], key: str, member: str) -> str | None:
 
 
 def _require_loopback(*endpoints: str | None) -> None:
-    """Refuse to leave this machine where all of AWS is led to it: a run on a local cloud would call AWS."""
+    """Doesn't leave this machine where all of AWS is led to it: a run on a local cloud would call AWS."""
     away = [each for each in endpoints if each and not is_loopback(each)]
     if away:
         raise RefusedError(
@@ -247,7 +247,7 @@ def operation_name(operation: str) -> str:
 
 
 def _require_whole_body(response_dict: Mapping[str, Any], **_: Any) -> None:
-    """Refuse an answer that was cut off: botocore takes one without its body for an empty success."""
+    """Reject an answer that was cut off: botocore takes one without its body for an empty success."""
     length, body = response_dict["headers"].get("content-length", "0"), response_dict["body"]
     if isinstance(body, bytes) and len(body) < int(length):
         raise ConnectionClosedError(endpoint_url="sagemaker")

@@ -29,7 +29,7 @@ class Unanswered(Exception):  # noqa: N818 - not an error by itself: the caller 
 class EksApi:
     """The Kubernetes API of one EKS cluster.
 
-    Every request has a new token: an API server may remember for minutes that it refused one.
+    Every request has a new token: an API server may remember for minutes that it rejected one.
     """
 
     aws: SageMakerApi

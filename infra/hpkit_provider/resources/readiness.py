@@ -33,7 +33,7 @@ _POLL_FRACTION: Final = 0.05
 # measurement of the race between a key's policy and CreateCluster, 4 s were enough.
 _SETTLE_SECONDS: Final = 10.0
 _SETTLE_VARIABLE: Final = "HYPERPOD_SETTLE_SECONDS"
-# Every deployer can send this request. EKS refuses it to callers without an access policy.
+# Every deployer can send this request. EKS rejects it to callers without an access policy.
 _ANY_PATH: Final = "/api/v1/nodes?limit=1"
 
 

@@ -177,7 +177,7 @@ def _default(value: object, *, watched: bool = False) -> Behavior:
     return Behavior(default=value, reset_to=value, watched=watched)
 
 
-# Refused on a group that exists; source: API reference, UpdateCluster, "continuous provisioning".
+# Rejected on a group that exists; source: API reference, UpdateCluster, "continuous provisioning".
 _FROZEN: Final = Behavior(frozen=True)
 # The API reference states no default (ClusterInstanceGroupSpecification), and its examples set 1 for types that have
 # two. The value of a group that was created without it is unknown until the service reports it.
@@ -231,7 +231,7 @@ _QUOTA_BEHAVIORS: Final = {
     "computeQuotaConfig.computeQuotaResources": Behavior(reset_to=[]),
     "computeQuotaConfig.resourceSharingConfig": Behavior(reset_to={"strategy": "LendAndBorrow"}),
     "computeQuotaConfig.resourceSharingConfig.strategy": Behavior(default="LendAndBorrow"),
-    # Never sent: the API refuses it together with a strategy that doesn't borrow.
+    # Never sent: the API rejects it together with a strategy that doesn't borrow.
     "computeQuotaConfig.resourceSharingConfig.borrowLimit": Behavior(default=50),
 }
 # Source: API reference, CreateClusterSchedulerConfig; developer guide, task governance.
@@ -335,7 +335,7 @@ RESOURCES: Final = {
         ResourceTable(
             name="ChangeGuard",
             operation="",
-            text="Refuses a change that would replace or delete guarded resources, in the preview. It creates nothing.",
+            text="Rejects a change that would replace or delete guarded resources, in the preview. It creates nothing.",
             replacing=frozenset(),
             extra=_GUARDED,
             outputs=(),

@@ -1,8 +1,8 @@
 """The settings of the provider: the purpose of each, and the effect of a change.
 
-Another region or account is refused, because everything would be left behind. When a provider is replaced, the engine
+Another region or account is rejected, because everything would be left behind. When a provider is replaced, the engine
 replaces all of its resources without asking for their Diff. It asks no resource for its account either. So this is the
-only place where such a change can be refused before it begins.
+only place where such a change can be rejected before it begins.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ SETTINGS: Final = {
     "warning.",
     "allowReplace": "`true` allows changes that replace clusters.",
     "contents": "What a move to another account or region would delete, for messages.",
-    "leavingTeams": "Comma-separated teams whose quotas this run deletes. They are set to 0 if the service refuses an "
+    "leavingTeams": "Comma-separated teams whose quotas this run deletes. They are set to 0 if the service rejects an "
     "increase of another quota.",
-    "capacityWaitSeconds": "Seconds during which an increase that the service refuses is tried again (300).",
+    "capacityWaitSeconds": "Seconds during which an increase that the service rejects is tried again (300).",
 }
 # Never a difference by themselves: they only appear in messages.
 _MESSAGE_TEXTS: Final = frozenset({"contents"})

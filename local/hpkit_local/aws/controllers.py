@@ -55,7 +55,7 @@ class Controllers:
         return None
 
     def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
-        """Get notified that an EKS cluster is requested while others exist; raises ControllerError to refuse it."""
+        """Get notified that an EKS cluster is requested while others exist; raises ControllerError to reject it."""
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Controllers
         """Prepare an EKS cluster that is about to become ACTIVE; None keeps the invented endpoint."""

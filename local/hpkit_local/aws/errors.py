@@ -21,7 +21,7 @@ class EndpointError(Exception):
 
 
 class ServiceError(Exception):
-    """An answer that the service refuses a call with: AWS code, message and HTTP status."""
+    """An answer that the service rejects a call with: AWS code, message and HTTP status."""
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
         super().__init__(f"{code}: {message}")

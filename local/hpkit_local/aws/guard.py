@@ -32,9 +32,9 @@ def refusal(environ: Mapping[str, Any], *, port: int) -> str:
     # Browsers add Origin to every request except simple GET and HEAD, and Sec-Fetch-Site to all requests. AWS SDKs
     # and the Kubernetes API server send neither.
     if "HTTP_ORIGIN" in environ:
-        return "requests of web pages are refused: the header Origin must be absent"
+        return "requests of web pages are rejected: the header Origin must be absent"
     if environ.get("HTTP_SEC_FETCH_SITE", "none") != "none":
-        return "requests of web pages are refused: the header Sec-Fetch-Site must be absent, or `none`"
+        return "requests of web pages are rejected: the header Sec-Fetch-Site must be absent, or `none`"
     return ""
 
 

@@ -24,7 +24,7 @@ __all__ = ["check_moto_request"]
 
 # Inferred from: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request; refuse one that breaks the model of its service."""
+    """Return the parameters of a request; reject one that breaks the model of its service."""
     model = service_model(call.service)
     code = services()[call.service].refuses_with
     if not code or call.operation not in model.operation_names:

@@ -10,7 +10,7 @@ from functools import cache
 __all__ = ["compile_pattern"]
 
 _HIGHEST_ASCII = 0x7F
-# The same language in linear time: the original nests repetitions and takes exponentially long to refuse.
+# The same language in linear time: the original nests repetitions and takes exponentially long to reject.
 _EQUIVALENT = {
     r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?": r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
 }

@@ -257,7 +257,7 @@ class Endpoint:
 
     def _control(self, environ: dict[str, Any]) -> Reply:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        # A page can have a browser send no JSON to another site without asking: CORS preflight, which is refused.
+        # A page can have a browser send no JSON to another site without asking: CORS preflight, which is rejected.
         if is_form(environ):
             return _json(415, {"error": f"POST {path} takes JSON: send the header Content-Type: application/json"})
         try:

@@ -50,4 +50,4 @@ class View(Protocol):
         """Yield the context of the endpoint's region and of others that have records; call it in `held`."""
 
     def call(self, region: str, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Call an operation, not from a callback; ServiceError if it is refused."""
+        """Call an operation, not from a callback; ServiceError if it is rejected."""

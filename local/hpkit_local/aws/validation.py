@@ -39,7 +39,7 @@ class WrongTypeError(Exception):
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CommonErrors.html
 def check_request(shape: StructureShape, params: dict[str, Any], *, code: str) -> None:
-    """Refuse a request that breaks the model: with `code`, or SerializationException for a wrong type."""
+    """Reject a request that breaks the model: with `code`, or SerializationException for a wrong type."""
     try:
         problems = list(violations(shape, params))
     except WrongTypeError as error:

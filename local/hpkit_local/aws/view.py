@@ -55,7 +55,7 @@ class BackendView:
         return (self._backend.context(region) for region in regions)
 
     def call(self, region: str, service: str, operation: str, **parameters: Any) -> Record:
-        """Call an operation, not from a callback; ServiceError if it is refused."""
+        """Call an operation, not from a callback; ServiceError if it is rejected."""
         with self.held():
             self._backend.settle()
             self._backend.touched("own")

@@ -55,7 +55,7 @@ def command(names: tuple[str, ...], fix: bool) -> Output:
     chosen_tools = [tool for tool in TOOLS if not names or tool.name in names]
     rows = [_row(locate(tool)) for tool in TOOLS]
     if fix and {row.tool for row in rows if row.source == "missing"} & {tool.name for tool in chosen_tools}:
-        get_all(chosen_tools, say=_said())
+        get_all(chosen_tools, say=_reporter())
         rows = [_row(locate(tool)) for tool in TOOLS]
     needed = {tool.name for tool in TOOLS if tool.name in names or not tool.on_demand}
     missing = [row.tool for row in rows if row.source == "missing" and row.tool in needed]
@@ -73,7 +73,7 @@ def command(names: tuple[str, ...], fix: bool) -> Output:
     )
 
 
-def _said() -> Any:
+def _reporter() -> Any:
     """Return a writer of progress lines to stderr; builds run side by side, so a line is written whole."""
     lock = threading.Lock()
 

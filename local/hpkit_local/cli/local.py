@@ -105,7 +105,7 @@ def start(
 
 
 def _check(address: str | None, account: str | None) -> None:
-    """Raise ToolError for a malformed address or account: the part that would refuse it starts again and again."""
+    """Raise ToolError for a malformed address or account: the part that would reject it starts again and again."""
     if account not in {None, _OF_STACK} and not re.fullmatch(r"\d{12}", account or ""):
         raise ToolError(f"--account {account}: an AWS account ID has 12 digits")
     if address in {None, _OF_STACK}:

@@ -106,7 +106,7 @@ class Progress:
             acted(_ACTIONS[each.change], resource, done=self._verb != "preview", detail=properties or None)
 
     def rows(self) -> list[str]:
-        """Return the changes of a preview or refresh as lines, also of a failed one."""
+        """Return the changes of a preview or refresh as lines, including a failed one."""
         return self._rows(self._events.changes) if self._events and self._verb in _LISTS else []
 
     def _rows(self, changes: Sequence[ResourceChange]) -> list[str]:
@@ -160,10 +160,10 @@ class Progress:
         if not counts:
             ended = "nothing to delete" if self._verb == "destroy" else "nothing changed"
             return ended if events.seconds is not None else "starting"
-        (what, count), *others = [(self._said(change), count) for change, count in counts]
+        (what, count), *others = [(self._wording(change), count) for change, count in counts]
         return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])
 
-    def _said(self, change: str) -> str:
+    def _wording(self, change: str) -> str:
         return f"to {_ACTIONS[change]}" if self._verb == "preview" and change in _ACTIONS else change
 
 

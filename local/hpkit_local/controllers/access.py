@@ -1,7 +1,7 @@
 """Access policies of EKS access entries as RBAC: bindings to a group that represents the entry.
 
 EKS has its own authorizer for access policies, and `kubectl auth can-i --list` doesn't show them. Here they are
-bindings. Policies of features that the local cloud doesn't have (inference) give no rights.
+bindings. Policies of features that the local cloud doesn't have (inference) give no permissions.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class ClusterControllers(Controllers):
         return review(self._view, request, why_unreachable=self._why_unreachable())
 
     def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
-        """Refuse a second cluster: there is one API server."""
+        """Reject a second cluster: there is one API server."""
         if others:
             raise ControllerError(
                 f"EKS cluster '{name}' cannot be created: a local cloud has one API server, and EKS cluster "

@@ -108,7 +108,7 @@ def group_taints(group: Document) -> list[dict[str, str]]:
 
 
 def capacity_of(details: Document) -> tuple[dict[str, str], dict[str, str]]:
-    """Return capacity and allocatable of a node, without figures that aren't in the catalog."""
+    """Return capacity and allocatable of a node, without values that aren't in the catalog."""
     return _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
 
 
@@ -183,7 +183,7 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool, kubelet
 
 
 def _amounts(instance_type: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return capacity and allocatable, without figures that aren't in the catalog."""
+    """Return capacity and allocatable, without values that aren't in the catalog."""
     if instance_type is None or instance_type.vcpu is None or instance_type.memory_gib is None:
         return {}, {}
     # The CPUs that the operating system sees with this number of threads per core.

@@ -259,7 +259,7 @@ def _put(api: Api, manifest: Manifest) -> object:
     if manifest.kind.kind == "CustomResourceDefinition":
         spec = answer["spec"]
         for version in spec["versions"]:
-            # Being established is not enough: objects are refused until this is answered.
+            # Being established is not enough: objects are rejected until this is answered.
             api.read(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
     return answer["metadata"].get("generation")
 
@@ -299,7 +299,7 @@ def _kueue_follows(api: Api) -> bool:
 
 
 def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
-    """Refuse the task governance add-on if the cluster has a Kueue that isn't the local cloud's."""
+    """Reject the task governance add-on if the cluster has a Kueue that isn't the local cloud's."""
     addon_keys = [
         key for key, change in pending.items() if key.startswith("addon/") and key.endswith(f"|{ADDON}") and change
     ]

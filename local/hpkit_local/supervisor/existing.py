@@ -52,7 +52,7 @@ def names_existing(plan: Plan) -> bool:
 
 
 def create_existing(plan: Plan, environment: Mapping[str, str]) -> list[str]:
-    """Create what is missing, and return it as people read it; ToolError when the local cloud refuses it.
+    """Create what is missing, and return it as people read it; ToolError when the local cloud rejects it.
 
     environment: the variables that point AWS clients at a running instance.
     """

@@ -174,7 +174,7 @@ class Stack:
             api.close()
 
     def _let_eks_go(self, name: str, region: str) -> None:
-        """Turn off the deletion protection at the local endpoint, which refuses deletions as AWS does."""
+        """Turn off the deletion protection at the local endpoint, which rejects deletions as AWS does."""
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -226,7 +226,7 @@ class Stack:
         return self._quietly(command, self._project)
 
     def remove(self) -> None:
-        """Forget the stack; Pulumi refuses while resources are in it."""
+        """Forget the stack; Pulumi rejects while resources are in it."""
         self._quietly(["pulumi", "stack", "rm", "--yes", "--stack", self._name, "--non-interactive"], self._project)
 
     def _which(self) -> Sequence[str]:
@@ -277,7 +277,7 @@ class Stack:
         self._settings.write_text(f"{text}\n{salt}\n" if salt else f"{text}\n", encoding="utf-8")
 
     def _release(self) -> None:
-        """Remove locks of runs that are dead: a killed Pulumi leaves them, and the next one would refuse."""
+        """Remove locks of runs that are dead: a killed Pulumi leaves them, and the next one would reject."""
         for lock, pid in self._locks():
             if not _runs(pid):
                 lock.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hpkit.errors import ToolError
 from hpkit_local.toolchain import golang, images, pypi, releases
 from hpkit_local.toolchain.cache import Say, installed, locked, staging
-from hpkit_local.toolchain.download import NotToBeHad
+from hpkit_local.toolchain.download import Unavailable
 from hpkit_local.toolchain.locate import Found, locate
 from hpkit_local.toolchain.model import GoBuild, GoFiles, Image, PyPi, Release, Source, Tool
 from hpkit_local.toolchain.steps import Steps, stop
@@ -85,7 +85,7 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
         try:
             with staging(tool) as stage:
                 _fetch(tool, source, into=stage / tool.folder, steps=steps)
-        except NotToBeHad as refusal:
+        except Unavailable as refusal:
             say(f"{tool.name}: no release: {refusal}")
             refusals.append(str(refusal))
             continue

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from hpkit_local.toolchain.steps import EVERY_SECONDS
 
-__all__ = ["BLOCK", "NotToBeHad", "checksum", "download", "of_this_machine", "opened"]
+__all__ = ["BLOCK", "Unavailable", "checksum", "download", "of_this_machine", "opened"]
 
 BLOCK = 1 << 20
 _CONNECT_SECONDS = 4.0
@@ -24,7 +24,7 @@ _MEGABYTE = 1_000_000
 _Opened = Callable[[str], http.client.HTTPResponse]
 
 
-class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
+class Unavailable(Exception):  # noqa: N818 - no error: the next source is tried
     """A source that can't provide the tool here; the message has the reason, and the next source is tried.
 
     `challenge` is what an address requires, if it returned that (RFC 9110, WWW-Authenticate).
@@ -36,15 +36,15 @@ class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
 
 
 def of_this_machine(platforms: Mapping[str, str], *, tool: str) -> str:
-    """Return the publisher's name of this machine; NotToBeHad where it publishes no such thing for it."""
+    """Return the publisher's name of this machine; Unavailable where it publishes no such thing for it."""
     system = f"{platform.system()} {platform.machine()}"
     if system not in platforms:
-        raise NotToBeHad(f"no {tool} for {system}")
+        raise Unavailable(f"no {tool} for {system}")
     return platforms[system]
 
 
 def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
-    """Request an address. Raises NotToBeHad without a response, or for an error."""
+    """Request an address. Raises Unavailable without a response, or for an error."""
     address = request if isinstance(request, str) else request.full_url
     try:
         answer: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310 - https addresses of the table
@@ -53,14 +53,14 @@ def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
     except urllib.error.HTTPError as error:
         with error:
             challenge = error.headers.get("WWW-Authenticate", "")
-        raise NotToBeHad(f"{address} answers {error.code}", challenge=challenge) from None
+        raise Unavailable(f"{address} answers {error.code}", challenge=challenge) from None
     except (OSError, http.client.HTTPException) as error:
-        raise NotToBeHad(f"{address} can't be reached: {getattr(error, 'reason', error)}") from None
+        raise Unavailable(f"{address} can't be reached: {getattr(error, 'reason', error)}") from None
     return answer
 
 
 def download(address: str, sha256: str, file: Path, *, say: Callable[[str], None], opener: _Opened = opened) -> None:
-    """Save an address's response. Raises NotToBeHad, and keeps no file, if it's incomplete or has another SHA-256."""
+    """Save an address's response. Raises Unavailable, and keeps no file, if it's incomplete or has another SHA-256."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:
@@ -68,10 +68,10 @@ def download(address: str, sha256: str, file: Path, *, say: Callable[[str], None
             _copy(answer, output, say=say)
         got = checksum(part)
         if got != sha256:
-            raise NotToBeHad(f"{address} has SHA-256 {got}, its publisher lists {sha256}; the file was deleted")
+            raise Unavailable(f"{address} has SHA-256 {got}, its publisher lists {sha256}; the file was deleted")
         part.replace(file)
     except (OSError, http.client.HTTPException) as error:
-        raise NotToBeHad(f"{address} broke off: {error}") from None
+        raise Unavailable(f"{address} broke off: {error}") from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from hpkit.cache import cache_root
 from hpkit_local.toolchain.cache import Say
-from hpkit_local.toolchain.download import BLOCK, NotToBeHad, download, of_this_machine, opened
+from hpkit_local.toolchain.download import BLOCK, Unavailable, download, of_this_machine, opened
 from hpkit_local.toolchain.model import Image, Tool
 
 __all__ = ["take"]
@@ -35,8 +35,8 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 def take(tool: Tool, source: Image, *, into: Path, say: Say) -> None:
     """Put the image's entrypoint into a folder, under the tool's name.
 
-    Raises NotToBeHad if the registry is unreachable, has no image for this machine, or sends content that doesn't match
-    its digests.
+    Raises Unavailable if the registry is unreachable, has no image for this machine, or sends content that doesn't
+    match its digests.
     """
     machine = of_this_machine(source.platforms, tool="image")
     repository = _Repository(source)
@@ -59,7 +59,7 @@ def take(tool: Tool, source: Image, *, into: Path, say: Say) -> None:
                 return
         finally:
             file.unlink(missing_ok=True)
-    raise NotToBeHad(f"{name} holds no {entrypoint}")
+    raise Unavailable(f"{name} holds no {entrypoint}")
 
 
 class _Repository:
@@ -81,7 +81,7 @@ class _Repository:
             if (of.get("os"), of.get("architecture")) == ("linux", architecture):
                 digest = _digest_of(entry)
                 return self._read(f"{self._address}/manifests/sha256:{digest}", digest)
-        raise NotToBeHad(f"{self._address}: no image of {self._tag} for linux/{architecture}")
+        raise Unavailable(f"{self._address}: no image of {self._tag} for linux/{architecture}")
 
     def document(self, digest: str) -> dict[str, Any]:
         """Return a blob that is a JSON document."""
@@ -92,10 +92,10 @@ class _Repository:
         return f"{self._address}/blobs/sha256:{digest}"
 
     def opened(self, address: str) -> http.client.HTTPResponse:
-        """Request something from the repository. Raises NotToBeHad without a response, or for an error."""
+        """Request something from the repository. Raises Unavailable without a response, or for an error."""
         try:
             return opened(self._request(address))
-        except NotToBeHad as refusal:
+        except Unavailable as refusal:
             if self._token or not refusal.challenge:
                 raise
             self._token = self._token_for(refusal)
@@ -104,12 +104,12 @@ class _Repository:
     def _request(self, address: str) -> urllib.request.Request:
         request = urllib.request.Request(address, headers={"Accept": ", ".join(_TYPES)})  # noqa: S310 - of the table
         if self._token:
-            # A registry redirects to its own store, which refuses a second authorization next to that of the address.
+            # A registry redirects to its own store, which rejects a second authorization next to that of the address.
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         return request
 
-    def _token_for(self, refusal: NotToBeHad) -> str:
-        """Return the registry's anonymous token. Raises NotToBeHad if it requires other credentials.
+    def _token_for(self, refusal: Unavailable) -> str:
+        """Return the registry's anonymous token. Raises Unavailable if it requires other credentials.
 
         https://distribution.github.io/distribution/spec/auth/token/
         """
@@ -124,29 +124,29 @@ class _Repository:
 
 
 def _json_of(answer: http.client.HTTPResponse, address: str, digest: str = "") -> dict[str, Any]:
-    """Return the JSON object in a response. Raises NotToBeHad for other contents, or another digest."""
+    """Return the JSON object in a response. Raises Unavailable for other contents, or another digest."""
     with answer:
         try:
             content = answer.read(_MOST_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            raise NotToBeHad(f"{address} broke off: {error}") from None
+            raise Unavailable(f"{address} broke off: {error}") from None
     got = hashlib.sha256(content).hexdigest()
     if digest and got != digest:
-        raise NotToBeHad(f"{address} has SHA-256 {got} instead of the expected one; the file was deleted")
+        raise Unavailable(f"{address} has SHA-256 {got} instead of the expected one; the file was deleted")
     try:
         document = json.loads(content)
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise NotToBeHad(f"{address} isn't a JSON object")
+        raise Unavailable(f"{address} isn't a JSON object")
     return document
 
 
 def _digest_of(descriptor: Any) -> str:
-    """Return the SHA-256 by which a manifest names something; NotToBeHad if it names none."""
+    """Return the SHA-256 by which a manifest names something; Unavailable if it names none."""
     match = _DIGEST.fullmatch(str(descriptor.get("digest"))) if isinstance(descriptor, dict) else None
     if match is None:
-        raise NotToBeHad("the image's manifest refers to content without a SHA-256")
+        raise Unavailable("the image's manifest refers to content without a SHA-256")
     return match[1]
 
 
@@ -155,7 +155,7 @@ def _entrypoint(config: dict[str, Any], name: str) -> str:
     words = config.get("config", {}).get("Entrypoint") or [""]
     path = str(words[0]).lstrip("/")
     if not path:
-        raise NotToBeHad(f"{name} doesn't contain an entrypoint")
+        raise Unavailable(f"{name} doesn't contain an entrypoint")
     return path
 
 
@@ -172,5 +172,5 @@ def _unpacked(layer: Path, path: str, to: Path) -> bool:
                     to.chmod(0o755)
                     return True
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise NotToBeHad(f"a layer can't be read: {error}") from None
+        raise Unavailable(f"a layer can't be read: {error}") from None
     return False

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from hpkit.cache import cache_root
 from hpkit_local.toolchain.cache import Say, locked
-from hpkit_local.toolchain.download import BLOCK, NotToBeHad, checksum, download, of_this_machine, opened
+from hpkit_local.toolchain.download import BLOCK, Unavailable, checksum, download, of_this_machine, opened
 from hpkit_local.toolchain.model import Release, Tool
 
 __all__ = ["take"]
 
 
 def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
-    """Put the release's executables into a folder. Raises NotToBeHad if it's unreachable or its checksum is wrong."""
+    """Put the release's executables into a folder. Raises Unavailable if it's unreachable or its checksum is wrong."""
     machine = of_this_machine(source.platforms, tool="release")
     address, sums = (each.format(platform=machine) for each in (source.file, source.sums))
     name = address.rpartition("/")[2]
@@ -41,14 +41,14 @@ def _published_checksum(address: str, file: str) -> str:
         try:
             text = answer.read(1 << 20).decode("ascii", errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            raise NotToBeHad(f"{address} broke off: {error}") from None
+            raise Unavailable(f"{address} broke off: {error}") from None
     for line in text.splitlines():
         words = line.split()
         if len(words) == 1 or (len(words) > 1 and words[1].lstrip("*") == file):
             found = words[0].lower()
             if len(found) == hashlib.sha256().digest_size * 2:
                 return found
-    raise NotToBeHad(f"{address} contains no SHA-256 for {file}")
+    raise Unavailable(f"{address} contains no SHA-256 for {file}")
 
 
 def _unpack(archive: Path, members: tuple[str, ...], into: Path) -> None:
@@ -58,8 +58,8 @@ def _unpack(archive: Path, members: tuple[str, ...], into: Path) -> None:
             for member in members:
                 content = tar.extractfile(member)
                 if content is None:
-                    raise NotToBeHad(f"{archive.name}: {member} isn't a file")
+                    raise Unavailable(f"{archive.name}: {member} isn't a file")
                 with content, (into / Path(member).name).open("wb") as output:
                     shutil.copyfileobj(content, output, BLOCK)
     except (KeyError, tarfile.TarError) as error:
-        raise NotToBeHad(f"{archive.name}: {error}") from None
+        raise Unavailable(f"{archive.name}: {error}") from None

@@ -39,7 +39,7 @@ _SERVICES: Final[Mapping[str, bool]] = {
     "ssm.amazonaws.com": True,
     "vpc-flow-logs.amazonaws.com": True,
 }
-# Resources of these services are rights, secrets and code: all of one type is as good as all.
+# Resources of these services are permissions, secrets and code: all of one type is as good as all.
 _SENSITIVE: Final = frozenset({"iam", "kms", "lambda", "secretsmanager", "ssm", "sts"})
 _ONLY_WILDCARDS: Final = re.compile(r"[*?:/]*")
 _ONE_TYPE: Final = re.compile(r"[\w-]+[:/][*?:/]+")

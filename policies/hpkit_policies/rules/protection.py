@@ -1,7 +1,7 @@
 """Resources that must not be replaced by accident: the HyperPod cluster, the EKS cluster, the VPC.
 
 Policies don't see replacements: the engine shows them the future state, without the operation or the previous state.
-The engine refuses to replace a resource that was and is protected, and a ChangeGuard refuses even earlier.
+The engine won't replace a resource that was and is protected, and a ChangeGuard rejects even earlier.
 """
 
 from collections.abc import Mapping, Sequence

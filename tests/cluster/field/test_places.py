@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+from hpkit.cluster.jobs.forecast import predict_all, tasks_of
 from hpkit.kueue.organization import fair_sharing_of
 from hpkit.project import load_stack
 from tests.cluster.field.test_state import World, job
@@ -30,7 +30,7 @@ def test_quota_without_a_node_with_room_is_no_start_and_the_answers_agree(world)
     eventually(lambda: world.runs("five"), "each node has three GPUs left")
     eight = job("pretraining", "eight", 1, 8)
     seen = world.jobs().observed
-    (forecast,) = foresee_all(seen, tasks_of([eight], PLAN, seen), fair_sharing=fair_sharing_of(PLAN))
+    (forecast,) = predict_all(seen, tasks_of([eight], PLAN, seen), fair_sharing=fair_sharing_of(PLAN))
     parts = "no node has 8 nvidia.com/gpu free for a pod; five of pretraining holds 40 nvidia.com/gpu on 8 nodes"
     assert (forecast.fate, forecast.remedies) == ("waits", ("task five ends",))
     assert forecast.reason == f"quota is free, but {parts}. Kueue keeps it queued"

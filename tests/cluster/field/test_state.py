@@ -11,7 +11,7 @@ import pytest
 import yaml
 from kubernetes.client import ApiClient
 
-from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+from hpkit.cluster.jobs.forecast import predict_all, tasks_of
 from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.read import objects_of
@@ -302,7 +302,7 @@ def test_a_job_for_which_no_node_has_room_is_not_said_to_start(world):
     world.create(job("john", "part", 4, 3))
     eventually(lambda: world.runs("part"), "each node is partly used")
     seen = world.jobs().observed
-    (forecast,) = foresee_all(seen, tasks_of([job("john", "small")], PLAN, seen), fair_sharing=FAIR)
+    (forecast,) = predict_all(seen, tasks_of([job("john", "small")], PLAN, seen), fair_sharing=FAIR)
     parts = "no node has 4 nvidia.com/gpu free for a pod; part of john holds 12 nvidia.com/gpu on 4 nodes"
     admitted = "Kueue admits it, and it holds quota while its pods wait"
     assert (forecast.fate, forecast.reason) == ("waits", f"quota is free, but {parts}. {admitted}")

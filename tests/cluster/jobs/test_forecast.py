@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
-from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+from hpkit.cluster.jobs.forecast import predict_all, tasks_of
 from hpkit.cluster.live.model import Flavor, Quota
 from hpkit.cluster.live.without_task import MOST_STARTS
 from hpkit.project import load_stack
@@ -25,44 +25,44 @@ def job(team, name, pods, *, kind="Job", gpus=4, priority=None):
     return {"kind": kind, "metadata": metadata, "spec": {**counts, "template": template}}
 
 
-def foreseen(*jobs, running=(), queues=TEAMS, fair=FAIR, **more):
+def predicted(*jobs, running=(), queues=TEAMS, fair=FAIR, **more):
     seen = observed(queues=queues, tasks=running, **more)
-    return list(foresee_all(seen, tasks_of(jobs, PLAN, seen), fair_sharing=fair))
+    return list(predict_all(seen, tasks_of(jobs, PLAN, seen), fair_sharing=fair))
 
 
 def test_a_job_within_its_quota_starts_at_once_and_preempts_who_borrowed_it():
-    (alone,) = foreseen(job("john", "train", 3))
+    (alone,) = predicted(job("john", "train", 3))
     assert (alone.fate, alone.reason, alone.preempts) == ("now", "it fits the own quota of john", ())
     borrowing = task("smith", "lent", 2, runs=True, minutes=1)
-    (reclaims,) = foreseen(job("john", "train", 3), running=(borrowing,))
+    (reclaims,) = predicted(job("john", "train", 3), running=(borrowing,))
     assert (reclaims.fate, reclaims.preempts) == ("now", ("lent of smith",))
     assert reclaims.may_be_preempted_by == ("tasks of its own team with a higher priority",)
 
 
 def test_a_borrower_is_told_the_lender_and_who_may_take_it_back():
-    (found,) = foreseen(job("smith", "train", 2))
+    (found,) = predicted(job("smith", "train", 2))
     assert (found.fate, found.reason, found.borrows_from) == ("borrowing", f"it borrows 4 {GPU} of {KIND}", ("john",))
     assert found.may_be_preempted_by == (
         "tasks of its own team with a higher priority",
         "john, to reclaim quota",
         "teams with less than their fair share of lent capacity",
     )
-    (first_come,) = foreseen(job("smith", "train", 2), fair=None)
+    (first_come,) = predicted(job("smith", "train", 2), fair=None)
     assert len(first_come.may_be_preempted_by) == 2
 
 
 def test_a_job_that_waits_is_told_for_what_and_until_when():
     own, other = task("john", "own", 3, runs=True), task("smith", "first", 1, runs=True)
-    (endless,) = foreseen(job("smith", "train", 1), running=(own, other))
+    (endless,) = predicted(job("smith", "train", 1), running=(own, other))
     assert (endless.fate, endless.runs_at) == ("waits", None)
     assert endless.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert endless.when == "unknown, because no limit is set on how long own, first can run"
     limited = replace(other, longest=600.0)
-    (forecast,) = foreseen(job("smith", "train", 1), running=(own, limited))
+    (forecast,) = predicted(job("smith", "train", 1), running=(own, limited))
     # It began five minutes ago.
     assert forecast.runs_at == NOW + timedelta(minutes=5)
     assert "in 5 min, if tasks run as long as they're allowed to and no more are submitted" in forecast.when
-    (smaller,) = foreseen(job("smith", "train", 2), running=(other, replace(own, usage={(KIND, GPU): 11})))
+    (smaller,) = predicted(job("smith", "train", 2), running=(other, replace(own, usage={(KIND, GPU): 11})))
     assert smaller.fate == "waits"
 
 
@@ -70,17 +70,17 @@ def test_of_a_job_behind_hundreds_of_others_only_the_earliest_time_is_told():
     first = task("smith", "first", 1, runs=True)
     waiting = [task("smith", f"w{number}", 1) for number in range(MOST_STARTS + 50)]
     limited = [replace(each, longest=600.0) for each in (first, *waiting)]
-    (forecast,) = foreseen(job("smith", "train", 1), running=limited, queues=(queue("smith", 4, limit=0),))
+    (forecast,) = predicted(job("smith", "train", 1), running=limited, queues=(queue("smith", 4, limit=0),))
     hours = timedelta(minutes=5 + 10 * (MOST_STARTS - 1))
     assert (forecast.fate, forecast.runs_at) == ("waits", None)
     assert forecast.when == (f"after {NOW + hours:%Y-%m-%d %H:%M} UTC, because 300 other tasks start before it")
 
 
 def test_a_job_that_never_runs_is_told_what_would_let_it_run():
-    (found,) = foreseen(job("smith", "huge", 6))
+    (found,) = predicted(job("smith", "huge", 6))
     assert (found.fate, found.reason) == ("never", "the quota and borrow limit of its queue are too small for it")
     assert found.remedies == ("it is submitted with 2 instead of 6 pods",)
-    (missing,) = foreseen(job("smith", "train", 1), queues=())
+    (missing,) = predicted(job("smith", "train", 1), queues=())
     assert (missing.fate, "doesn't exist" in missing.reason) == ("never", True)
 
 
@@ -89,7 +89,7 @@ def test_an_instance_type_of_another_team_does_not_matter():
     other = replace(other, usage={("ml.p5.48xlarge", GPU): 8})
     quotas = {("ml.p5.48xlarge", GPU): Quota(Decimal(8))}
     queues = (queue("john", 12), replace(queue("smith", 4), quotas=quotas))
-    (found,) = foreseen(job("john", "train", 1), running=(other,), queues=queues)
+    (found,) = predicted(job("john", "train", 1), running=(other,), queues=queues)
     assert found.fate == "now"
 
 
@@ -97,23 +97,23 @@ def test_a_job_for_which_no_node_has_room_does_not_start():
     flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
     running = (task("john", "part", 2, gpus=3, runs=True),)
     seen = {"nodes": (node("n1"), node("n2")), "pods": (pod("john", "part", "n1", 3), pod("john", "part", "n2", 3))}
-    (found,) = foreseen(job("john", "train", 1), running=running, flavors=flavors, **seen)
+    (found,) = predicted(job("john", "train", 1), running=running, flavors=flavors, **seen)
     assert (found.fate, found.remedies) == ("waits", ("task part ends",))
     assert found.reason == (
         f"quota is free, but no node has 4 {GPU} free for a pod; part of john holds 6 {GPU} on 2 nodes. Kueue admits "
         "it, and it holds quota while its pods wait"
     )
-    (small,) = foreseen(job("john", "train", 1, gpus=1), running=running, flavors=flavors, **seen)
+    (small,) = predicted(job("john", "train", 1, gpus=1), running=running, flavors=flavors, **seen)
     assert small.fate == "now"
     queues = (queue("john", 12, limit=6), queue("smith", 4, used=4))
-    (member,) = foreseen(job("john", "train", 1), queues=queues, namespaces=("hyperpod-ns-john",), flavors=flavors)
+    (member,) = predicted(job("john", "train", 1), queues=queues, namespaces=("hyperpod-ns-john",), flavors=flavors)
     assert member.reason.endswith("; whether nodes have room isn't known, because other teams' pods couldn't be read")
 
 
 def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():
-    fates = [each.fate for each in foreseen(job("smith", "serve", 3, kind="Deployment"))]
+    fates = [each.fate for each in predicted(job("smith", "serve", 3, kind="Deployment"))]
     assert fates == ["now", "borrowing", "waits"]
-    ranked = foreseen(
+    ranked = predicted(
         job("smith", "low", 1),
         job("smith", "high", 2, priority="high"),
         priority_classes={"high": 10},
@@ -124,6 +124,6 @@ def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_
 
 def test_a_job_that_may_have_fewer_pods_starts_with_those_that_fit():
     many = job("john", "train", 9)
-    assert foreseen(many)[0].fate == "never"
+    assert predicted(many)[0].fate == "never"
     many["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "2"}
-    assert foreseen(many)[0].fate == "borrowing"
+    assert predicted(many)[0].fate == "borrowing"

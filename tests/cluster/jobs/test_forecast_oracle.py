@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pytest
 
-from hpkit.cluster.jobs.forecast import foresee
+from hpkit.cluster.jobs.forecast import predict
 from hpkit.cluster.live.model import Condition, Observed, Queue, Quota, Task, TaskPods
 from tests.cluster.live.builders import NOW
 from tests.running import tools_required
@@ -166,7 +166,7 @@ def differs(case, answers, alone):
     (task,) = case["steps"][-1]["submit"]
     number = sum(len(step["submit"]) for step in case["steps"])
     fair = case["fair_sharing"] and tuple(case["fair_sharing"]["strategies"])
-    forecast = foresee(observed_of(case, answers[-2]), task_of(task, number), fair_sharing=fair)
+    forecast = predict(observed_of(case, answers[-2]), task_of(task, number), fair_sharing=fair)
     fate, victims = happened(case, answers, alone)
     # A task that is preempted can itself preempt another one elsewhere.
     named = Counter(each.partition(" of ")[0] for each in forecast.preempts)

@@ -90,7 +90,7 @@ def test_faults_are_set_shown_and_taken_away_over_http() -> None:
             400,
             "fault throttle: 7 must be between 0 and 1 (probability that a call fails with ThrottlingException)",
         )
-        assert _http(url, "GET") == (200, {"conflict": "1@Update*"}), "a refused change must change nothing"
+        assert _http(url, "GET") == (200, {"conflict": "1@Update*"}), "a rejected change must change nothing"
         assert _http(url, "POST", b"{")[0] == 400
         assert _http(url, "POST", [1])[0] == 400
         assert _http(url, "DELETE") == (200, {})

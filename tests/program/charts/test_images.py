@@ -103,7 +103,7 @@ def crane(tmp_path, monkeypatch):
     script, log = tmp_path / "bin" / "crane", tmp_path / "log"
     script.parent.mkdir()
     script.write_text(
-        f'#!/bin/sh\necho "$@ < $(cat)" >> {log}\ncase "$*" in *refused*) echo "no such image" >&2; exit 1;; esac\n'
+        f'#!/bin/sh\necho "$@ < $(cat)" >> {log}\ncase "$*" in *rejected*) echo "no such image" >&2; exit 1;; esac\n'
     )
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")

@@ -38,7 +38,7 @@ def refused(teams):
             }
             for document in (pod, job)
         ]
-        assert rejected[0] == rejected[1], "a Job is refused for what its pods would be refused for"
+        assert rejected[0] == rejected[1], "a Job is rejected for what its pods would be rejected for"
         return rejected[0]
 
     return ask

@@ -246,7 +246,7 @@ def test_how_a_quota_shares_stays_as_it_is_stated():
     sharing = {"strategy": "DontLend"}
     stated = {**QUOTA, "computeQuotaConfig": {"resourceSharingConfig": sharing}}
     full = with_resets(table("ComputeQuota"), stated)
-    assert full["computeQuotaConfig"]["resourceSharingConfig"] == sharing, "a borrowLimit would be refused beside it"
+    assert full["computeQuotaConfig"]["resourceSharingConfig"] == sharing, "a borrowLimit would be rejected beside it"
 
 
 def test_a_policy_keeps_what_it_states_and_resets_the_rest():

@@ -1,4 +1,4 @@
-"""The search, with computed instead of simulated figures: its results depend on nothing else."""
+"""The search, with computed instead of simulated values: its results depend on nothing else."""
 
 from decimal import Decimal
 
@@ -32,7 +32,7 @@ def report(fairness, waited=0.0):
 
 
 def evaluator(fairness, *, capacity=8):
-    """Return an evaluator that computes figures with a function, and rejects states with more quota than capacity."""
+    """Return an evaluator that computes values with a function, and rejects states with more quota than capacity."""
     asked = []
 
     def evaluate(states):

@@ -33,7 +33,7 @@ class Mode(IntEnum):
 
 
 Simulate = Callable[[QueuedWorkload, int, int], tuple[Mode, int]]
-"""Who could be evicted for an amount of one pair: the mode, and the level of borrowing afterwards."""
+"""Who could be evicted for an amount of one pair: the mode, and the level of borrowing afterward."""
 
 
 @dataclass(frozen=True, slots=True)

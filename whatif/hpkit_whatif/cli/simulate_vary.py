@@ -37,7 +37,7 @@ class _Variation(Document):
         dict[str, int | str], BeforeValidator(lambda changes: {change.text: change.value for change in changes})
     ] = Field(validation_alias="changes", description="Values by path.")
     refused: str | None = Field(description="Why the validator rejects it.")
-    run: _Run | None = Field(validation_alias="report", description="The result; null if it is refused.")
+    run: _Run | None = Field(validation_alias="report", description="The result; null if it is rejected.")
 
 
 class SimulationList(Document):

@@ -59,7 +59,7 @@ class Goal:
     strict: bool
 
     def value(self, report: Report) -> float:
-        """Return a run's figure; for waits of all teams, the worst team's; for other figures of all teams, the sum.
+        """Return a run's figure; for waits of all teams, the worst team's; for other values of all teams, the sum.
 
         A task that can never run waits forever, even if the goal is about a percentile of its team's tasks.
         """

@@ -50,7 +50,7 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class GoalResult:
-    """A goal, and the figures that it is about: in each draw, as the file is and as recommended."""
+    """A goal, and the values that it is about: in each draw, as the file is and as recommended."""
 
     goal: Annotated[Goal, PlainSerializer(lambda goal: goal.text, return_type=str)]
     before: tuple[_Figure, ...]
@@ -179,12 +179,12 @@ def _mean(values: list[float | None]) -> float | None:
 
 
 def cluster_results(before: tuple[Report, ...], after: tuple[Report, ...]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the cluster's figures under two policies, on average over the draws."""
+    """Return the cluster's values under two policies, on average over the draws."""
     return _means(before), _means(after)
 
 
 def _means(reports: Sequence[Report]) -> dict[str, float]:
-    """Return the figures of the cluster over all seeds, on average."""
+    """Return the values of the cluster over all seeds, on average."""
     count = len(reports)
     return {
         "utilization": sum(each.cluster.utilization for each in reports) / count,

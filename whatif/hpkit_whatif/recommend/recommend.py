@@ -165,7 +165,7 @@ class _Policies:
         plans = [self._plan(values) for values in policies]
         good = [plan for plan in plans if plan is not None]
         reports = simulate_plans(good, self._source, seeds=seeds, workers=self._workers, on=self._on)
-        # In the order of the plans: a refused one takes no reports.
+        # In the order of the plans: a rejected one takes no reports.
         return [None if plan is None else evaluate_goals(self._goals, next(reports), before) for plan in plans]
 
     def as_is(self, seeds: Sequence[int | None]) -> tuple[Report, ...]:

@@ -42,7 +42,7 @@ class Evaluation:
 
 
 Evaluate = Callable[[Sequence[State]], Sequence[Evaluation | None]]
-"""Simulates states, in their order; None for one that the validator refuses."""
+"""Simulates states, in their order; None for one that the validator rejects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def search(levers: Sequence[Lever], evaluate: Evaluate, *, trials: int, seed: in
     start: State = tuple(lever.base for lever in levers)
     (first,) = evaluate([start])
     if first is None:
-        raise AssertionError("the file as it is was refused, though nothing was changed")
+        raise AssertionError("the file as it is was rejected, though nothing was changed")
     return _Walk(levers, evaluate, start, first, trials=trials, seed=seed).run()
 
 
@@ -144,7 +144,7 @@ class _Walk:
     def _score(self, state: State) -> tuple[float, ...]:
         """Return what to minimize: the distance to the goals, then changes, then the sum of waits."""
         outcome = self._seen[state]
-        assert outcome is not None  # noqa: S101 - refused states have no score
+        assert outcome is not None  # noqa: S101 - rejected states have no score
         changes = sum(a != b for a, b in zip(state, self._start, strict=True))
         waited = sum(report.cluster.waited for report in outcome.reports)
         # Far from the goals, a step that only shortens queues can be the first of two that reach them.

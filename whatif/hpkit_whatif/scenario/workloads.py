@@ -54,7 +54,7 @@ class Task:
 def scenario_model(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
     """Return the queues of a plan, with the topology of the nodes if a scenario states it.
 
-    Raises CatalogError for an instance type whose figures aren't known.
+    Raises CatalogError for an instance type whose values aren't known.
     """
     model, racks = model_of(plan), tuple(racks)
     if not racks or not plan.topology_aware_scheduling:
@@ -64,7 +64,7 @@ def scenario_model(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
 
 
 def rack_nodes(racks: Iterable[Rack]) -> Iterator[Node]:
-    """Return the nodes of racks. Raises CatalogError for an instance type whose figures aren't known."""
+    """Return the nodes of racks. Raises CatalogError for an instance type whose values aren't known."""
     for number, rack in enumerate(racks):
         amounts = amounts_of(QuotaResource(rack.instance_type, count=1))
         labels = dict(zip(NETWORK_LAYERS, rack.layers, strict=True))
@@ -153,7 +153,7 @@ class Tasks:
         try:
             return self.workload(Located(spec, "")).never
         except InputError as error:
-            return f"is refused{error}"
+            return f"is rejected{error}"
 
     def _resolve(self, spec: TaskSpec, place: str) -> tuple[tuple[PodSet, ...], int, str, float, str | None]:
         team = self._team(spec, place)

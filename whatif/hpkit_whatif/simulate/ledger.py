@@ -78,7 +78,7 @@ class Account:
             self._since = now
 
     def measure(self) -> None:
-        """Read the current figures of usage and loans."""
+        """Read the current values of usage and loans."""
         in_use = over = away = busy = 0.0
         for index, guaranteed in enumerate(self.whole):
             used, have, lent = self.used[index], self.nominal[index], self.lent[index]

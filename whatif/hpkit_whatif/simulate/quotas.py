@@ -1,4 +1,4 @@
-"""The amount of each instance type, and each team's quota: the basis of a run's figures."""
+"""The amount of each instance type, and each team's quota: the basis of a run's values."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def simulate(
 
     seed: another draw of the generators. lenient: count a task that can never run as waiting to the end, instead of
     rejecting it; skip_impossible: continue without it. keep: number of tasks that the report lists. Raises InputError
-    for an invalid task, or if no task is submitted; CatalogError for an instance type without figures.
+    for an invalid task, or if no task is submitted; CatalogError for an instance type without values.
     """
     tasks = source.tasks(seed=seed)
     report = simulate_tasks(plan, source, tasks, lenient=lenient, skip_impossible=skip_impossible, keep=keep)

@@ -93,7 +93,7 @@ def changed(loaded: Loaded, changes: Iterable[NewValue]) -> tuple[Loaded, Plan |
     hint = ""
     for change in changes:
         path = _locate(data, change.text, loaded.environment or "")
-        hint = hint or _meant(data, path)
+        hint = hint or _nearest_path(data, path)
         data = with_value(data, path, change.value)
     document = replace(loaded.document, data=data)
     after = replace(loaded, document=document, parsed=parse(document))
@@ -145,7 +145,7 @@ def _locate(data: Any, text: str, environment: str) -> Path:
     return tuple(path)
 
 
-def _meant(data: Any, path: Path) -> str:
+def _nearest_path(data: Any, path: Path) -> str:
     """Return the existing key that a new one probably means; the validator would only report both."""
     parent = functools.reduce(
         lambda value, step: value.get(step, {}) if isinstance(value, dict) else value[step], path[:-1], data

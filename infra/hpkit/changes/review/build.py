@@ -22,7 +22,7 @@ from hpkit.changes.review.model import (
     StackReview,
     Status,
     Verdict,
-    gravest_first,
+    most_severe_first,
     worst,
 )
 from hpkit.changes.review.risks import risks_of, with_rename_risks
@@ -127,7 +127,7 @@ def review(
             for stack in stacks
         ]
     )
-    reviewed = tuple(gravest_first(reviewed))
+    reviewed = tuple(most_severe_first(reviewed))
     of_files: list[tuple[Verdict, str]] = [
         (verdict, f"{reviewed_file.file}: {reason}")
         for reviewed_file in reviewed_files

@@ -38,7 +38,7 @@ _GROUP_MEANS: Final = {
     "autoPatch": "the time changes at which its nodes are patched and restarted",
     "scheduledUpdate": "the time at which its nodes are updated, and restarted, changes",
 }
-# The service refuses to change some of these, which a guard reports; the count is reported separately.
+# The service won't change some of these, which a guard reports; the count is reported separately.
 _SAID_ELSEWHERE: Final = {
     "name", "instanceCount", "instanceType", "instanceTypes", "capacityType", "overrideVpcConfig", "availabilityZone",
     "executionRole",

@@ -139,7 +139,7 @@ def ready_cost(pool: NodePoolPlan, region: str, find: FindPrice = near_price) ->
 
 
 def ready_nodes(pool: NodePoolPlan) -> dict[str, int]:
-    """Return how many nodes of each type fit the placeholder pods of a warm pool, if the figures are known."""
+    """Return how many nodes of each type fit the placeholder pods of a warm pool, if the values are known."""
     warm = pool.spec.warm_pool
     if warm is None:
         return {}

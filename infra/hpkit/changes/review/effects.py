@@ -11,7 +11,7 @@ from hpkit.changes.review.cost import group_cost, pool_cost, total
 from hpkit.changes.review.model import MoneyChange, Risk
 from hpkit.plan.model import Plan
 
-__all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
+__all__ = ["GRAVITY", "most_severe_risks_first", "with_effects"]
 
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
     "account-changed", "region-changed", "addon-removed", "configuration", "dependency-removed", "governance-removed",
@@ -41,7 +41,7 @@ GRAVITY: Final = (
 )  # fmt: skip
 
 
-def gravest_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
+def most_severe_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
     """Return blocking risks first, and for each verdict, the greatest losses first."""
     return tuple(
         sorted(

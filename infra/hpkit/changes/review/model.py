@@ -27,7 +27,7 @@ __all__ = [
     "Status",
     "TeamWaits",
     "Verdict",
-    "gravest_first",
+    "most_severe_first",
     "worst",
 ]
 
@@ -40,7 +40,7 @@ _ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the gravest verdict; ok if the list is empty."""
+    """Return the most_severe verdict; ok if the list is empty."""
     return max(verdicts, key=_ORDER.index, default="ok")
 
 
@@ -75,7 +75,7 @@ class MoneyChange:
 class Risk:
     """A risk: a code for tools, its subject, and one sentence.
 
-    teams: whose work or rights it affects; monthly_cost: the change of cost, None if it doesn't change or isn't known.
+    teams: whose work or permissions it affects; monthly_cost: the change of cost, None if unchanged or unknown.
     """
 
     code: str
@@ -249,6 +249,6 @@ class Review:
     stacks: tuple[StackReview, ...]
 
 
-def gravest_first(stacks: Iterable[StackReview]) -> list[StackReview]:
+def most_severe_first(stacks: Iterable[StackReview]) -> list[StackReview]:
     """Return the stacks by verdict, blocked ones first, and by name."""
     return sorted(stacks, key=lambda stack: (-_ORDER.index(stack.verdict), stack.stack))

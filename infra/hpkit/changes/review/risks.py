@@ -11,7 +11,7 @@ from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.access_risks import access_risks
 from hpkit.changes.review.capacity_risks import group_risks, node_pool_risks
 from hpkit.changes.review.cost import guaranteed_cost
-from hpkit.changes.review.effects import gravest_risks_first, with_effects
+from hpkit.changes.review.effects import most_severe_risks_first, with_effects
 from hpkit.changes.review.formatting import as_fraction, cost, maximum
 from hpkit.changes.review.losses import TEAM_RESOURCES
 from hpkit.changes.review.model import Loss, Risk, StackReview, worst
@@ -65,7 +65,7 @@ def risks_of(
     """
     risks = list(_stack(diff))
     risks += _guards(change, diff) if change is not None else ()
-    # A move is refused before anything else is compared.
+    # A move is rejected before anything else is compared.
     moved = change is not None and change.moves
     if diff.before is not None and diff.after is not None and not moved:
         before, after = diff.before, diff.after
@@ -90,7 +90,7 @@ def risks_of(
         risks += stack_file_risks(diff.stack, stack_file)
         risks += setting_risks(change.reductions if change is not None else (), risks, losses, diff)
     risks += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
-    return gravest_risks_first(with_effects(risks, diff))
+    return most_severe_risks_first(with_effects(risks, diff))
 
 
 def _stack(diff: PlanDiff) -> Iterator[Risk]:
@@ -266,6 +266,6 @@ def _with_rename_risk(stack: StackReview, gone: Sequence[StackReview]) -> StackR
             stack,
             verdict=worst([stack.verdict, risk.verdict]),
             reasons=(*stack.reasons, message),
-            risks=gravest_risks_first((*stack.risks, risk)),
+            risks=most_severe_risks_first((*stack.risks, risk)),
         )
     return stack

@@ -126,7 +126,7 @@ def summary_rows(review: Review) -> list[Row]:
 
 
 def _summary_row(stack: StackReview) -> Row:
-    # A move is refused, so nothing of it happens.
+    # A move is rejected, so nothing of it happens.
     moves = stack.change is not None and stack.change.moves
     counts = (
         (0 if moves else stack.nodes_lost, "node"),

@@ -23,7 +23,7 @@ __all__ = ["import_file", "plan_of", "read", "recorded", "registered", "stop_at"
 
 
 def read(cluster: str, region: str) -> "LivePlatform":
-    """Read a live platform; raises ToolError with code and message of what the APIs refuse."""
+    """Read a live platform; raises ToolError with code and message of what the APIs reject."""
     import boto3
     from botocore.exceptions import BotoCoreError
 

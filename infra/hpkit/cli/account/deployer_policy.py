@@ -155,7 +155,7 @@ def command(
         )
     if not (live or variants):
         click.echo(
-            f"these policies are for the first `up` of {stack}; afterwards, print them again with --state", err=True
+            f"these policies are for the first `up` of {stack}; afterward, print them again with --state", err=True
         )
     if not (live or ends or plan.spec.manage_tags or variants):
         click.echo("manageTags is false; before the first `up`, also add --until TIME", err=True)

@@ -33,7 +33,7 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     environment = pulumi_environment()
     exported = _quietly("stack", "export", "--stack", stack, environment=environment)
     ending = teardown_of(stack, exported)
-    # `pulumi stack rm` refuses while anything is in the state, such as the provider of resources that failed.
+    # `pulumi stack rm` rejects while anything is in the state, such as the provider of resources that failed.
     if not ending.entries:
         raise ToolError(f"the stack {stack} is already empty; remove it with `pulumi stack rm {stack}`")
     if ending.refusal:

@@ -216,7 +216,7 @@ def _folded(plan: Plan, results: tuple[CheckResult, ...], head: tuple[str, ...])
 
 
 def _remedies(results: tuple[CheckResult, ...]) -> list[str]:
-    """Return reasons and remedies, once for all results that share them: a refused call may leave many unknown."""
+    """Return reasons and remedies, once for all results that share them: a rejected call may leave many unknown."""
     alike: dict[tuple[str, str, str], list[CheckResult]] = {}
     for each in results:
         if each.status != "ok":

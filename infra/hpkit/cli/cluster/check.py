@@ -61,7 +61,7 @@ def command(stack: str | None, profile: str | None, image: str | None, timeout: 
     each team, a job must run through the team's queue and write to the team's FSx volume. In each group with EFA, NCCL
     runs an all-reduce on two nodes, with --image.
 
-    Exits 1 if a check fails, also if no node of a group has all its devices free. Pods of groups use no quota. On the
+    Exits 1 if a check fails, or if no node of a group has all its devices free. Pods of groups use no quota. On the
     local cloud, containers are simulated, and each result names what isn't tested.
     """
     from hpkit.cli.common.aws_session import aws_session

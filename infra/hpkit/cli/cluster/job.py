@@ -260,12 +260,12 @@ def _server(plan: Plan, profile: str | None) -> Iterator[Server]:
 
 
 def _forecasts(documents: list[Any], plan: Plan, profile: str | None) -> list[Forecast]:
-    from hpkit.cluster.jobs.forecast import foresee_all, tasks_of
+    from hpkit.cluster.jobs.forecast import predict_all, tasks_of
     from hpkit.kueue.organization import fair_sharing_of
 
     observed = observe(plan, profile, aws=())
     tasks = tasks_of(documents, plan, observed)
-    return list(foresee_all(observed, tasks, fair_sharing=fair_sharing_of(plan)))
+    return list(predict_all(observed, tasks, fair_sharing=fair_sharing_of(plan)))
 
 
 def _forecast_text(forecast: Forecast) -> str:

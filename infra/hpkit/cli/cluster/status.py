@@ -159,7 +159,7 @@ def _section(title: str, lines: Iterable[str]) -> None:
 
 
 def _table(paper: Console, rows: Sequence[Sequence[str]], names: Collection[int]) -> None:
-    """Print a table; on a narrow terminal each row is a block of lines. names: columns that aren't figures.
+    """Print a table; on a narrow terminal each row is a block of lines. names: columns that aren't values.
 
     Many are plain columns: a grid takes two milliseconds for each row.
     """

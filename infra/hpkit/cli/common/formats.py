@@ -139,7 +139,7 @@ def width() -> int:
 
 
 def colored(text: str, **style: str | bool) -> str:
-    """Return text in a style, on a terminal that has not refused it with NO_COLOR."""
+    """Return text in a style, on a terminal that has not rejected it with NO_COLOR."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     return click.style(text, **style)  # type: ignore[arg-type]  # click's own keyword names

@@ -109,7 +109,7 @@ def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> I
         raise
     except ApiException as error:
         raise ToolError(
-            f"the Kubernetes API refuses the request: {message_of(error)}. Use a role that can {needs}"
+            f"the Kubernetes API rejects the request: {message_of(error)}. Use a role that can {needs}"
         ) from None
     except KUBERNETES_ERRORS as error:
         raise ToolError(

@@ -43,7 +43,7 @@ def console(**style: Any) -> "Console":
 
 
 def grid(*columns: str, names: Collection[str] | None = None, title: str | None = None, **style: Any) -> "Table":
-    """Return an empty table; names: the columns that hold no figures, by default the first one."""
+    """Return an empty table; names: the columns that hold no values, by default the first one."""
     from rich import box
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""`hpkit catalog instances`: the catalog's figures of each instance type, with their sources."""
+"""`hpkit catalog instances`: the catalog's values of each instance type, with their sources."""
 
 import fnmatch
 
@@ -48,7 +48,7 @@ class InstanceTypeList(Document):
 def command(pattern: str | None, sources: bool) -> Output:
     """List instance types and their specifications.
 
-    PATTERN is a part of the name (p5), or a glob (ml.g5.*). Unknown figures are shown as `?` (null in JSON), and never
+    PATTERN is a part of the name (p5), or a glob (ml.g5.*). Unknown values are shown as `?` (null in JSON), and never
     counted as zero.
     """
     matching = [each for each in instance_types() if _matches(each.name, pattern)]

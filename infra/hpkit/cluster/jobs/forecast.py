@@ -22,7 +22,7 @@ from hpkit.errors import ToolError
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.formatting import listing
 
-__all__ = ["Forecast", "foresee", "foresee_all", "tasks_of"]
+__all__ = ["Forecast", "predict", "predict_all", "tasks_of"]
 
 Fate = Literal["now", "borrowing", "waits", "never"]
 _UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
@@ -122,7 +122,7 @@ def _topology(template: Mapping[str, Any]) -> dict[str, Any]:
     return asked or ({"unconstrained": True} if annotations.get(_UNCONSTRAINED) == "true" else {})
 
 
-def foresee(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Forecast:
+def predict(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Forecast:
     """Return what Kueue does with a task that doesn't exist yet.
 
     Raises ToolError if queues couldn't be read, or the simulator isn't installed.
@@ -200,8 +200,8 @@ def _preemptors(observed: Observed, queue: Queue, start: Start, *, fair: bool) -
         yield "teams with less than their fair share of lent capacity"
 
 
-def foresee_all(observed: Observed, tasks: Iterable[Task], *, fair_sharing: Strategies) -> Iterator[Forecast]:
+def predict_all(observed: Observed, tasks: Iterable[Task], *, fair_sharing: Strategies) -> Iterator[Forecast]:
     """Yield what Kueue does with tasks that are submitted one after the other."""
     for task in tasks:
-        yield foresee(observed, task, fair_sharing=fair_sharing)
+        yield predict(observed, task, fair_sharing=fair_sharing)
         observed = replace(observed, tasks=(*observed.tasks, task))

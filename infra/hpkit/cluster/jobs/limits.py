@@ -178,7 +178,7 @@ def _tolerations(spec: Mapping[Any, Any], path: Path, limits: PodLimits) -> Iter
 def _volumes(spec: Mapping[Any, Any], path: Path, limits: PodLimits) -> Iterator[Breach]:
     for number, volume in enumerate(mappings(spec.get("volumes"))):
         types = [name for name in volume if name != "name"]
-        # Pod Security refuses hostPath, and has a separate check.
+        # Pod Security rejects hostPath, and has a separate check.
         if types and not set(types) & {*limits.volumes, "hostPath"}:
             yield Breach(
                 (*path, "volumes", number),

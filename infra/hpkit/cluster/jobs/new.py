@@ -118,7 +118,7 @@ def manifest(
         pod = _with_shared_memory(pod, quantity(str(resources["limits"]["memory"])))
     if checkpoints is not None:
         pod = checkpoints.pod(pod)
-    # The add-on's admission policy refuses every pod that names no queue.
+    # The add-on's admission policy rejects every pod that names no queue.
     metadata: Document = {"labels": {QUEUE: team.local_queue}, **({"annotations": annotations} if annotations else {})}
     template: Document = {"metadata": metadata, "spec": pod}
     if kind != "deployment" and is_by_karpenter({"spec": pod}, plan):
@@ -206,7 +206,7 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
             }
         ],
     }
-    # By HTTP KubeRay submits it itself; the Job that it would make to do so names no queue, and is refused.
+    # By HTTP KubeRay submits it itself; the Job that it would make to do so names no queue, and is rejected.
     spec = {
         "entrypoint": "python train.py",
         "submissionMode": "HTTPMode",

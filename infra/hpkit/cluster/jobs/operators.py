@@ -27,7 +27,7 @@ _CONTAINERS: Final = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", "XGBoostJo
 
 
 def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], plan: Plan) -> Iterator[Breach]:
-    """Yield what would keep a job's pods from starting, also if an administrator creates the job."""
+    """Yield what would keep a job's pods from starting, even if an administrator creates the job."""
     spec = mapping(unit.content.get("spec"))
     replicas = mapping(spec.get("pytorchReplicaSpecs"))
     if plan.spec.network.closed and unit.kind == "PyTorchJob" and {"Master", "Worker"} <= replicas.keys():

@@ -41,7 +41,7 @@ def types_of(template: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
 
 def requests_of(pods: PodTemplate, plan: Plan) -> dict[str, int]:
     """Return what Kueue counts for one of a job's pods: millicores, bytes, units; invalid amounts are ignored."""
-    # The API server completes every pod, also of a Deployment, before Kueue counts it.
+    # The API server completes every pod, including a Deployment, before Kueue counts it.
     completed = pods.alone or not pods.path
     return pod_requests(
         _spec(pods.template), _units, pod_limits(plan).default_requests.model_dump(), completed=completed

@@ -22,7 +22,7 @@ Query = tuple[tuple[str, str], ...]
 
 
 class Kubernetes:
-    """Calls of one API server; each raises ApiException where the server refuses."""
+    """Calls of one API server; each raises ApiException where the server rejects."""
 
     def __init__(self, client: Any, headers: Mapping[str, str] | None = None) -> None:
         self._client = client

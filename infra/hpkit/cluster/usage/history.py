@@ -53,7 +53,7 @@ class NodeSpan:
 class TaskSpan:
     """One admission of a Workload on one instance type.
 
-    instances: how many of them it reserves, also in parts; 0 if that isn't known.
+    instances: how many of them it reserves, even in parts; 0 if that isn't known.
     """
 
     uid: str

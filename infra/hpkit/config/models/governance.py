@@ -298,7 +298,7 @@ class ComputeQuotaResource(Model):
         examples=["40%"],
     )
     # Developer guide, task governance, "Policies": reserved quota "should not surpass" the capacity. Whether the API
-    # refuses more than the running instances isn't documented.
+    # rejects more than the running instances isn't documented.
     elastic: bool = Field(
         default=False, description="Quota relies on Karpenter: it must fit the maximum, not the guaranteed capacity."
     )

@@ -99,7 +99,7 @@ class Environment(Model):
     account: str | None = Field(
         default=None,
         pattern=r"^[0-9]{12}$",
-        description="AWS account, 12 digits in quotes. Credentials of other accounts are refused. Default: any "
+        description="AWS account, 12 digits in quotes. Credentials of other accounts are rejected. Default: any "
         "account.",
         examples=["123456789012"],
     )

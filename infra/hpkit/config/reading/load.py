@@ -1,7 +1,7 @@
 """Read a YAML file into a Document: the only module that opens the user's files.
 
 It doesn't check meaning. It reads YAML 1.2's core schema, where `on` and `no` are text, and reports them as a problem.
-It refuses what would loop or exhaust memory, and never raises for the content of a file.
+It rejects what would loop or exhaust memory, and never raises for the content of a file.
 """
 
 import os
@@ -415,7 +415,7 @@ def resolve(text: str) -> Any:
     if text in _BOOLS:
         return _BOOLS[text]
     if _INT.match(text):
-        # Python refuses to convert over 4,300 digits; so long a number is no quantity of anything.
+        # Python won't convert over 4,300 digits; so long a number is no quantity of anything.
         return int(text) if len(text) <= 40 else float(text)
     if _FLOAT.match(text):
         return float(text)

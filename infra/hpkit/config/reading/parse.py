@@ -328,7 +328,7 @@ class _Reading:
             self.problems.append(Problem("CFG001", path, message, elsewhere, mark))
             self._data = self._without(path)
             return
-        near = self._meant(path, key_names)
+        near = self._nearest_key(path, key_names)
         home = self._home(path, near)
         if home is not None:
             self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
@@ -513,7 +513,7 @@ class _Reading:
         value, keys = _at(self._data, path), fields_at(("environments", ""))
         return "environments" in key_names and isinstance(value, dict) and len(value.keys() & set(keys)) > 1
 
-    def _meant(self, path: Path, key_names: Sequence[str]) -> str | None:
+    def _nearest_key(self, path: Path, key_names: Sequence[str]) -> str | None:
         """Return the known key that an unknown one probably means."""
         key, beside, value = str(path[-1]), _at(self._data, path[:-1]), _at(self._data, path)
         free = [each for each in key_names if each not in beside]

@@ -103,7 +103,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     # Nothing of the chart runs before the nodes do, so it is installed next to the add-ons, which take a minute.
     dependencies = Dependencies("dependencies", plan, context, eks=eks, after=reached, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
-    # After the other guard, whose refusal lists more: it includes what is deleted with the cluster.
+    # After the other guard, whose rejection lists more: it includes what is deleted with the cluster.
     guards = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
     platform = HyperPod(
         "hyperpod",
@@ -312,9 +312,9 @@ def _check_caller(plan: Plan, caller: str) -> None:
 
 
 def _check_account(plan: Plan, account: str) -> None:
-    """Refuse credentials of another account; raises pulumi.RunError.
+    """Reject credentials of another account; raises pulumi.RunError.
 
-    Both plugins refuse them as well, since `pulumi refresh` and `pulumi destroy` do not run this program.
+    Both plugins reject them as well, since `pulumi refresh` and `pulumi destroy` do not run this program.
     """
     expected = plan.spec.account
     if expected is not None and account != expected:

@@ -341,7 +341,7 @@ class _Monitor(mocks.MockMonitor):
         urn = self.make_urn(request.parent, request.type, request.name)
         if request.type == _STACK:
             return resource_pb2.RegisterResourceResponse(urn=urn)
-        if urn in self.requests:  # the engine refuses it too
+        if urn in self.requests:  # the engine rejects it too
             raise ValueError(f"duplicate resource URN {urn}")
         self.requests[urn] = request
         outputs = struct_pb2.Struct()

@@ -129,7 +129,7 @@ _NAMED_BY_PROGRAM: Final = frozenset(
 )
 
 
-def _said(key: str, words: str = "{}") -> Callable[[Mapping[str, Any], Plan], str]:
+def _shown(key: str, words: str = "{}") -> Callable[[Mapping[str, Any], Plan], str]:
     def say(inputs: Mapping[str, Any], plan: Plan) -> str:
         del plan
         value = inputs.get(key)
@@ -275,17 +275,17 @@ def _number(value: Fraction | int) -> str:
 # Type → its details, in the order in which they are shown. A type with empty details only connects others, and is
 # counted where space is short.
 _DETAILS: Final[dict[str, Callable[[Mapping[str, Any], Plan], str]]] = {
-    "aws:ec2/vpc:Vpc": _said("cidrBlock"),
+    "aws:ec2/vpc:Vpc": _shown("cidrBlock"),
     "aws:ec2/subnet:Subnet": _subnet,
     "aws:ec2/natGateway:NatGateway": _nothing,
-    "aws:ec2/vpcEndpoint:VpcEndpoint": _said("vpcEndpointType"),
-    "aws:ec2/securityGroup:SecurityGroup": _said("description"),
+    "aws:ec2/vpcEndpoint:VpcEndpoint": _shown("vpcEndpointType"),
+    "aws:ec2/securityGroup:SecurityGroup": _shown("description"),
     "aws:s3/bucket:Bucket": _nothing,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:ecr/repository:Repository": _nothing,
-    "aws:iam/role:Role": _said("description"),
-    "aws:kms/key:Key": _said("description"),
-    "aws:cloudwatch/logGroup:LogGroup": _said("retentionInDays", "{} days"),
+    "aws:iam/role:Role": _shown("description"),
+    "aws:kms/key:Key": _shown("description"),
+    "aws:cloudwatch/logGroup:LogGroup": _shown("retentionInDays", "{} days"),
     "aws:eks/cluster:Cluster": _eks,
     "aws:eks/accessEntry:AccessEntry": _entry,
     "aws:eks/addon:Addon": _addon,

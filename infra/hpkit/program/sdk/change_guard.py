@@ -1,4 +1,4 @@
-"""Refuses a change that would replace or delete guarded resources, in the preview. It creates nothing."""
+"""Rejects a change that would replace or delete guarded resources, in the preview. It creates nothing."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 
@@ -12,7 +12,7 @@ __all__ = ["ChangeGuard"]
 
 
 class ChangeGuard(pulumi.CustomResource):
-    """Refuses a change that would replace or delete guarded resources, in the preview. It creates nothing."""
+    """Rejects a change that would replace or delete guarded resources, in the preview. It creates nothing."""
 
     def __init__(
         self,

@@ -43,8 +43,8 @@ class Provider(pulumi.ProviderResource):
             allow_replace: `true` allows changes that replace clusters.
             contents: What a move to another account or region would delete, for messages.
             leaving_teams: Comma-separated teams whose quotas this run deletes. They are set to 0 if the service
-                refuses an increase of another quota.
-            capacity_wait_seconds: Seconds during which an increase that the service refuses is tried again
+                rejects an increase of another quota.
+            capacity_wait_seconds: Seconds during which an increase that the service rejects is tried again
                 (300).
             opts: Options of the engine.
         """

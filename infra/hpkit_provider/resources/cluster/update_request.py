@@ -99,7 +99,7 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
         refused += [
             f"{list_name}[{name}].{member.name}: can't be removed from an existing group: give the group a new name"
             for member in item.members
-            # A group that loses its instanceRequirements gets an instanceType, which is refused above.
+            # A group that loses its instanceRequirements gets an instanceType, which is rejected above.
             if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"
         ]
     return refused

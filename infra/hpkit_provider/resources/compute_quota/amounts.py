@@ -88,7 +88,7 @@ def minimum(live: Sequence[ComputeQuotaResource], new: Sequence[ComputeQuotaReso
 
 
 def _key(resource: ComputeQuotaResource) -> tuple[Any, ...]:
-    """Return the common part of two entries with comparable figures."""
+    """Return the common part of two entries with comparable values."""
     partition = resource.get(_PARTITION, {}).get("Type")
     return resource["InstanceType"], _WHOLE in resource, bool(resource.get("Accelerators")), partition
 

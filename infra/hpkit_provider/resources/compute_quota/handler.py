@@ -62,7 +62,7 @@ class ComputeQuotaHandler(VersionedHandler):
         return inputs
 
     def send(self, call: EngineCall, operation: str, arn: str, **params: Any) -> Document:
-        """Send a request; one that the service refuses for lack of capacity is sent again, as others may decrease."""
+        """Send a request; one that the service rejects for lack of capacity is sent again, as others may decrease."""
         until = time.monotonic() + self.clients.capacity_wait
         for delay in call.delays(_FIRST_DELAY, _MAX_DELAY):
             try:
@@ -73,7 +73,7 @@ class ComputeQuotaHandler(VersionedHandler):
                 if time.monotonic() >= until:
                     raise RefusedError(_refusal(error)) from None
             self._empty_leaving(call, arn)
-            call.progress("the service refuses the increase, so it is tried again when other quotas have decreased")
+            call.progress("the service rejects the increase, so it is tried again when other quotas have decreased")
             call.pause(delay)
         raise AssertionError  # pragma: no cover - delays never end
 
@@ -105,7 +105,7 @@ class ComputeQuotaHandler(VersionedHandler):
 
 def _refusal(error: ClientError) -> str:
     return (
-        f"The service refuses the increase, and no other quota has decreased enough: "
+        f"The service rejects the increase, and no other quota has decreased enough: "
         f"{error.response['Error'].get('Message', _NO_CAPACITY)}. What to do: lower another quota first, or add "
         "instances. If this run lowers or deletes quotas: Pulumi changes only some resources at once, so raise "
         "`--parallel`; it deletes quotas last, so name their teams in `leavingTeams` of the provider (hpkit: "

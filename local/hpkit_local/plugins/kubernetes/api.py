@@ -145,7 +145,7 @@ class RetryingApi:
     def _is_meant(self, denial: int) -> bool:
         """Return whether a denial is permanent: the authorizer might be unavailable, or not ready."""
         if denial == HTTPStatus.FORBIDDEN:
-            # Until it's ready, it doesn't know any rights.
+            # Until it's ready, it doesn't know any permissions.
             return self._ready()
         token = self._access.token
         if token is None:

@@ -195,7 +195,7 @@ class Release:
         labels = f"owner=helm,name={inputs['name']}"
         try:
             return bool(self.cluster.api.ask(call, "GET", secrets, labelSelector=labels, limit="1").get("items"))
-        except PluginError:  # helm reports what is wrong with the name, or with the rights
+        except PluginError:  # helm reports what is wrong with the name, or with the permissions
             return True
 
     def _until_namespaces_end(self, call: EngineCall, live: LiveRelease) -> None:

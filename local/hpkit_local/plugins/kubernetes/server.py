@@ -98,7 +98,7 @@ class KubernetesServicer(PluginServicer):
 
     @readable
     def Invoke(self, request: Any, context: Any) -> Any:
-        """Refuse the functions, none of which the program calls."""
+        """Reject the functions, none of which the program calls."""
         raise PluginError(
             f"function {request.tok!r} doesn't exist in the local cloud's fake Kubernetes plugin. What to do: leave it "
             "out locally."

@@ -116,7 +116,7 @@ def test_naming_the_clusters_network_is_no_change_of_a_group_that_has_none(world
     labels = {"labels": {"pool": "gpu"}}
     engine.up("Cluster", "c", world.cluster({**named, "kubernetesConfig": labels}))
     assert sent(world) == 1
-    assert there(world) == {"gpu": False}, "what the API would refuse is not sent"
+    assert there(world) == {"gpu": False}, "what the API would reject is not sent"
     engine.refresh("Cluster", "c")
     assert list(engine.diff("Cluster", "c", world.cluster({**named, "kubernetesConfig": labels})).detailedDiff) == []
 

@@ -1,4 +1,4 @@
-"""Quotas that the service refuses for lack of capacity, and the amounts that decide which request comes first."""
+"""Quotas that the service rejects for lack of capacity, and the amounts that decide which request comes first."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_an_increase_that_is_refused_succeeds_when_another_quota_has_decreased(w
     refusals = check_sums(monkeypatch, {TYPE: 4})
 
     def decrease():
-        eventually(lambda: refusals, "the increase is refused")
+        eventually(lambda: refusals, "the increase is rejected")
         engine.up("ComputeQuota", "b", quota(arn, "b", 1))
 
     with Watch(world.endpoint) as watch:

@@ -1,7 +1,7 @@
-"""Access: entries of administrators, viewers and teams, and each team's rights in its namespace.
+"""Access: entries of administrators, viewers and teams, and each team's permissions in its namespace.
 
-A team's rights allow some requests that must be rejected. Pod Security and admission policies reject them, and both
-exist before any member of a team has rights.
+A team's permissions allow some requests that must be rejected. Pod Security and admission policies reject them, and
+both exist before any member of a team has permissions.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Access(Component):
 
         quotas: by team, because a quota creates the namespace.
 
-        A team without members isn't changed: its users have their rights from elsewhere.
+        A team without members isn't changed: its users have their permissions from elsewhere.
         """
         teams = [team for team in self._plan.teams if team.spec.members]
         policies = [
@@ -188,7 +188,7 @@ class Access(Component):
     def _most(self, team: TeamPlan, quota: pulumi.Resource) -> list[pulumi.Resource]:
         """Return the ResourceQuota of a team's namespace, which counts ending pods that Kueue no longer counts.
 
-        Empty if the figures of an instance type aren't known, because a lower limit would block admitted jobs.
+        Empty if the values of an instance type aren't known, because a lower limit would block admitted jobs.
         """
         most = most_of_pods(team)
         if most is None:

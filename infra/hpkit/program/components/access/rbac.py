@@ -1,4 +1,4 @@
-"""RBAC rules: a data scientist's rights in the team's namespace and in the cluster, and a viewer's.
+"""RBAC rules: a data scientist's permissions in the team's namespace and in the cluster, and a viewer's.
 
 Sources: the team role of the HyperPod Helm chart (helm_chart/HyperPodHelmChart, team-role-and-bindings), and what it
 lacks: LocalQueues, HyperPodPyTorchJob, deleting pods. A team reads and writes the ConfigMaps and Secrets in its

@@ -25,8 +25,8 @@ __all__ = ["Addons"]
 class Addons(Component):
     """Some of the plan's add-ons; installed by name.
 
-    values: hpkit's configuration of an add-on. rights: what must be in effect before one is installed. policies: the
-    permissions of a role that hpkit creates for its pods, if they depend on resources of the stack.
+    values: hpkit's configuration of an add-on. permissions: what must be in effect before one is installed. policies:
+    the permissions of a role that hpkit creates for its pods, if they depend on resources of the stack.
     """
 
     installed: Mapping[str, aws.eks.Addon]

@@ -66,7 +66,7 @@ def lifecycle_policies() -> list[AdmissionPolicy]:
 
 
 def _sizes() -> Refusal:
-    """Return the refusal of changing the pods of a job, by a member or by an autoscaler.
+    """Return the rejection of changing the pods of a job, by a member or by an autoscaler.
 
     Kueue admits a job as a whole, so its pods aren't gated one by one. The controller of a job that grows starts pods
     at once; Kueue then stops the job and frees its quota, while its pods still end (0.19.2, ensureOneWorkload in
@@ -88,7 +88,7 @@ def _sizes() -> Refusal:
 
 
 def _orphans() -> Refusal:
-    """Return the refusal of deletions that orphan.
+    """Return the rejection of deletions that orphan.
 
     Without a policy in the request, the API server follows the finalizers of the object, then the kind's default. For
     Jobs of batch/v1, the default orphans (Kubernetes API reference, DeleteOptions; pkg/registry/batch/job/strategy.go,
@@ -111,7 +111,7 @@ def _orphans() -> Refusal:
 
 
 def _parts() -> Refusal:
-    """Return the refusal of deleting a Job that another object created; see _restarts."""
+    """Return the rejection of deleting a Job that another object created; see _restarts."""
     return Refusal(
         "deletion of a controlled Job",
         f"request.resource.group != 'batch' || !{_CONTROLLED}",
@@ -184,7 +184,7 @@ def _finalizers() -> Refusal:
 
 
 def _ends() -> Refusal:
-    """Return the refusal of an end that leaves pods: with `None`, the default, operators leave what still runs.
+    """Return the rejection of an end that leaves pods: with `None`, the default, operators leave what still runs.
 
     Source: kubeflow/training-operator 1.7.0, pkg/controller.v1/common/job.go, DeletePodsAndServices. The operator tries
     again, and whenever a pod of the job changes; until then the job runs, and Kueue counts it.
@@ -210,7 +210,7 @@ def _ends() -> Refusal:
 
 
 def _restarts() -> Refusal:
-    """Return the refusal of a JobSet's restart after one of its Jobs has succeeded: all of them would run again.
+    """Return the rejection of a JobSet's restart after one of its Jobs has succeeded: all of them would run again.
 
     When a Job succeeds while others run, Kueue frees its quota and never counts it again. Source: Kueue 0.19.2,
     pkg/controller/jobs/jobset/jobset_controller.go, ReclaimablePods, and pkg/webhooks/workload_webhook.go,

@@ -115,7 +115,7 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
                 Refusal(
                     "type",
                     "object.?type.orValue('') != 'kubernetes.io/service-account-token'",
-                    "a Secret of type kubernetes.io/service-account-token holds the rights of a service account. "
+                    "a Secret of type kubernetes.io/service-account-token holds the permissions of a service account. "
                     "Use another type",
                     "Kubernetes would write the token of a service account in the namespace into the Secret",
                 ),
@@ -139,7 +139,7 @@ def _space_ranks(teams: Sequence[TeamPlan]) -> dict[str, str]:
 
 
 def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Refusal, ...]:
-    """Return the refusals about queue and priority class.
+    """Return the rejections about queue and priority class.
 
     ranks: the classes of each namespace that doesn't have all of them. spaces: the class of spaces in each namespace
     that has one.
@@ -206,7 +206,7 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
 
 
 def _of_run_times(teams: Sequence[TeamPlan]) -> Refusal:
-    """Return the refusal of jobs without a run time, or with a longer one than their team's; it can't change later."""
+    """Return the rejection of jobs without a run time, or with a longer one than their team's; it can't change."""
     most = {team.namespace: team.run_seconds[1] for team in teams if team.run_seconds is not None}
     literal = "{" + ", ".join(f"'{name}': {seconds}" for name, seconds in sorted(most.items())) + "}"
     label = f"object.metadata.?labels[?'{_RUN_TIME}'].orValue('')"
@@ -236,7 +236,7 @@ def _ranked(bounds: str, labels: Sequence[str], spaces: dict[str, str]) -> str:
 
 
 def _of_kueues_keys() -> Refusal:
-    """Return the refusal of Kueue's labels and annotations, except for those that users set.
+    """Return the rejection of Kueue's labels and annotations, except for those that users set.
 
     Existing keys can stay: Kueue writes some into the templates of a job that it starts. Its webhooks write others
     immediately: `managed` into pods and Deployments, `role-hash` into pods, and into a Deployment which kind suspends

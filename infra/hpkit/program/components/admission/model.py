@@ -23,7 +23,7 @@ class ResourceRule:
 class Refusal:
     """Reject a request with this message unless `expression` (CEL) is true.
 
-    reason: why, for the page of a team's rights.
+    reason: why, for the page of a team's permissions.
     """
 
     field: str

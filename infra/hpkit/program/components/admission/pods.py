@@ -113,7 +113,7 @@ def _one(path: str) -> str:
 
 
 def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Refusal, ...]:
-    """Return the refusals; accounts: the service accounts of each namespace that has others than its default one."""
+    """Return the rejections; accounts: the service accounts of each namespace that has others than its default one."""
 
     def refusal(field: str, expression: str, message: str, reason: str) -> Refusal:
         return Refusal(field, f"!variables.changed || variables.specs.all(spec, {expression})", message, reason)
@@ -149,7 +149,7 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
             "spec.serviceAccountName",
             used,
             "spec.serviceAccountName must be `default`, or one of the team's serviceAccounts in the organization file",
-            "a pod has the rights of its service account, in the cluster and, by Pod Identity, in AWS",
+            "a pod has the permissions of its service account, in the cluster and, by Pod Identity, in AWS",
         ),
         refusal(
             "spec.terminationGracePeriodSeconds",
@@ -236,7 +236,7 @@ def _tolerated(limits: PodLimits) -> str:
 
 
 def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
-    """Return the refusals of a Workload's rank, which Kueue reads from a job of any kind."""
+    """Return the rejections of a Workload's rank, which Kueue reads from a job of any kind."""
     labels = {
         team.namespace: sorted({*team.priority_labels, *([space] if (space := team.space_priority_label) else [])})
         for team in teams

@@ -26,7 +26,7 @@ def ray_policy(limits: PodLimits) -> AdmissionPolicy:
 
 
 def _sizes() -> tuple[Refusal, ...]:
-    """Return the refusals of pods that Kueue doesn't count, or that run longer than Kueue counts them.
+    """Return the rejections of pods that Kueue doesn't count, or that run longer than Kueue counts them.
 
     Kueue frees the quota of a RayJob when it ends. KubeRay deletes its cluster after `ttlSecondsAfterFinished`, or by
     its deletion strategy (rayjob_controller.go, JobDeploymentStatusComplete).

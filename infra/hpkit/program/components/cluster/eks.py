@@ -170,7 +170,7 @@ class Eks(Component):
             policy=json.dumps(key_policy(self._context.account, name), sort_keys=True),
             opts=self.child(protect=kept(plan, "key")),
         )
-        # Without it EKS creates the cluster, and refuses to upgrade it later.
+        # Without it EKS creates the cluster, and won't upgrade it later.
         uses_key = identity.allow_secrets_key(key.arn)
         # EKS checks immediately whether the role may use the key, and CloudWatch Logs and ECR use it immediately. KMS
         # is eventually consistent (AWS KMS developer guide, "AWS KMS eventual consistency").
@@ -195,7 +195,7 @@ class Eks(Component):
             access_config=aws.eks.ClusterAccessConfigArgs(
                 authentication_mode="API",
                 # The creator must be able to apply what comes next, through EKS's own entry or an administrator's. EKS
-                # refuses to create both (409 ResourceInUseException).
+                # won't create both (409 ResourceInUseException).
                 bootstrap_cluster_creator_admin_permissions=not is_administrator(plan, self._context.caller),
             ),
             bootstrap_self_managed_addons=False,

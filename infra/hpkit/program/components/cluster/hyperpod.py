@@ -129,7 +129,7 @@ class HyperPod(Component):
             tags=tags_of(plan),
             opts=self.child(
                 after=[*storage.ready, *identity.for_nodes, *network.connectivity, *after],
-                # The plugin refuses to replace it anyway; if it were protected, one whose creation failed couldn't be
+                # The plugin won't replace it anyway; if it were protected, one whose creation failed couldn't be
                 # replaced.
                 protect=plan.spec.protect or None,
             ),

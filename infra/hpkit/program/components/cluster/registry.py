@@ -44,7 +44,7 @@ class Registry(Component):
                 encryption_configurations=[
                     aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=key_arn)
                 ],
-                # ECR itself then refuses to delete one that has images.
+                # ECR itself then won't delete one that has images.
                 force_delete=False,
                 # A repository keeps its original key: another one would replace it with its images.
                 opts=self.child(after=after, ignore_changes=["encryptionConfigurations"]),

@@ -1,8 +1,8 @@
 """The guards: at preview, they block replacements or deletions by accident, regardless of the cause.
 
 Guards that compare live IDs depend on what they guard: an ID that is no longer known belongs to a replaced resource. At
-`up`, that is too late for what was replaced earlier; the engine's own protection then refuses the rest, and the plugin
-refuses the HyperPod cluster.
+`up`, that is too late for what was replaced earlier; the engine's own protection then rejects the rest, and the plugin
+rejects the HyperPod cluster.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def guard_parts(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
 
 
 def guard_base(plan: Plan, identity: Mapping[str, pulumi.Output[str]], *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard the HyperPod cluster's dependencies; the cluster waits for it, so that one refusal lists every loss."""
+    """Guard the HyperPod cluster's dependencies; the cluster waits for it, so that one rejection lists every loss."""
     names = [name for name in plan.spec.allow_replace if name not in _LAST]
     return _guard("keep-base", plan, identity, names, opts=opts)
 

@@ -28,7 +28,7 @@ _ACCESS_MODES = ("ReadWriteMany",)
 # The size of the smallest file system. It limits nothing, and a claim's request can never change, while a file system
 # can grow.
 _REQUEST = {"storage": "1200Gi"}
-# The whole file system, where no team has rights.
+# The whole file system, where no team has permissions.
 _ROOT, _ROOT_NAMESPACE = "fsx-root", "kube-system"
 
 

@@ -22,7 +22,7 @@ def _refuse(problem: str) -> ServiceError:
 
 # Inferred from: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
 def _check(data: str) -> None:
-    """Refuse a definition that the service can't read, and receivers that it doesn't have.
+    """Reject a definition that the service can't read, and receivers that it doesn't have.
 
     SNS is the only receiver, in the region of its topic. Source: Amazon Managed Service for Prometheus user guide,
     "Create an alert manager configuration file", and "Configure alert manager to send messages to your Amazon SNS

@@ -32,7 +32,7 @@ def ranges_of(vpc: Any) -> list[str]:
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html
 def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subnet:
-    """Return the subnet, or the service's refusal."""
+    """Return the subnet, or the service's rejection."""
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     for subnets in ec2.subnets.values():
         subnet: Any = subnets.get(subnet_id)
@@ -44,7 +44,7 @@ def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subn
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html
 def require_security_group(ctx: Context, group_id: str, *, vpc_id: str, code: str = INVALID) -> None:
-    """Refuse a security group that does not exist in the VPC of the subnets."""
+    """Reject a security group that does not exist in the VPC of the subnets."""
     groups = ctx.backend.moto.backend("ec2", ctx.region).groups
     home = next((vpc for vpc, members in groups.items() if group_id in members), None)
     if home is None:

@@ -43,7 +43,7 @@ def _first_range(_: Context, params: Record) -> None:
 
 # Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
 def _check_block(block: IPv4Network) -> None:
-    """Refuse sizes and addresses that no VPC may have."""
+    """Reject sizes and addresses that no VPC may have."""
     if not _LARGEST <= block.prefixlen <= _SMALLEST or any(block.overlaps(each) for each in _NOWHERE):
         raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' is invalid.")
 

@@ -138,7 +138,7 @@ def list_access_entries(ctx: Context, params: Record) -> Record:
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_AssociateAccessPolicy.html
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(ctx: Context, params: Record) -> Record:
-    """Give an entry a policy's rights in the cluster or in namespaces; a second call changes the scope."""
+    """Give an entry a policy's permissions in the cluster or in namespaces; a second call changes the scope."""
     entry = _entry(ctx, params)
     policy, scope = params["policyArn"], params["accessScope"]
     if policy.removeprefix(POLICY_ARN) not in POLICIES or not policy.startswith(POLICY_ARN):

@@ -20,7 +20,7 @@ INVALID = "InvalidParameterException"
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
 def find_addon(name: str) -> AddonInfo:
-    """Return the add-on by name, or refuse it."""
+    """Return the add-on by name, or reject it."""
     if name not in ADDONS:
         raise ServiceError(INVALID, f"Addon {name} specified is not supported")
     return ADDONS[name]
@@ -28,7 +28,7 @@ def find_addon(name: str) -> AddonInfo:
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonConfiguration.html
 def check_configuration(info: AddonInfo, version: str, cluster: Record, params: Record) -> None:
-    """Refuse a version or configuration that the add-on does not have."""
+    """Reject a version or configuration that the add-on does not have."""
     asked = offered_addon(info.name, cluster["version"])
     if not known_version(info, version) and (asked is None or version not in asked.versions):
         raise ServiceError(INVALID, f"Addon version specified is not supported: {info.name} {version}")

@@ -31,7 +31,7 @@ _KEY_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
-    """Return the cluster by name, or EKS's own refusal."""
+    """Return the cluster by name, or EKS's own rejection."""
     cluster = ctx.table("eks").get(name)
     if cluster is None:
         raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {name}.", status=404)

@@ -1,12 +1,12 @@
 """Kubernetes versions at the time of the endpoint's clock: which are offered, their support, and their clusters.
 
-The dates are the catalog's. Sources of the refusals in the Amazon EKS user guide:
+The dates are the catalog's. Sources of the rejections in the Amazon EKS user guide:
 
 - "Understand the Kubernetes version lifecycle on EKS": no new cluster of a version whose extended support is over.
 - "View current cluster upgrade policy": the policy can't change while the version is out of standard support.
 
-Neither page states that EKS refuses a new cluster with policy STANDARD for a version in extended support. EKS may
-upgrade it at once instead. The program never asks for that (rule EKS003). The wording of EKS's refusals isn't
+Neither page states that EKS rejects a new cluster with policy STANDARD for a version in extended support. EKS may
+upgrade it at once instead. The program never asks for that (rule EKS003). The wording of EKS's rejections isn't
 documented. Clusters aren't upgraded automatically here.
 """
 
@@ -54,7 +54,7 @@ def default_version(ctx: Context) -> str:
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 def check_version(ctx: Context, version: str, support_type: str) -> None:
-    """Refuse a version that a new cluster cannot have."""
+    """Reject a version that a new cluster cannot have."""
     releases = {each.version: each for each in _released(ctx)}
     if version not in releases:
         raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(offered(ctx))}")
@@ -82,7 +82,7 @@ def next_version(ctx: Context, version: str) -> str | None:
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/disable-extended-support.html
 def check_policy_change(ctx: Context, version: str) -> None:
-    """Refuse another upgrade policy while the version is out of standard support."""
+    """Reject another upgrade policy while the version is out of standard support."""
     release = next((each for each in eks_versions() if each.version == version), None)
     if release is not None and release.support(_today(ctx)) != "STANDARD_SUPPORT":
         raise ServiceError(

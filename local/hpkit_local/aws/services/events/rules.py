@@ -20,7 +20,7 @@ _TARGETS: Final = 5
 # Inferred from: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern.html
 @rule("events", "PutRule")
 def _pattern(_: Context, params: Record) -> None:
-    """Refuse a pattern that is JSON, but not an object; moto refuses what isn't JSON."""
+    """Reject a pattern that is JSON, but not an object; moto rejects what isn't JSON."""
     try:
         pattern = json.loads(params.get("EventPattern") or "{}")
     except ValueError:
@@ -34,7 +34,7 @@ def _pattern(_: Context, params: Record) -> None:
 # Inferred from: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-targets.html
 @rule("events", "PutTargets")
 def _targets(ctx: Context, params: Record) -> None:
-    """Refuse a sixth target, and targets in other regions.
+    """Reject a sixth target, and targets in other regions.
 
     Source: EventBridge user guide, "Amazon EventBridge quotas" (targets per rule), and "Event bus targets in Amazon
     EventBridge" (a rule's targets are in its region).

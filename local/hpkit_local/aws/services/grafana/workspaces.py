@@ -46,7 +46,7 @@ def arn_of(ctx: Context, workspace: str) -> str:
 
 # Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_UpdateWorkspace.html
 def require_workspace(ctx: Context, workspace: str, *, active: bool = False) -> Record:
-    """Return a workspace by id, or Grafana's own refusal."""
+    """Return a workspace by id, or Grafana's own rejection."""
     record = ctx.table(TABLE).get(workspace)
     if record is None:
         raise ServiceError("ResourceNotFoundException", f"Workspace {workspace} does not exist", status=404)

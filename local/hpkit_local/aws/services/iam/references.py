@@ -18,7 +18,7 @@ INVALID = "ValidationException"
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
 def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str = INVALID) -> None:
-    """Refuse a role that doesn't exist, is too new, or doesn't trust the service; trusts: "" for any trust policy."""
+    """Reject a role that doesn't exist, is too new, or doesn't trust the service; trusts: "" for any trust policy."""
     name = arn.rpartition("/")[2]
     for role in ctx.backend.moto.backend("iam", ctx.region).roles.values():
         if role.name == name and role.arn == arn:

@@ -83,7 +83,7 @@ def _attached(ctx: Context, params: Record) -> None:
 
 # Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html
 def statements(text: str, *, code: str) -> list[Record]:
-    """Return the statements of a policy, or refuse it with a code."""
+    """Return the statements of a policy, or reject it with a code."""
     try:
         document = json.loads(text)
     except ValueError:

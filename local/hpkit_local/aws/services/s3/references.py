@@ -14,7 +14,7 @@ INVALID = "ValidationException"
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
 def require_bucket(ctx: Context, uri: str) -> None:
-    """Refuse an S3 URI whose bucket does not exist."""
+    """Reject an S3 URI whose bucket does not exist."""
     bucket = urlparse(uri).netloc
     if bucket not in ctx.backend.moto.backend("s3", ctx.region).buckets:
         raise ServiceError(INVALID, f"The S3 bucket '{bucket}' of {uri} does not exist or cannot be read")

@@ -106,7 +106,7 @@ def new_entry(ctx: Context, resource: VersionedResource, params: Record, body: R
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeComputeQuota.html
 def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
-    """Return the object by id, or the service's refusal."""
+    """Return the object by id, or the service's rejection."""
     entry = ctx.table(resource.table).get(entry_id)
     if entry is None:
         raise ServiceError("ResourceNotFound", f"{resource.title} with id '{entry_id}' not found")

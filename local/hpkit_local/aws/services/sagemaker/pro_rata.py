@@ -28,7 +28,7 @@ class Shape:
 
 
 def shape_of(instance_type: str) -> Shape | None:
-    """Return the shape of a type, None if one of its figures isn't known."""
+    """Return the shape of a type, None if one of its values isn't known."""
     details = find_instance_type(instance_type)
     if details is None or details.vcpu is None or details.memory_gib is None or details.accelerators is None:
         return None

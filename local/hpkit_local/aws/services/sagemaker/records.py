@@ -15,7 +15,7 @@ GONE = "ShuttingDown"
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeCluster.html
 def require(ctx: Context, name_or_arn: str) -> Record:
-    """Return the cluster by name or ARN, or the service's refusal."""
+    """Return the cluster by name or ARN, or the service's rejection."""
     for cluster in ctx.table("clusters").values():
         if name_or_arn in (cluster["name"], cluster["arn"]):
             return cluster
@@ -23,7 +23,7 @@ def require(ctx: Context, name_or_arn: str) -> Record:
 
 
 def busy(cluster: Record) -> ServiceError:
-    """Return the refusal of a change while another one runs."""
+    """Return the rejection of a change while another one runs."""
     return ServiceError(
         "ConflictException",
         f"Cluster '{cluster['name']}' cannot be changed while its status is {cluster['status']}",

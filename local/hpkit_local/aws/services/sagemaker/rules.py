@@ -193,7 +193,7 @@ def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-cmk.html
 def _check_volume_keys(old: Record, new: Record) -> None:
-    """Refuse another key of a volume (developer guide, "Customer managed AWS KMS key encryption")."""
+    """Reject another key of a volume (developer guide, "Customer managed AWS KMS key encryption")."""
     if "InstanceStorageConfigs" not in new:
         return
     was, now = (
@@ -215,7 +215,7 @@ def _check_volume_keys(old: Record, new: Record) -> None:
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
-    """Refuse what cannot change on a group that exists (UpdateCluster API reference)."""
+    """Reject what cannot change on a group that exists (UpdateCluster API reference)."""
     name = old["InstanceGroupName"]
     for style, other in (("InstanceType", "InstanceRequirements"), ("InstanceRequirements", "InstanceType")):
         if style in new and style not in old:

@@ -113,7 +113,7 @@ def list_training_plans(ctx: Context, params: Record) -> Record:
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
 def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Iterable[Record]) -> None:
-    """Refuse groups that take instances of a plan that was bought here and doesn't have them.
+    """Reject groups that take instances of a plan that was bought here and doesn't have them.
 
     before: the settings of existing groups by name; groups: those of the request.
     """

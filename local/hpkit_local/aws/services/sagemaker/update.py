@@ -120,7 +120,7 @@ def _merged_groups(cluster: Record, groups: list[Record]) -> dict[str, Record]:
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def _check_kinds(cluster: Record, merged: dict[str, Record], restricted: set[str]) -> None:
-    """Refuse to turn a restricted group into another, or back."""
+    """Doesn't turn a restricted group into another, or back."""
     for name in merged:
         existing = cluster["groups"].get(name)
         if existing is not None and existing["restricted"] != (name in restricted):

@@ -128,7 +128,7 @@ def _update(call: Calls, system: str, change: PlannedUpdate) -> None:
 def _delete(call: Calls, system: str, state: Props) -> None:
     tags = state.get("finalBackupTags")
     how = {"SkipFinalBackup": state["skipFinalBackup"], **({"FinalBackupTags": tag_list(tags)} if tags else {})}
-    # Scratch file systems have no backups, and FSx refuses to hear of any.
+    # Scratch file systems have no backups, and FSx won't hear of any.
     persistent = str(state["deploymentType"]).startswith("PERSISTENT")
     if call.find("DeleteFileSystem", FileSystemId=system, LustreConfiguration=how if persistent else None) is not None:
         until(
