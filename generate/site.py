@@ -59,6 +59,8 @@ def _fields(objects: dict[str, Any]) -> list[str]:
             return ", ".join(f"`{each}`" for each in part.get("enum", [part.get("const")]))
         if "prefixItems" in part:
             return f"list of {', '.join(map(type_of, part['prefixItems']))}"
+        if "type" not in part:
+            return "any"
         if part["type"] == "array":
             return f"list of {type_of(part['items'])}"
         if "additionalProperties" in part:

@@ -370,7 +370,7 @@ def test_the_quick_way_compares_files_and_names_what_it_cannot_know(repository):
     assert stack["verdict"] == "attention"
     assert stack["changes"] == []
     assert "a review without `quick` shows replacements" in stack["note"]
-    assert [each["code"] for each in stack["watch"]] == ["group-settings"]
+    assert [each["code"] for each in stack["watch"]] == ["guarantee-lowered", "group-settings"]
 
 
 @pytest.mark.parametrize("quick", [True, False])

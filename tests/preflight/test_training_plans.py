@@ -116,7 +116,7 @@ def test_offerings_are_searched_for_groups_with_accelerators(clock):
         ("gpu", 4, ("us-west-2a",)),
         ("gpu", 4, ("us-west-2b",)),
     ]
-    printed = document(json_document(OfferingList, stack=plan.stack, offerings=list(offerings)))
+    printed = document(json_document(OfferingList(stack=plan.stack, offerings=list(offerings))))
     assert [each["instanceType"] for each in printed["offerings"]] == [TYPE, TYPE]
     assert offerings[0].dates == "2027-01-15 11:30 to 2027-01-22 11:30 UTC"
     refused = FailedCall("sagemaker:SearchTrainingPlanOfferings", "ValidationException", "not for this type")

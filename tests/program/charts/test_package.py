@@ -69,6 +69,8 @@ class Site:
             "replaced": ("charts/part-1.tgz",),
             "subcharts": (remote,),
             "images": (),
+            "injected": (),
+            "devices": (),
             "alternatives": (),
             "values": (),
         }
