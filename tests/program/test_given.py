@@ -199,6 +199,16 @@ def test_kueues_configuration_is_touched_unless_it_is_unmanaged(said, patched):
     assert bool(found) is patched
 
 
+def test_a_preview_of_other_fair_sharing_lists_the_restart_of_kueue():
+    def annotations(fair_share):
+        data = governed()
+        data["clusterPolicy"]["fairShare"] = fair_share
+        patch = recorded_from(data).one("kubernetes:apps/v1:DeploymentPatch", "kueue")
+        return patch.inputs["spec"]["template"]["metadata"]["annotations"]
+
+    assert annotations("Enabled") != annotations("Disabled")
+
+
 @pytest.mark.parametrize("topology", ["Unmanaged", "Disabled"])
 def test_gang_scheduling_is_registered_as_the_file_has_it(topology):
     gang = {"enable": True, "timeout": "10m", "requeuingStrategy": {"backoffLimitCount": 3}}

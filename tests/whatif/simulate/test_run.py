@@ -211,6 +211,14 @@ def test_a_task_that_has_no_place_on_empty_nodes_can_never_run(tmp_path, kind, t
     assert report.team("pretraining").never_tasks == ("a",)
 
 
+def test_a_stack_with_topology_and_a_scenario_without_it_is_a_warning(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks: [{name: a, team: pretraining, count: 1, run: 1h}]\n")
+    (warning,) = simulate(plan_of("topology-prod"), open_scenario(file)).warnings
+    assert warning.startswith("nodes aren't simulated")
+    assert not outcome("topology")[0].warnings
+
+
 def test_whoever_waits_at_the_end_has_a_reason(tmp_path):
     file = tmp_path / "s.yaml"
     tasks = "".join(f"- {{name: t{n}, team: smith, count: 2, submit: {n}m}}\n" for n in (1, 2, 3))

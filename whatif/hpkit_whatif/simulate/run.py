@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
+from hpkit.catalog import instance_type
 from hpkit.catalog.prices import Price, dated_regions, near_price
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
@@ -36,6 +38,10 @@ MOST_SAID = 10
 """So many are named in warnings."""
 
 _HOUR = 3600.0
+_NO_PLACES = (
+    "nodes aren't simulated, because the scenario has no `topology`: a task that fits the quota starts, even if no "
+    "node has room for its pods. Describe the nodes in `topology`"
+)
 
 
 def simulate(
@@ -57,6 +63,9 @@ def simulate(
     report = simulate_tasks(plan, source, tasks, lenient=lenient, skip_impossible=skip_impossible, keep=keep)
     if not any(team.submitted for team in report.teams):
         raise InputError(f"{source.file}: nothing can be simulated: {_why_nothing(report)}")
+    places = plan.topology_aware_scheduling and any(instance_type(each).network_layers for each in plan.capacity)
+    if places and not source.scenario.topology:
+        return replace(report, warnings=(*report.warnings, _NO_PLACES))
     return report
 
 

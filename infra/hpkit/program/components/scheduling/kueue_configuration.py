@@ -81,10 +81,12 @@ class Scheduling(Component):
             opts=inside,
         )
         digest = text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])
+        # The service changes the file when the policy's fair sharing changes, which a preview can't know.
+        annotations = {"hpkit/kueue-config": digest, "hpkit/fair-share": plan.policy.fair_share if plan.policy else ""}
         k8s.apps.v1.DeploymentPatch(
             "kueue",
             metadata={"name": _DEPLOYMENT, "namespace": _NAMESPACE, "annotations": _FORCE},
-            spec={"template": {"metadata": {"annotations": {"hpkit/kueue-config": digest}}}},
+            spec={"template": {"metadata": {"annotations": annotations}}},
             opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[config, *quotas])),
         )
         self.register_outputs({})
