@@ -213,7 +213,7 @@ def test_each_team_but_the_shared_pool_has_a_folder_of_its_own(disks):
     for name in ("nlp", "vision"):
         volume, claim = (each[f"local-{name}"].inputs for each in (volumes, claims))
         spec, namespace = volume["spec"], f"hyperpod-ns-{name}"
-        assert spec["hostPath"] == {"path": f"/opt/dlami/nvme/teams/{name}", "type": "DirectoryOrCreate"}
+        assert spec["hostPath"] == {"path": f"/opt/dlami/nvme/teams/{name}", "type": "Directory"}
         assert claim["metadata"] == {"name": "local-claim", "namespace": namespace}
         assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
         assert volume["metadata"]["name"].startswith(f"local-{namespace}-")

@@ -36,9 +36,7 @@ FOLDERS = {
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
-    "PyTorchJob": "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs",
     "Pod": "/api/v1/namespaces/{}/pods",
-    "Event": "/api/v1/namespaces/{}/events",
 }
 
 
@@ -99,12 +97,6 @@ def group(team, name):
     return [made("Pod", team, f"{name}-{number}", spec, "v1", **yaml.safe_load(str(metadata))) for number in (0, 1)]
 
 
-def pytorch_job(team, name):
-    specs = {"Master": {"replicas": 1, "template": template(team)}}
-    specs["Master"]["template"]["spec"]["containers"][0]["name"] = "trainer"
-    return made("PyTorchJob", team, name, {"pytorchReplicaSpecs": specs}, "kubeflow.org/v1")
-
-
 def configuration(instance):
     """Return how to reach an instance's API server as its administrator."""
     path = Path(instance.kubeconfig)
@@ -141,17 +133,12 @@ class World:
         path = f"{FOLDERS['Pod'].format(f'hyperpod-ns-{team}')}/{pod['metadata']['name']}/status"
         self.live.api.merge(path, {"status": status})
 
-    def warn(self, team, kind, name, reason, message):
-        """Write the event that an operator writes."""
-        now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        space = f"hyperpod-ns-{team}"
-        about = {"kind": kind, "name": name, "namespace": space}
-        document = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"{name}.1", "namespace": space}}
-        self.create({**document, "involvedObject": about, "reason": reason, "message": message, "type": "Warning",
-                     "firstTimestamp": now, "lastTimestamp": now, "source": {"component": "operator"}})  # fmt: skip
-
     def runs(self, name):
-        return self.state(name) == "running"
+        """Return whether all pods run."""
+        try:
+            return self.why(name).job.reason.startswith(("all ", "its pod runs"))
+        except SelectionError:
+            return False
 
     def state(self, name):
         try:
@@ -253,11 +240,6 @@ def disk_full(world):
     world.pod_status("john", {"phase": "Failed", "reason": "Evicted", "message": message})
 
 
-def operator_refuses(world):
-    message = "PyTorchJobSpec is not valid: There is no container named pytorch in Master"
-    world.warn("john", "PyTorchJob", "torch", "PyTorchJobFailedValidation", message)
-
-
 LENT = job("smith", "lent", 2)
 ZONE = {"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2b"}}
 CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]}
@@ -268,7 +250,6 @@ CASES = [
     Case("train", [without_queue(job("john", "train"))], "blocked", "Job train: Error creating: pods"),
     Case("train", [job("john", "train")], "blocked", "ImagePullBackOff: Back-off pulling image", 0, [image_missing]),
     Case("train", [job("john", "train")], "running", "ended: The node was low on resource: ephemeral", 1, [disk_full]),
-    Case("torch", [pytorch_job("john", "torch")], "blocked", "no container named pytorch", 0, [operator_refuses]),
     Case("small", [job("john", "part", 4, 3)], "blocked", "4 Insufficient nvidia.com/gpu", 0, [add_small]),
     Case("lent", [LENT], "evicted", "was preempted, because the team that lent the quota", 0, [crowd]),
     Case("lent", [LENT], "evicted", "was preempted 2 times, most recently because the", 0, [crowd_twice]),

@@ -125,7 +125,7 @@ def test_the_mirror_logs_in_by_standard_input_makes_what_is_not_there_and_copies
 
 def test_what_the_tool_refuses_is_said(crane):
     with pytest.raises(ToolError, match="no such image"):
-        mirror(mirrored({"nvcr.io/refused:1": "x"}, registry="registry.example", region="x"), "crane", say=print)
+        mirror(mirrored({"nvcr.io/rejected:1": "x"}, registry="registry.example", region="x"), "crane", say=print)
 
 
 def test_the_pinned_list_names_what_the_chart_itself_runs():

@@ -107,7 +107,7 @@ def test_an_increase_that_stays_refused_fails_with_what_to_do(world, engine, mon
     for team, count in (("a", 1), ("b", 3)):
         engine.up("ComputeQuota", team, quota(arn, team, count))
     check_sums(monkeypatch, {TYPE: 4})
-    with pytest.raises(PartlyFailedError, match=r"refuses the increase.*lower another quota first.*--parallel"):
+    with pytest.raises(PartlyFailedError, match=r"rejects the increase.*lower another quota first.*--parallel"):
         engine.up("ComputeQuota", "a", quota(arn, "a", 3))
     assert world.live_quotas(arn) == {"q-a": 1, "q-b": 3}
 
