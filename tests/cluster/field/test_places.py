@@ -35,7 +35,7 @@ def test_quota_without_a_node_with_room_is_no_start_and_the_answers_agree(world)
     assert (forecast.fate, forecast.remedies) == ("waits", ("task five ends",))
     assert forecast.reason == f"quota is free, but {parts}. Kueue keeps it queued"
     world.create(eight)
-    eventually(lambda: "find a node with room" in world.why("eight").job.reason, "Kueue says so")
+    eventually(lambda: "find a node with room" in world.reason("eight"), "Kueue says so")
     found = world.why("eight")
     assert (found.job.state, found.outlook) == ("pending", f"quota is free, but {parts}")
     assert (found.holders, found.remedies) == ((), ("task five ends",))

@@ -135,10 +135,14 @@ class World:
 
     def runs(self, name):
         """Return whether all pods run."""
+        return self.reason(name).startswith(("all ", "its pod runs"))
+
+    def reason(self, name):
+        """Return the reason of a job's state, none while it has no Workload yet."""
         try:
-            return self.why(name).job.reason.startswith(("all ", "its pod runs"))
+            return self.why(name).job.reason
         except SelectionError:
-            return False
+            return ""
 
     def state(self, name):
         try:
