@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import boto3
 import pytest
 from botocore.stub import Stubber
+from moto import mock_aws
 
 from generate.examples import example_stacks
 from hpkit.adopt.pending import find_ids, is_looked_for, unfinished, with_found
@@ -24,7 +25,7 @@ REPEATED = {
     *("aws:s3/bucketOwnershipControls:BucketOwnershipControls", "aws:s3/bucketPolicy:BucketPolicy"),
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
-    *("aws:s3/bucketVersioning:BucketVersioning", "aws:sns/topic:Topic", "aws:sns/topicSubscription:TopicSubscription"),
+    *("aws:s3/bucketVersioning:BucketVersioning", "aws:sns/topicSubscription:TopicSubscription"),
 }
 
 
@@ -66,6 +67,16 @@ def test_a_named_resource_has_its_id_by_its_inputs_and_a_tagged_one_by_its_tags(
     repaired = with_found(killed, unfinished(killed), ids, {})["deployment"]
     assert [each.get("id") for each in repaired["resources"]] == ["1", "nodes", "vpc-1"]
     assert repaired["pending_operations"] == []
+
+
+@mock_aws
+def test_a_topic_is_found_by_its_name_and_tags():
+    session = boto3.Session("a", "b", region_name="us-west-2")
+    killed = state("aws:sns/topic:Topic", name="acme-dev-alerts", tags={"Name": "acme-dev"})
+    assert find_ids(session, unfinished(killed), killed) == {}
+    tags = [{"Key": key, "Value": value} for key, value in TAGS.items()]
+    arn = session.client("sns").create_topic(Name="acme-dev-alerts", Tags=tags)["TopicArn"]
+    assert find_ids(session, unfinished(killed), killed) == {"urn::aws:sns/topic:Topic::it": arn}
 
 
 def test_of_two_that_could_be_it_none_is_taken_and_one_of_the_state_is_no_choice():

@@ -2,7 +2,7 @@
 
 The engine only knows that it began to create something. The next `up` would create a second VPC, key or file system,
 and AWS would reject a second role, bucket or cluster with the same name. Some resources aren't looked for: those whose
-creation can be repeated without harm (policies of roles, settings of buckets, rules of EventBridge, topics), and
+creation can be repeated without harm (policies of roles, settings of buckets, rules of EventBridge), and
 patches of Kubernetes objects, which are applied again. The plugin `hyperpod` would find its own resources in the next
 `up`, but they would block a deletion.
 
@@ -332,6 +332,21 @@ def _find_clusters(session: boto3.Session, creation: Unfinished) -> list[str]:
     return [arn] if creation.is_tagged(tags) else []
 
 
+def _find_topics(session: boto3.Session, creation: Unfinished) -> list[str]:
+    """Return the topic with the name and the tags: pulumi-aws doesn't create one that exists."""
+    from botocore.exceptions import ClientError
+
+    region, account = session.region_name, session.client("sts").get_caller_identity()["Account"]
+    arn = f"arn:{session.get_partition_for_region(region)}:sns:{region}:{account}:{creation.inputs['name']}"
+    try:
+        tags = session.client("sns").list_tags_for_resource(ResourceArn=arn)["Tags"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("NotFound", "ResourceNotFound"):
+            raise
+        return []
+    return [arn] if creation.is_tagged({tag["Key"]: tag["Value"] for tag in tags}) else []
+
+
 def _find_governance(operation: str, member: str, arn: str) -> Callable[[Any, Unfinished], list[str]]:
     def find(session: boto3.Session, creation: Unfinished) -> list[str]:
         """Return what the cluster has under this name; the API allows each name once."""
@@ -350,6 +365,7 @@ _LISTED: Final[Mapping[str, Callable[[Any, Unfinished], list[str]]]] = {
     "aws:fsx/lustreFileSystem:LustreFileSystem": _find_file_systems,
     "aws:grafana/workspace:Workspace": _find_grafana,
     "aws:kms/key:Key": _find_keys,
+    "aws:sns/topic:Topic": _find_topics,
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _find_rules,
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _find_rules,
     "hyperpod:index:Cluster": _find_clusters,

@@ -106,3 +106,33 @@ def test_all_calls_wait_for_an_endpoint_that_is_being_started(call, port):
     finally:
         late.join()
         started[0].stop()
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs"),
+    [
+        ("aws:sns/topic:Topic", {"name": "alerts", "tagsAll": {}}),
+        ("aws:s3/bucket:Bucket", {"bucket": "sagemaker-scripts", "tagsAll": {}}),
+    ],
+)
+def test_what_exists_is_not_created_again_although_the_service_would_return_it(port, cancelled, token, inputs):
+    endpoint = Endpoint(Backend(EndpointSettings()), port=port)
+    endpoint.start()
+    try:
+        environment = {"AWS_ENDPOINT_URL": endpoint.url, "AWS_REGION": "us-east-1"}
+        environment |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+        kind = RESOURCE_TYPES[token]
+        call = Calls(
+            Clients(settings_from({}, environment), cancelled),
+            EngineCall("urn", 60.0, cancelled),
+            service=kind.service,
+            region="us-east-1",
+            allowed=kind.allowed,
+            owner=token,
+            retries=kind.retries,
+        )
+        kind.create(call, inputs)
+        with pytest.raises(PluginError, match=r"already exists|BucketAlreadyExists"):
+            kind.create(call, inputs)
+    finally:
+        endpoint.stop()

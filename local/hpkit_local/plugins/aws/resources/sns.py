@@ -7,6 +7,7 @@ from typing import Final
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
+from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -16,6 +17,10 @@ _ATTRIBUTES: Final = {"displayName": "DisplayName", "kmsMasterKeyId": "KmsMaster
 
 
 def _create_topic(call: Calls, inputs: Props) -> str:
+    """Create a topic. One that exists is an error, as in pulumi-aws's patch 0017 (non-idempotent topic creation)."""
+    arn = f"arn:aws:sns:{call.region}:{call.account}:{inputs['name']}"
+    if call.find("GetTopicAttributes", TopicArn=arn) is not None:
+        raise PluginError(f"SNS Topic ({arn}) already exists")
     answer = call(
         "CreateTopic",
         Name=inputs["name"],

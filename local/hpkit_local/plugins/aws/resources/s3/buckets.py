@@ -7,6 +7,7 @@ from typing import Final
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
+from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -16,6 +17,9 @@ _ZONES = {"us-east-1": "Z3AQBSTGFYJSTF", "us-west-2": "Z3BJ6K6RIION7M", "eu-west
 
 def _create_bucket(call: Calls, inputs: Props) -> str:
     place = {"LocationConstraint": call.region} if call.region != "us-east-1" else None
+    # S3 there returns your own bucket without an error; resourceBucketCreate looks for it first (s3/bucket.go).
+    if place is None and call.find("HeadBucket", Bucket=inputs["bucket"]) is not None:
+        raise PluginError(f"creating S3 Bucket ({inputs['bucket']}): BucketAlreadyExists")
     call(
         "CreateBucket",
         Bucket=inputs["bucket"],
