@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
+from hpkit.catalog import ACCELERATOR_RESOURCES, EFA, InstanceType, find_instance_type, kubelet_reserved
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
 from hpkit.cluster.jobs.operators import INIT_IMAGE
-from hpkit.cluster.jobs.placement import ACCELERATORS, NOT_DISRUPTED, is_by_karpenter
+from hpkit.cluster.jobs.placement import NOT_DISRUPTED, is_by_karpenter
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.config.models.governance import Workload
@@ -114,7 +114,10 @@ def manifest(
         "containers": [container],
     }
     # KubeRay mounts one by itself.
-    if kind != "rayjob" and sum(each for name, each in resources["limits"].items() if name in ACCELERATORS) > 1:
+    if (
+        kind != "rayjob"
+        and sum(each for name, each in resources["limits"].items() if name in ACCELERATOR_RESOURCES.values()) > 1
+    ):
         pod = _with_shared_memory(pod, quantity(str(resources["limits"]["memory"])))
     if checkpoints is not None:
         pod = checkpoints.pod(pod)

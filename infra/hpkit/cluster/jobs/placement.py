@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from hpkit.catalog import find_instance_type
+from hpkit.catalog import ACCELERATOR_RESOURCES, find_instance_type
 from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, mappings, parts
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
@@ -20,11 +20,10 @@ from hpkit.plan.model import GroupPlan, Plan, TeamPlan
 from hpkit.plan.pods import may_go_to
 from hpkit.text.formatting import listing
 
-__all__ = ["ACCELERATORS", "NOT_DISRUPTED", "breaches_of_claims_and_nodes", "breaches_of_comfort", "is_by_karpenter"]
+__all__ = ["NOT_DISRUPTED", "breaches_of_claims_and_nodes", "breaches_of_comfort", "is_by_karpenter"]
 
 # Pods with this annotation keep Karpenter from removing their node.
 NOT_DISRUPTED: Final = "karpenter.sh/do-not-disrupt"
-ACCELERATORS: Final = ("nvidia.com/gpu", "aws.amazon.com/neurondevice")
 _FOR_EVER: Final = "its pods hold their quota and never start"
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 # Labels of nodes whose values the file doesn't say.
@@ -178,7 +177,7 @@ def breaches_of_comfort(pods: PodTemplate, kind: str, plan: Plan, requested: Map
     spec = mapping(pods.template.get("spec"))
     containers = mappings(spec.get("containers"))
     mounted = {mount.get("mountPath") for each in containers for mount in mappings(each.get("volumeMounts"))}
-    accelerators = sum(amount for name, amount in requested.items() if name in ACCELERATORS)
+    accelerators = sum(amount for name, amount in requested.items() if name in ACCELERATOR_RESOURCES.values())
     if accelerators > 1 and SHARED_MEMORY not in mounted and not kind.startswith("Ray"):
         yield Breach(
             (*pods.path, "spec", "containers"),

@@ -13,6 +13,7 @@ from kubernetes.client import ApiException
 
 from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach
+from hpkit.cluster.jobs.new import QUEUE
 from hpkit.cluster.live.kubernetes import CONFLICT, FORBIDDEN, NOT_FOUND, Kubernetes, Query, message_of
 from hpkit.plan.model import TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
@@ -20,7 +21,6 @@ from hpkit.plan.names import GROUP_PREFIX
 __all__ = ["Server"]
 
 _TRIAL: Final = (("dryRun", "All"),)
-_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _SELF: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 
@@ -107,7 +107,7 @@ class Server:
 def _pod(document: Mapping[Any, Any], pods: PodTemplate, team: TeamPlan) -> dict[str, Any]:
     """Return a pod as a controller would create it; Kueue adds the queue to those of a Deployment."""
     metadata = mapping(pods.template.get("metadata"))
-    labels = {_QUEUE: team.local_queue, **mapping(metadata.get("labels"))}
+    labels = {QUEUE: team.local_queue, **mapping(metadata.get("labels"))}
     spec = {"restartPolicy": "Never", **mapping(pods.template.get("spec"))}
     if document.get("kind") == "Deployment":
         spec["restartPolicy"] = "Always"

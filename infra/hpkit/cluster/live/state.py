@@ -31,6 +31,8 @@ _OF_CRON_JOB: Final = re.compile(r"-\d{8,10}")
 _NO_CLAIM: Final = re.compile(r'persistentvolumeclaim "[^"]+" not found')
 # Events that don't explain missing pods: Kueue's own.
 _NOT_CAUSES: Final = ("Pending", "ErrWorkloadCompose")
+# Causes of pods without a node.
+_UNPLACED: Final = ("MissingClaim", "Unschedulable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,11 @@ class Jobs:
             for name in dict.fromkeys((pod.task or "", pod.owner_name)):
                 self._pods[pod.namespace, name].append(pod)
         for warning in self.observed.warnings:
-            self._warnings[warning.namespace, warning.name].append(warning)
+            if warning.reason in _NOT_CAUSES or warning.kind in ("Pod", "Workload"):
+                continue
+            # Under its own name, and the names from which a controller could have derived it.
+            for dash in re.finditer("-|$", warning.name):
+                self._warnings[warning.namespace, warning.name[: dash.start()]].append(warning)
         self._by_name = {(pod.namespace, pod.name): pod for pod in self.observed.pods}
         self._queues = {queue.name: queue for queue in self.observed.queues}
 
@@ -121,14 +127,7 @@ class Jobs:
 
     def warning(self, namespace: str, name: str) -> Warned | None:
         """Return the latest warning about an object, or one that a controller created for it, without Kueue's own."""
-        found = [
-            warning
-            for (space, about), warnings in self._warnings.items()
-            if space == namespace and (about == name or about.startswith(f"{name}-"))
-            for warning in warnings
-            if warning.reason not in _NOT_CAUSES and warning.kind not in ("Pod", "Workload")
-        ]
-        return max(found, key=lambda warning: warning.time, default=None)
+        return max(self._warnings.get((namespace, name), ()), key=lambda warning: warning.time, default=None)
 
     def state(self, task: Task) -> JobState:
         """Return the state of a task."""
@@ -262,6 +261,3 @@ def _obstacle(pods: Iterable[Pod]) -> tuple[str, str] | None:
     (reason, message), count = max(found.items(), key=lambda each: each[1])
     pods_words = f"{plural(count, 'pod')} {'has' if count == 1 else 'have'} no node" if reason in _UNPLACED else reason
     return reason, f"{pods_words}: {message.rstrip('. ')}" if message else pods_words
-
-
-_UNPLACED: Final = ("MissingClaim", "Unschedulable")
