@@ -345,6 +345,24 @@ def test_what_cannot_be_adopted_says_why(change, says):
     assert says in "\n".join(file_of(live(**change)).remarks.blockers)
 
 
+def test_limits_in_fractions_and_a_paused_team_are_those_of_the_file():
+    slices = {"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 3}}
+    limits = [{"InstanceType": "ml.g5.12xlarge", "Accelerators": 2, "VCpu": 24.0, "MemoryInGiB": 96.0}, slices]
+    found = quota(ActivationState="Disabled")
+    found["ComputeQuotaConfig"]["ResourceSharingConfig"] = {
+        "Strategy": "LendAndBorrow",
+        "AbsoluteBorrowLimits": limits,
+    }
+    (team,) = file_of(live(quotas=[found])).data["teams"]
+    assert (team["activationState"], team["sharing"]["absoluteBorrowLimits"]) == (
+        "Disabled",
+        [
+            {"instanceType": "ml.g5.12xlarge", "accelerators": 2, "vCpu": 24.0, "memoryInGiB": 96.0},
+            {"instanceType": "ml.p4d.24xlarge", "acceleratorPartition": {"type": "mig-1g.5gb", "count": 3}},
+        ],
+    )
+
+
 def test_a_team_name_that_kueue_cannot_take_is_an_error_of_the_file():
     found = prepared(live(quotas=[quota("NLP_Team")]))
     assert [each.rule for each in found.errors] == ["GOV004"]
@@ -353,13 +371,12 @@ def test_a_team_name_that_kueue_cannot_take_is_an_error_of_the_file():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"quotas": [quota(ActivationState="Disabled")]}, "the quota of nlp is disabled"),
         (
             {"cluster": cluster(InstanceGroups=[group(SlurmConfig={"NodeType": "Compute"})])},
             "gpu has SlurmConfig",
         ),
     ],
-    ids=["disabled quota", "slurm"],
+    ids=["slurm"],
 )
 def test_what_the_file_cannot_say_is_listed_with_what_happens_to_it(change, says):
     assert says in "\n".join(file_of(live(**change)).remarks.changes)

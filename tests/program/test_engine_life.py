@@ -47,14 +47,16 @@ def each(op, *names):
 
 
 def add_parts(data, dev):
-    """Add a zone, a group in it, a team, repositories, labels and priority classes; move quotas at full capacity."""
+    """Add zone, group, paused team, repositories, labels, priority classes and limit; move quotas at full capacity."""
     dev["network"]["zones"].insert(1, {"availabilityZone": "us-west-2c", "nodeCidr": "10.3.0.0/16"})
     dev["network"]["zones"][2]["nodeCidr"] = "10.4.0.0/16"
     dev["cluster"]["instanceGroups"][0] |= {"instanceCount": 5, "labels": {"example.com/rack": "left"}}
     group = {"name": "cpu", "instanceType": "ml.m5.4xlarge", "instanceCount": 1, "availabilityZone": "us-west-2c"}
     dev["cluster"]["instanceGroups"].insert(1, group)
     data["teams"][0]["registry"] = ["train"]
-    data["teams"].insert(1, {"name": "maria", "fairShareWeight": 50, "members": [MARIA]})
+    data["teams"].insert(1, {"name": "maria", "fairShareWeight": 50, "members": [MARIA], "activationState": "Disabled"})
+    limit = {"instanceType": "ml.g5.12xlarge", "accelerators": 3}
+    data["teams"][2]["sharing"] = {"strategy": "LendAndBorrow", "absoluteBorrowLimits": [limit]}
     dev["registry"] = {"pullFrom": ["shared/*"], "keepImages": 50}
     john, smith = dev["governance"]["allocations"].values()
     john[0]["count"], smith[0]["count"] = 1, 4
@@ -96,6 +98,17 @@ def seen(live):
             team: quota["ComputeQuotaConfig"]["ComputeQuotaResources"][0]["Count"]
             for team, quota in live.quotas().items()
         },
+        "GPUs to borrow": {
+            queue["metadata"]["name"].split("-")[2]: row["borrowingLimit"]
+            for queue in live.api.items(f"{KUEUE}/clusterqueues")
+            for row in queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+            if row["name"] == "nvidia.com/gpu"
+        },
+        "paused": [
+            queue["metadata"]["name"]
+            for queue in live.api.items(f"{KUEUE}/clusterqueues")
+            if queue["spec"]["stopPolicy"] != "None"
+        ],
         "groups": {
             name: (group["CurrentCount"], [ranges[subnet] for subnet in group["OverrideVpcConfig"]["Subnets"]])
             for name, group in groups.items()
@@ -115,6 +128,8 @@ FIRST = "10.192.64.0/18"
 TEAMS = ("john", "maria", "smith")
 SEEN = {
     "quotas": {"john": 1, "maria": 1, "smith": 4},
+    "GPUs to borrow": {"john": "2", "maria": "0", "smith": "3"},
+    "paused": ["hyperpod-ns-maria-clusterqueue"],
     "groups": {"gpu": (5, [FIRST]), "cpu": (1, ["10.3.0.0/16"]), "system": (1, [FIRST])},
     "labelled nodes": 5,
     "priorities": {"training-priority": 80, "experiment-priority": 40},

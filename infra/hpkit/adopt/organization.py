@@ -4,7 +4,7 @@ It calls no API. What the file can't express is reported, with what hpkit will d
 impossible is a blocker.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -74,7 +74,7 @@ def adopt(live: LivePlatform, *, organization: str, environment: str) -> Adopted
     if live.policies:
         data["clusterPolicy"] = _policy(live.policies[0])
     if live.quotas:
-        data["teams"] = [_team_of(quota, members, remarks) | _workloads(quota, live) for quota in _by_team(live.quotas)]
+        data["teams"] = [_team_of(quota, members) | _workloads(quota, live) for quota in _by_team(live.quotas)]
     data["environments"] = {environment: spec}
     return Adopted(data, remarks)
 
@@ -178,7 +178,10 @@ def _left_alone(entry: LiveAccessEntry) -> str:
 def _governance(live: LivePlatform, stack: str) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "topologyAwareScheduling": "Unmanaged",
-        "allocations": {_team(quota): _rows(quota) for quota in _by_team(live.quotas)},
+        "allocations": {
+            _team(quota): _rows(quota.get("ComputeQuotaConfig", {}).get("ComputeQuotaResources", ()))
+            for quota in _by_team(live.quotas)
+        },
     }
     names = {_team(quota): str(quota["Name"]) for quota in _by_team(live.quotas) if quota["Name"] != _team(quota)}
     if names:
@@ -357,15 +360,15 @@ def _by_team(quotas: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(quotas, key=_team)
 
 
-def _team_of(quota: Mapping[str, Any], members: Mapping[str, list[str]], remarks: Remarks) -> dict[str, Any]:
+def _team_of(quota: Mapping[str, Any], members: Mapping[str, list[str]]) -> dict[str, Any]:
     config = quota.get("ComputeQuotaConfig", {})
     spec: dict[str, Any] = {"name": _team(quota), **_renamed(quota, "Description")}
     spec["fairShareWeight"] = quota["ComputeQuotaTarget"].get("FairShareWeight", 0)
-    sharing = _sharing(quota, remarks)
+    sharing = _sharing(quota)
     if sharing:
         spec["sharing"] = sharing
     if quota.get("ActivationState") == "Disabled":
-        remarks.changes.append(f"the quota of {_team(quota)} is disabled, and hpkit's quotas are enabled")
+        spec["activationState"] = "Disabled"
     spec |= _renamed(config, "PreemptTeamTasks")
     return spec | ({"members": members[_team(quota)]} if _team(quota) in members else {})
 
@@ -378,29 +381,21 @@ def _workloads(quota: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
     return {"workloads": found} if found and found != ["training"] else {}
 
 
-def _sharing(quota: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
+def _sharing(quota: Mapping[str, Any]) -> dict[str, Any]:
     stated = quota.get("ComputeQuotaConfig", {}).get("ResourceSharingConfig", {})
     sharing = _renamed(stated, "Strategy")
     # The service returns a limit with every strategy; only with this one does it have a meaning.
     if sharing.get("strategy") == "LendAndBorrow":
         sharing |= _renamed(stated, "BorrowLimit")
-        absolute = []
-        for row in stated.get("AbsoluteBorrowLimits", ()):
-            if row.get("Count") is not None:
-                absolute.append({"instanceType": row["InstanceType"], "count": row["Count"]})
-            else:
-                remarks.changes.append(
-                    f"a borrow limit of {_team(quota)} in fractions of {row['InstanceType']}, which the file can't "
-                    "express: the limit is removed"
-                )
+        absolute = _rows(stated.get("AbsoluteBorrowLimits", ()))
         if absolute:
             sharing["absoluteBorrowLimits"] = absolute
     return sharing
 
 
-def _rows(quota: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(resources: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
-    for row in quota.get("ComputeQuotaConfig", {}).get("ComputeQuotaResources", ()):
+    for row in resources:
         spec: dict[str, Any] = {"instanceType": row["InstanceType"]}
         if row.get("Count"):
             # With a count, vCPU and memory are the service's own values and follow from it.

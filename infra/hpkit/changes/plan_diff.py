@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import Field, computed_field
 
 from hpkit.catalog.prices import near_monthly_cost
-from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
+from hpkit.plan.capacity import Amount, TeamShare, TypeQuota, borrow_percent
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, TeamPlan
 
@@ -70,8 +70,8 @@ class ShareChange:
 class TeamChange:
     """One team: its settings and its shares. A side without the team has None everywhere.
 
-    borrow_limit_percent is the team's own setting; members are IAM roles that gain or lose access. The shared pool
-    is a team too, with what the others leave.
+    borrow_limit_percent applies where the team has no absolute limit; members are IAM roles that gain or lose access.
+    The shared pool is a team too, with what the others leave.
     """
 
     name: str
@@ -81,6 +81,7 @@ class TeamChange:
     strategy: Change[str]
     borrow_limit_percent: Change[int]
     preempt_team_tasks: Change[str]
+    activation_state: Change[str]
     members_added: tuple[str, ...]
     members_removed: tuple[str, ...]
     shares: tuple[ShareChange, ...]
@@ -100,6 +101,7 @@ class TeamChange:
             self.strategy,
             self.borrow_limit_percent,
             self.preempt_team_tasks,
+            self.activation_state,
         )
         quota = (part for share in self.shares for part in (share.guarantee, share.elastic, share.borrow_limit))
         return any(part.changed for part in (*settings, *quota)) or bool(self.members_added or self.members_removed)
@@ -189,8 +191,9 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
             present=Change(was is not None, now is not None),
             fair_share_weight=_both(was, now, lambda team: team.spec.fair_share_weight),
             strategy=_both(was, now, lambda team: team.spec.sharing.strategy),
-            borrow_limit_percent=_both(was, now, lambda team: team.spec.sharing.borrow_limit),
+            borrow_limit_percent=_both(was, now, lambda team: borrow_percent(team) if team.borrows else None),
             preempt_team_tasks=_both(was, now, lambda team: team.spec.preempt_team_tasks),
+            activation_state=_both(was, now, lambda team: team.spec.activation_state),
             members_added=_without(now, was),
             members_removed=_without(was, now),
             shares=tuple(

@@ -4,17 +4,19 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from hpkit.catalog import MIG_LABEL, InstanceType, find_instance_type
+from hpkit.catalog import EFA, MIG_LABEL, InstanceType, find_instance_type, quantity_of
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import InstanceGroup
 from hpkit.config.models.governance import SharedPool
 from hpkit.config.reading.document import Path
+from hpkit.errors import CatalogError
 from hpkit.plan.capacity import (
     LIMIT_RESOURCES,
     Amount,
     Overrun,
     TeamShare,
     TypeQuota,
+    amounts_by_type,
     as_instances,
     dimensions_of,
     is_resource,
@@ -26,7 +28,7 @@ from hpkit.plan.capacity import (
     usage,
 )
 from hpkit.plan.derive import unreserved
-from hpkit.plan.model import QuotaResource
+from hpkit.plan.model import QuotaResource, TeamPlan, resource_of
 from hpkit.text.formatting import amount, listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
@@ -449,7 +451,11 @@ def _fraction_meant(quota_resource: QuotaResource, instance: InstanceType) -> st
 
 def _fraction_exists(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
-        for quota_resource in team.quota_resources:
+        stated = [(each, each.path) for each in team.quota_resources]
+        for index, limit in enumerate(team.spec.sharing.absolute_borrow_limits):
+            where = (*context.setting_path(team.name, "sharing"), "absoluteBorrowLimits", index)
+            stated.append((resource_of(limit), where))
+        for quota_resource, path in stated:
             instance = context.instances.get(quota_resource.instance_type)
             if instance is None or quota_resource.count is not None:
                 continue
@@ -457,21 +463,28 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
             if problem:
                 key = "acceleratorPartition" if quota_resource.partition else "accelerators"
                 yield Issue(
-                    (*quota_resource.path, key),
-                    f"{team.name} requests {problem}",
+                    (*path, key),
+                    f"{team.name} {'requests' if quota_resource.path else 'may borrow'} {problem}",
                     _fraction_meant(quota_resource, instance),
                 )
             elif None in (usage(quota_resource, instance).vector[1:4]):
                 yield Issue(
-                    quota_resource.path,
+                    path,
                     "this fraction can't be compared with the capacity: the catalog lacks values for "
                     f"{quota_resource.instance_type}",
-                    "Reserve whole instances of this type with `count`.",
+                    "Use whole instances of this type, with `count`.",
                     "warning",
                 )
 
 
 def _unlent_capacity(context: Context) -> Iterator[Issue]:
+    for team in context.plan.teams:
+        if team.spec.activation_state == "Disabled" and not team.lends and team.quota_resources:
+            yield Issue(
+                context.setting_path(team.name, "activation_state"),
+                f"{team.name} is paused (activationState: Disabled) and lends nothing, so no queue can use its quota",
+                "Set the strategy `Lend` or `LendAndBorrow`, so that other teams can borrow its quota.",
+            )
     governance, policy = context.spec.governance, context.plan.policy
     if governance is None or policy is None or policy.idle_resource_sharing == "Enabled" or _misses_quota(context):
         return
@@ -560,21 +573,47 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             continue
         beyond, reachable = [], False
         for name, share in shares.get(team.name, []):
-            if not share.borrow_limit:
+            # CAP003 reports a type that no group provides.
+            if team.absolute_borrow_limits and name not in team.absolute_borrow_limits.keys() & context.plan.capacity:
                 continue
-            if _is_beyond(share.borrow_limit, share.borrowable, percent=team.spec.sharing.borrow_limit is not None):
-                beyond.append(f"{name}: limit {amount(share.borrow_limit)}, others can lend {amount(share.borrowable)}")
-            else:
-                reachable = True
+            above = _above_lenders(context, team, name, share) if share.borrow_limit else []
+            beyond += above
+            reachable |= bool(share.borrow_limit) and not above
         # One percentage serves all types: it is too high only where no type can fill it.
-        if beyond and not reachable:
-            key = "borrowLimit" if team.spec.sharing.borrow_limit is not None else "absoluteBorrowLimits"
+        if beyond and (team.absolute_borrow_limits or not reachable):
+            key = "absoluteBorrowLimits" if team.absolute_borrow_limits else "borrowLimit"
             yield Issue(
                 (*context.setting_path(team.name, "sharing"), key),
                 f"in {context.environment}, {team.name} may borrow more than the other teams can lend "
                 f"({listing(beyond, 4)})",
                 "Lower the limit, or let other teams lend more. Jobs that rely on the limit would wait forever.",
             )
+
+
+def _above_lenders(context: Context, team: TeamPlan, name: str, share: TeamShare) -> list[str]:
+    """Return the resource of a borrow limit of which others have less to lend, in words; accelerators come first."""
+    plan, limit = context.plan, team.absolute_borrow_limits.get(name, ())
+    if all(each.count is not None for each in limit):
+        if not _is_beyond(share.borrow_limit, share.borrowable, percent=not limit):
+            return []
+        return [f"{name}: limit {amount(share.borrow_limit)}, others can lend {amount(share.borrowable)}"]
+    lenders = [each for other in plan.teams if other.lends and other is not team for each in other.quota_resources]
+    if plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled":
+        lenders += unreserved(plan.teams, plan.capacity, context.instances)
+    try:
+        lent = amounts_by_type(each for each in lenders if each.instance_type == name).get(name, {})
+        most = amounts_by_type(limit)[name]
+    except CatalogError:
+        return []
+    for resource in reversed(most):
+        had = lent.get(resource, 0)
+        if resource != EFA and most[resource] > had:
+            return [f"{name}: limit {_in_words(resource, most[resource])}, others can lend {_in_words(resource, had)}"]
+    return []
+
+
+def _in_words(resource: str, base_units: int) -> str:
+    return f"{base_units / 2**30:g} GiB" if resource == "memory" else f"{quantity_of(resource, base_units)} {resource}"
 
 
 def _is_beyond(limit: Amount, borrowable: Amount, *, percent: bool) -> bool:

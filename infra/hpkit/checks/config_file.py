@@ -125,9 +125,13 @@ def _limits_once(context: Context) -> Iterator[Issue]:
         (each.sharing, (*context.path, "governance", "overrides", name, "sharing")) for name, each in overrides.items()
     ]
     for sharing, path in sharings:
-        types = [limit.instance_type for limit in sharing.absolute_borrow_limits] if sharing else []
-        for index, name in enumerate(types):
-            if types[:index].count(name) == 1:
+        # Accelerators and each MIG profile of a type need limits of their own.
+        types = [
+            (limit.instance_type, limit.accelerator_partition and limit.accelerator_partition.type)
+            for limit in (sharing.absolute_borrow_limits if sharing else ())
+        ]
+        for index, (name, profile) in enumerate(types):
+            if types[:index].count((name, profile)) == 1:
                 where = (*path, "absoluteBorrowLimits", index)
                 yield Issue(where, f"`absoluteBorrowLimits` lists {name} twice", "List it once.")
 

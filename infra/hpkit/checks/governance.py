@@ -13,7 +13,7 @@ from hpkit.catalog import (
 )
 from hpkit.catalog import limit as limit_of
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.config.models.governance import ClusterPolicy, ComputeQuotaResource, Sharing
+from hpkit.config.models.governance import ClusterPolicy, QuotaAmount, Sharing
 from hpkit.config.reading.document import Path
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
@@ -62,6 +62,14 @@ def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
 def _borrow_limit_range(context: Context) -> Iterator[Issue]:
     for name, sharing, path in _sharings(context):
         limit, most = sharing.borrow_limit, int(limit_of("BorrowLimit").max or 0)
+        if limit is not None and sharing.absolute_borrow_limits and sharing.strategy == "LendAndBorrow":
+            yield Issue(
+                (*path, "borrowLimit"),
+                f"{name} has both borrowLimit and absoluteBorrowLimits; AWS documents only that the absolute limits "
+                "apply regardless of the percentage",
+                "Remove borrowLimit, and list each type that the team borrows in absoluteBorrowLimits.",
+                severity="warning",
+            )
         # A limit without the strategy that uses it is GOV001's.
         if limit is None or sharing.strategy != "LendAndBorrow" or 1 <= limit <= _DOCUMENTED_BORROW_LIMIT:
             continue
@@ -93,7 +101,7 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
                 "Merge allocations of the same instance type, or split the team.",
             )
         for index, quota_resource in enumerate(quota_resources):
-            message = _problem_of_resource(quota_resource)
+            message = _problem_of_resource("allocation", quota_resource, quota_resource.share)
             if message:
                 yield Issue(
                     (*path, index),
@@ -109,9 +117,17 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
                 f"{_MOST_RESOURCES}",
                 "Keep only the types that the team borrows.",
             )
+        for index, limit in enumerate(sharing.absolute_borrow_limits):
+            message = _problem_of_resource("borrow limit", limit)
+            if message:
+                yield Issue(
+                    (*path, "absoluteBorrowLimits", index),
+                    f"{name}: {message}",
+                    "Set `count` or fractions (`accelerators` or `acceleratorPartition`, `vCpu`, `memoryInGiB`).",
+                )
 
 
-def _problem_of_resource(quota_resource: ComputeQuotaResource) -> str | None:
+def _problem_of_resource(what: str, quota_resource: QuotaAmount, share: str | None = None) -> str | None:
     fractions = {
         "accelerators": quota_resource.accelerators,
         "acceleratorPartition": quota_resource.accelerator_partition,
@@ -119,10 +135,8 @@ def _problem_of_resource(quota_resource: ComputeQuotaResource) -> str | None:
         "memoryInGiB": quota_resource.memory_in_gib,
     }
     stated_keys = [key for key, value in fractions.items() if value is not None]
-    whole = [
-        key for key, value in (("count", quota_resource.count), ("share", quota_resource.share)) if value is not None
-    ]
-    subject = f"the allocation of {quota_resource.instance_type}"
+    whole = [key for key, value in (("count", quota_resource.count), ("share", share)) if value is not None]
+    subject = f"the {what} of {quota_resource.instance_type}"
     if not stated_keys and not whole:
         return f"{subject} has no amount"
     if whole and stated_keys:

@@ -10,9 +10,8 @@ allocation"). Three things aren't documented:
 from __future__ import annotations
 
 from collections import Counter
-from fractions import Fraction
 
-from hpkit.catalog import EFA, QUEUE_RESOURCES, Amounts, amounts_of_instances, amounts_of_part, countable_type
+from hpkit.catalog import QUEUE_RESOURCES, Amounts, amounts_of_instances
 from hpkit.kueue.model import (
     ClusterQueue,
     FlavorQuotas,
@@ -23,14 +22,13 @@ from hpkit.kueue.model import (
     Strategy,
     WaitForPodsReady,
 )
-from hpkit.plan.capacity import usage
-from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+from hpkit.plan.capacity import amounts_by_type, borrow_percent
+from hpkit.plan.model import Plan, TeamPlan
 
-__all__ = ["COHORT", "EFA", "IDLE_QUEUE", "amounts_of", "fair_sharing_of", "model_of", "wait_for_pods_ready_of"]
+__all__ = ["COHORT", "IDLE_QUEUE", "fair_sharing_of", "model_of", "wait_for_pods_ready_of"]
 
 COHORT = "hyperpod-cohort"
 IDLE_QUEUE = "hyperpod-ns-idle-resource-sharing-cq-1"
-_DEFAULT_BORROW_LIMIT = 50
 
 
 def model_of(plan: Plan) -> Model:
@@ -43,7 +41,7 @@ def model_of(plan: Plan) -> Model:
     reserved: dict[str, Counter[str]] = {}
     queues = []
     for team in plan.teams:
-        mine = _amounts(team.quota_resources)
+        mine = amounts_by_type(team.quota_resources)
         for kind, found in mine.items():
             reserved.setdefault(kind, Counter()).update(found)
         queues.append(_team(team, mine, fair=strategies is not None))
@@ -80,9 +78,9 @@ def fair_sharing_of(plan: Plan) -> tuple[Strategy, ...] | None:
 
 
 def _team(team: TeamPlan, mine: dict[str, Amounts], *, fair: bool) -> ClusterQueue:
-    limits = {kind: amounts_of_instances(kind, count) for kind, count in sorted(team.absolute_borrow_limits.items())}
+    limits = amounts_by_type(each for limit in team.absolute_borrow_limits.values() for each in limit)
     instance_types = tuple(dict.fromkeys([*mine, *limits]))
-    partitions = sorted({name for found in mine.values() for name in found} - set(QUEUE_RESOURCES))
+    partitions = sorted({name for found in (*mine.values(), *limits.values()) for name in found} - set(QUEUE_RESOURCES))
     covered = (*QUEUE_RESOURCES, *partitions)
     flavors = tuple(
         FlavorQuotas(
@@ -100,50 +98,15 @@ def _team(team: TeamPlan, mine: dict[str, Amounts], *, fair: bool) -> ClusterQue
         resource_groups=(ResourceGroup(covered, flavors),) if flavors else (),
         fair_weight=float(team.spec.fair_share_weight) if fair else 1.0,
         preemption=Preemption(team.spec.preempt_team_tasks, "Any"),
+        active=team.spec.activation_state == "Enabled",
     )
 
 
 def _quota(team: TeamPlan, nominal: int, limit: Amounts | None, resource: str) -> ResourceQuota:
     borrowing = 0
     if team.borrows:
-        percent = team.spec.sharing.borrow_limit if team.spec.sharing.borrow_limit is not None else _default(team)
-        borrowing = nominal * percent // 100 if limit is None else limit.get(resource, 0)
+        borrowing = nominal * borrow_percent(team) // 100 if limit is None else limit.get(resource, 0)
     return ResourceQuota(nominal, borrowing, None if team.lends else 0)
-
-
-def _default(team: TeamPlan) -> int:
-    """Return the percentage that applies without any in the file: 50, or none if the file has limits in instances."""
-    return 0 if team.absolute_borrow_limits else _DEFAULT_BORROW_LIMIT
-
-
-def _amounts(resources: tuple[QuotaResource, ...]) -> dict[str, Amounts]:
-    totals: dict[str, Counter[str]] = {}
-    for resource in resources:
-        totals.setdefault(resource.instance_type, Counter()).update(amounts_of(resource))
-    return {kind: dict(total) for kind, total in totals.items()}
-
-
-def amounts_of(resource: QuotaResource) -> Amounts:
-    """Return the amount of each resource in a part of an instance type, in the simulator's base units.
-
-    Raises CatalogError for an instance type whose vCPUs, memory or accelerators aren't in the catalog.
-    """
-    if resource.count is not None:
-        return amounts_of_instances(resource.instance_type, resource.count)
-    _, _, vcpu, memory, _ = usage(resource, countable_type(resource.instance_type)).vector
-    partition = resource.partition
-    return amounts_of_part(
-        resource.instance_type,
-        vcpu=_stored(vcpu if resource.v_cpu is None else resource.v_cpu),
-        memory_gib=_stored(memory if resource.memory_in_gib is None else resource.memory_in_gib),
-        accelerators=resource.accelerators or 0,
-        partition=None if partition is None else (partition.type, partition.count),
-    )
-
-
-def _stored(amount: Fraction | int | None) -> Fraction:
-    """Return an amount as the service stores it, with two decimals."""
-    return Fraction(str(round(float(amount or 0), 2)))
 
 
 def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:

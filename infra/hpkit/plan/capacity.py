@@ -9,12 +9,21 @@ Karpenter's documentation (limits of a NodePool).
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Final
 
-from hpkit.catalog import DEVICE_RESOURCES, EFA, InstanceType
+from hpkit.catalog import (
+    DEVICE_RESOURCES,
+    EFA,
+    Amounts,
+    InstanceType,
+    amounts_of_instances,
+    amounts_of_part,
+    countable_type,
+)
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
 from hpkit.text.document import NUMBER
 from hpkit.text.formatting import amount as written
@@ -36,6 +45,8 @@ __all__ = [
     "TypeCapacity",
     "TypeQuota",
     "Usage",
+    "amounts_by_type",
+    "amounts_of",
     "apportion",
     "as_instances",
     "borrow_limit",
@@ -408,22 +419,60 @@ class TypeQuota:
     reserved_together: Amount = 0
 
 
-def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
+def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount, instance: InstanceType | None) -> Amount:
     """Return what a team can borrow of a type by its own settings, in instances.
 
-    A limit in instances replaces the percentage for its type; without a limit, the service uses 50%.
+    An absolute limit replaces the percentage for its type; without a limit, the service uses 50%.
     """
     if not team.borrows:
         return 0
-    if instance_type in team.absolute_borrow_limits:
-        return team.absolute_borrow_limits[instance_type]
+    absolute = team.absolute_borrow_limits.get(instance_type)
+    if absolute is not None:
+        return _together(absolute, instance)
     limit = Fraction(quota) * borrow_percent(team) / 100
     return limit.numerator if limit.denominator == 1 else limit
 
 
 def borrow_percent(team: TeamPlan) -> int:
-    """Return which percentage of its quota a team may borrow, where no limit in instances replaces it."""
-    return _DEFAULT_BORROW_LIMIT if team.spec.sharing.borrow_limit is None else team.spec.sharing.borrow_limit
+    """Return which percentage of its quota a team may borrow, where no absolute limit replaces it.
+
+    Whether the default applies in addition to absolute limits isn't documented; this assumes that it doesn't.
+    """
+    sharing = team.spec.sharing
+    if sharing.borrow_limit is not None:
+        return sharing.borrow_limit
+    return 0 if sharing.absolute_borrow_limits else _DEFAULT_BORROW_LIMIT
+
+
+def amounts_of(resource: QuotaResource) -> Amounts:
+    """Return the amount of each resource in a part of an instance type, in the base units of queues.
+
+    Raises CatalogError for an instance type whose vCPUs, memory or accelerators aren't in the catalog.
+    """
+    if resource.count is not None:
+        return amounts_of_instances(resource.instance_type, resource.count)
+    _, _, vcpu, memory, _ = usage(resource, countable_type(resource.instance_type)).vector
+    partition = resource.partition
+    return amounts_of_part(
+        resource.instance_type,
+        vcpu=_stored(vcpu if resource.v_cpu is None else resource.v_cpu),
+        memory_gib=_stored(memory if resource.memory_in_gib is None else resource.memory_in_gib),
+        accelerators=resource.accelerators or 0,
+        partition=None if partition is None else (partition.type, partition.count),
+    )
+
+
+def _stored(amount: Fraction | int | None) -> Fraction:
+    """Return an amount as the service stores it, with two decimals."""
+    return Fraction(str(round(float(amount or 0), 2)))
+
+
+def amounts_by_type(resources: Iterable[QuotaResource]) -> dict[str, Amounts]:
+    """Return the amounts of some resources, summed by instance type. Raises CatalogError as amounts_of does."""
+    totals: dict[str, Counter[str]] = {}
+    for resource in resources:
+        totals.setdefault(resource.instance_type, Counter()).update(amounts_of(resource))
+    return {kind: dict(total) for kind, total in totals.items()}
 
 
 def quota_table(
@@ -469,7 +518,7 @@ def _type_quota(
     pool = sum(lendable.values()) + (unreserved if lend_unreserved else 0)
     shares = []
     for team in sorted(quota_resources):
-        limit = borrow_limit(teams[team], name, quota[team])
+        limit = borrow_limit(teams[team], name, quota[team], instance)
         shares.append(
             TeamShare(
                 team=team,

@@ -6,6 +6,7 @@ It checks nothing: every organization that config can read has a plan, and the c
 import ipaddress
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from hpkit.catalog import InstanceType, find_instance_type
@@ -31,13 +32,13 @@ from hpkit.plan.model import (
     GroupPlan,
     NetworkPlan,
     NodePoolPlan,
-    Partition,
     Plan,
     QuotaResource,
     RestrictedGroupPlan,
     TeamPlan,
     TypeCapacity,
     ZonePlan,
+    resource_of,
 )
 from hpkit.plan.principals import admits, made_role_arn, member_role_of
 
@@ -283,25 +284,14 @@ def _quota_resources(
     environment: str,
     counts: Mapping[tuple[str, int], int],
 ) -> Iterable[QuotaResource]:
-    for index, quota_resource in enumerate(quota_resources):
-        partition = quota_resource.accelerator_partition
-        yield QuotaResource(
-            instance_type=quota_resource.instance_type,
-            count=counts.get((team, index), quota_resource.count),
-            accelerators=quota_resource.accelerators,
-            v_cpu=None if quota_resource.v_cpu is None else _exact(quota_resource.v_cpu),
-            memory_in_gib=None if quota_resource.memory_in_gib is None else _exact(quota_resource.memory_in_gib),
-            partition=None if partition is None else Partition(partition.type, partition.count),
-            elastic=quota_resource.elastic,
-            future=quota_resource.future,
-            share=None if quota_resource.share is None else share_of(quota_resource.share),
+    for index, stated in enumerate(quota_resources):
+        yield replace(
+            resource_of(stated, counts.get((team, index))),
+            elastic=stated.elastic,
+            future=stated.future,
+            share=None if stated.share is None else share_of(stated.share),
             path=("environments", environment, "governance", "allocations", team, index),
         )
-
-
-def _exact(value: float) -> Fraction:
-    """Return a number as it was written: 0.1 is a tenth, not the double nearest to it."""
-    return Fraction(repr(value))
 
 
 def _team(team: Team, made_role: str | None, quota_resources: tuple[QuotaResource, ...], named: str | None) -> TeamPlan:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hpkit.config.models.autoscaling import NodePool
 from hpkit.config.models.cluster import InstanceGroup, RestrictedInstanceGroup
-from hpkit.config.models.governance import ClusterPolicy, GangScheduling, Team
+from hpkit.config.models.governance import ClusterPolicy, GangScheduling, QuotaAmount, Team
 from hpkit.config.models.organization import Environment
 from hpkit.config.reading.document import Path
 from hpkit.plan.user_ids import user_ids_of
@@ -32,6 +32,7 @@ __all__ = [
     "TeamPlan",
     "TypeCapacity",
     "ZonePlan",
+    "resource_of",
 ]
 
 # The service's names of the objects that it creates for a team.
@@ -69,6 +70,24 @@ class QuotaResource:
     path: Path = ()
 
 
+def resource_of(stated: QuotaAmount, count: int | None = None) -> QuotaResource:
+    """Return an amount of the file in exact numbers; count: instances that replace a share."""
+    partition = stated.accelerator_partition
+    return QuotaResource(
+        instance_type=stated.instance_type,
+        count=stated.count if count is None else count,
+        accelerators=stated.accelerators,
+        v_cpu=_exact(stated.v_cpu),
+        memory_in_gib=_exact(stated.memory_in_gib),
+        partition=None if partition is None else Partition(partition.type, partition.count),
+    )
+
+
+def _exact(value: float | None) -> Fraction | None:
+    """Return a number as it was written: 0.1 is a tenth, not the double nearest to it."""
+    return None if value is None else Fraction(repr(value))
+
+
 @dataclass(frozen=True, slots=True)
 class TeamPlan:
     """A team that has quota in this environment, with the service's names of its objects.
@@ -89,9 +108,14 @@ class TeamPlan:
         return self.spec.name
 
     @property
-    def absolute_borrow_limits(self) -> dict[str, int]:
-        """Return instance type → the most instances of it that the team borrows."""
-        return {limit.instance_type: limit.count for limit in self.spec.sharing.absolute_borrow_limits}
+    def absolute_borrow_limits(self) -> dict[str, tuple[QuotaResource, ...]]:
+        """Return instance type → the most of it that the team borrows."""
+        limits = self.spec.sharing.absolute_borrow_limits
+        found = {
+            limit.instance_type: [each for each in limits if each.instance_type == limit.instance_type]
+            for limit in limits
+        }
+        return {name: tuple(map(resource_of, found[name])) for name in sorted(found)}
 
     @property
     def user_ids(self) -> range:

@@ -2,21 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Final
 
-from hpkit.catalog import (
-    EFA,
-    QUEUE_RESOURCES,
-    Amounts,
-    amounts_of_instances,
-    amounts_of_part,
-    countable_type,
-)
+from hpkit.catalog import EFA, QUEUE_RESOURCES
 from hpkit.config.models.team_limits import DefaultRequests, Publication, TeamLimits
 from hpkit.errors import CatalogError
-from hpkit.plan.capacity import borrow_percent, usage
-from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+from hpkit.plan.capacity import amounts_by_type, borrow_percent
+from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.registry import repository_prefix
 
 __all__ = [
@@ -134,38 +126,17 @@ def most_of_pods(team: TeamPlan) -> dict[str, int] | None:
     """
     total = dict.fromkeys((name for name in QUEUE_RESOURCES if name != EFA), 0)
     try:
-        for instance_type, held in _held(team).items():
+        reserved = amounts_by_type(team.quota_resources)
+        for instance_type in reserved.keys() | team.absolute_borrow_limits.keys():
+            held, limit = reserved.get(instance_type, {}), team.absolute_borrow_limits.get(instance_type)
             borrows = {name: amount * borrow_percent(team) // 100 for name, amount in held.items() if team.borrows}
-            if team.borrows and instance_type in team.absolute_borrow_limits:
-                borrows = amounts_of_instances(instance_type, team.absolute_borrow_limits[instance_type])
+            if team.borrows and limit is not None:
+                borrows = amounts_by_type(limit)[instance_type]
             for name in (held.keys() | borrows.keys()) - {EFA}:
                 total[name] = total.get(name, 0) + held.get(name, 0) + borrows.get(name, 0)
     except CatalogError:
         return None
     return total
-
-
-def _held(team: TeamPlan) -> dict[str, Amounts]:
-    """Return a team's quota by instance type, including types of which it only borrows."""
-    held: dict[str, Amounts] = {name: {} for name in team.absolute_borrow_limits}
-    for quota in team.quota_resources:
-        of_type = held.setdefault(quota.instance_type, {})
-        for name, amount in _amounts(quota).items():
-            of_type[name] = of_type.get(name, 0) + amount
-    return held
-
-
-def _amounts(quota: QuotaResource) -> Amounts:
-    if quota.count is not None:
-        return amounts_of_instances(quota.instance_type, quota.count)
-    _, _, vcpu, memory, _ = usage(quota, countable_type(quota.instance_type)).vector
-    return amounts_of_part(
-        quota.instance_type,
-        vcpu=Fraction(vcpu or 0),
-        memory_gib=Fraction(memory or 0),
-        accelerators=quota.accelerators or 0,
-        partition=None if quota.partition is None else (quota.partition.type, quota.partition.count),
-    )
 
 
 def is_reserved_taint(key: str) -> bool:

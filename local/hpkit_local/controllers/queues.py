@@ -100,8 +100,8 @@ def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts],
             "withinClusterQueue": quota["ComputeQuotaConfig"].get("PreemptTeamTasks", "LowerPriority"),
         },
         "resourceGroups": _groups(quota, mine, limits),
-        # A quota that is turned off admits nothing more; running tasks continue.
-        "stopPolicy": "None" if active else "Hold",
+        # What happens to the running tasks of a disabled quota isn't documented: here they stop.
+        "stopPolicy": "None" if active else "HoldAndDrain",
         **weight,
     }
     queue = {"clusterQueue": f"{namespace}-clusterqueue"}
@@ -123,7 +123,7 @@ def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts],
 
 def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts]) -> list[dict[str, Any]]:
     instance_types = dict.fromkeys([*mine, *limits])
-    partitions = sorted({name for found in mine.values() for name in found} - set(QUEUE_RESOURCES))
+    partitions = sorted({name for found in (*mine.values(), *limits.values()) for name in found} - set(QUEUE_RESOURCES))
     covered = [*QUEUE_RESOURCES, *partitions]
     flavors = [
         {

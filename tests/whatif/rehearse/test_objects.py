@@ -58,6 +58,17 @@ TEAMS = [
         },
     ),
     team("e"),
+    team(
+        "f",
+        activationState="Disabled",
+        sharing={
+            "strategy": "LendAndBorrow",
+            "absoluteBorrowLimits": [
+                {"instanceType": "ml.p4d.24xlarge", "acceleratorPartition": {"type": "mig-2g.10gb", "count": 3}},
+                {"instanceType": "ml.g5.12xlarge", "accelerators": 3, "memoryInGiB": 50.5},
+            ],
+        },
+    ),
 ]
 GROUPS = [group("gpu", "ml.g5.12xlarge", 8), group("large", "ml.p4d.24xlarge", 4), group("cpu", "ml.c5.2xlarge", 3)]
 ALLOCATIONS = {
@@ -66,6 +77,7 @@ ALLOCATIONS = {
     "c": [{"instanceType": "ml.p4d.24xlarge", "acceleratorPartition": {"type": "mig-1g.5gb", "count": 5}}],
     "d": [{"instanceType": "ml.c5.2xlarge", "memoryInGiB": 7.3}, {"instanceType": "ml.g5.12xlarge", "count": 1}],
     "e": [{"instanceType": "ml.p4d.24xlarge", "accelerators": 3, "vCpu": 11.25}],
+    "f": [{"instanceType": "ml.c5.2xlarge", "count": 1}],
 }
 
 

@@ -30,13 +30,12 @@ from hpkit.kueue.model import (
     Workload,
     per_unit,
 )
-from hpkit.kueue.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of
+from hpkit.kueue.organization import COHORT, IDLE_QUEUE, fair_sharing_of, model_of
 from hpkit_whatif.admission.simulator import Simulator
 from hpkit_whatif.admission.topology import Grid, NoPlaceError
 
 __all__ = [
     "COHORT",
-    "EFA",
     "IDLE_QUEUE",
     "Admission",
     "Admitted",
@@ -62,7 +61,6 @@ __all__ = [
     "Topology",
     "TopologyRequest",
     "Workload",
-    "amounts_of",
     "fair_sharing_of",
     "model_of",
     "per_unit",

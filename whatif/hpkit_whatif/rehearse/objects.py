@@ -71,7 +71,7 @@ def _differences(object_kind: str, actual: Mapping[str, Document], expected: Map
 def _of_model(queue: ClusterQueue) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "cohort": queue.cohort,
-        "stopPolicy": "None" if queue.active else "Hold",
+        "stopPolicy": "None" if queue.active else "HoldAndDrain",
         "queueingStrategy": queue.queueing_strategy,
         "fairSharing.weight": queue.fair_weight,
         "preemption.withinClusterQueue": queue.preemption.within_cluster_queue,

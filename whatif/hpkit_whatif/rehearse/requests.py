@@ -16,6 +16,7 @@ def quota_requests(plan: Plan) -> list[Document]:
     return [
         {
             "Name": team.quota_name,
+            "ActivationState": team.spec.activation_state,
             "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.spec.fair_share_weight},
             "ComputeQuotaConfig": {
                 "ComputeQuotaResources": [_resource(each) for each in team.quota_resources],
@@ -46,7 +47,7 @@ def _sharing(team: TeamPlan) -> Document:
         sharing["BorrowLimit"] = team.spec.sharing.borrow_limit
     if team.absolute_borrow_limits:
         sharing["AbsoluteBorrowLimits"] = [
-            {"InstanceType": kind, "Count": count} for kind, count in sorted(team.absolute_borrow_limits.items())
+            _resource(each) for limit in team.absolute_borrow_limits.values() for each in limit
         ]
     return sharing
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from hpkit.catalog import NETWORK_LAYERS, find_instance_type
+from hpkit.catalog import EFA, NETWORK_LAYERS, find_instance_type
 from hpkit.errors import InputError
+from hpkit.plan.capacity import amounts_of
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.text.spelling import near
 from hpkit_whatif.admission import (
-    EFA,
     Grid,
     Model,
     Node,
@@ -21,7 +21,6 @@ from hpkit_whatif.admission import (
     Topology,
     TopologyRequest,
     Workload,
-    amounts_of,
     model_of,
 )
 from hpkit_whatif.scenario.model import Rack, TaskSpec

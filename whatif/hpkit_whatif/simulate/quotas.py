@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hpkit.catalog import find_instance_type
-from hpkit.plan.capacity import overruns, reserve
+from hpkit.catalog import EFA, find_instance_type
+from hpkit.plan.capacity import amounts_of, overruns, reserve
 from hpkit.plan.model import Plan, QuotaResource
-from hpkit_whatif.admission import EFA, IDLE_QUEUE, Model, amounts_of
+from hpkit_whatif.admission import IDLE_QUEUE, Model
 
 __all__ = ["NOBODY", "TypeQuota", "over_reserved", "type_quotas"]
 

@@ -70,7 +70,7 @@ _SAID: Final = tuple(
         r"environment\.spaces\..*": ("spaces",),
         r"eks\.Cluster \S* upgradePolicy\.supportType": ("version",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.fairShareWeight": ("weight",),
-        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.strategy": ("sharing",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) (.*\.strategy|activationState)": ("sharing",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*[bB]orrowLimit.*": ("borrow limit", "sharing"),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.preemptTeamTasks": ("preemption",),
         r".*[. ]priorityClasses\[[^\]]*\]": ("priority-class-removed",),

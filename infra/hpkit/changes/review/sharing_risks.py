@@ -102,6 +102,8 @@ def _settings(diff: PlanDiff) -> Iterator[Risk]:
                 yield _preemption(team)
             if team.strategy.changed:
                 yield _strategy(team)
+            if team.activation_state.changed:
+                yield _activation(team)
 
 
 def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
@@ -176,6 +178,16 @@ def _preemption(team: TeamChange) -> Risk:
     )
     change = arrow(str(team.preempt_team_tasks.before), str(team.preempt_team_tasks.after))
     return Risk("preemption", "attention", team.name, f"preemptTeamTasks of {team.name} {change}: {effect}")
+
+
+def _activation(team: TeamChange) -> Risk:
+    effect = (
+        "its waiting jobs can start"
+        if team.activation_state.after == "Enabled"
+        else "its queue admits no jobs, and its running ones can stop: AWS doesn't document what happens to them"
+    )
+    change = arrow(str(team.activation_state.before), str(team.activation_state.after))
+    return Risk("sharing", "attention", team.name, f"activationState of {team.name} {change}: {effect}")
 
 
 def _ranks(diff: PlanDiff) -> Iterator[Risk]:

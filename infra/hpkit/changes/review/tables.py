@@ -218,14 +218,10 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
     A new strategy, and what follows for the limit, is among the risks; members who lose access are among the losses.
     """
     if team.present.before and team.present.after and team.borrow_limit_percent.changed and not team.strategy.changed:
-        before, after = map(_borrow_limit, (team.borrow_limit_percent.before, team.borrow_limit_percent.after))
-        yield f"{team.name}: borrowLimit {before} → {after}"
+        before, after = team.borrow_limit_percent.before, team.borrow_limit_percent.after
+        yield f"{team.name}: borrowLimit {before}% → {after}%"
     for member in team.members_added:
         yield f"{team.name}: gains member {member}"
-
-
-def _borrow_limit(percent: int | None) -> str:
-    return "the default of 50%" if percent is None else f"{percent}%"
 
 
 def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:

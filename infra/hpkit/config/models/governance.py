@@ -15,6 +15,7 @@ __all__ = [
     "MOST_ID",
     "AbsoluteBorrowLimit",
     "AcceleratorPartition",
+    "ActivationState",
     "ClusterPolicy",
     "ComputeQuotaResource",
     "GangScheduling",
@@ -22,6 +23,7 @@ __all__ = [
     "MaxRunTime",
     "PreemptTeamTasks",
     "PriorityClass",
+    "QuotaAmount",
     "RequeuingStrategy",
     "SharedPool",
     "Sharing",
@@ -38,6 +40,7 @@ MOST_ID: Final = 2**31 - 1
 
 SharingStrategy = Literal["Lend", "DontLend", "LendAndBorrow"]
 PreemptTeamTasks = Literal["Never", "LowerPriority"]
+ActivationState = Literal["Enabled", "Disabled"]
 Workload = Literal["training", "inference", "spaces"]
 
 # Part of the durations that Go reads: whole hours, minutes and seconds, each at most once.
@@ -98,17 +101,38 @@ class AcceleratorPartition(Model):
     )
 
 
-class AbsoluteBorrowLimit(Model):
-    """Borrow limit of a team for one instance type."""
+class QuotaAmount(Model):
+    """Amount of one instance type: whole instances, or parts of an instance."""
 
     instance_type: str = Field(
         description="An `ml.*` instance type.",
         examples=["ml.g5.12xlarge"],
         json_schema_extra={"values": "instanceTypeNames"},
     )
-    count: Annotated[int, Api("InstanceCount")] = Field(
-        description="Whole instances.", examples=[2], json_schema_extra={"unit": "instances"}
+    count: Annotated[int, Api("InstanceCount")] | None = Field(
+        default=None, description="Whole instances.", examples=[3], json_schema_extra={"unit": "instances"}
     )
+    accelerators: Annotated[int, Api("AcceleratorsAmount")] | None = Field(
+        default=None,
+        description="GPUs or Trainium chips. Unless you set vCPUs and memory, they are added in proportion.",
+        examples=[4],
+        json_schema_extra={"unit": "GPUs or Trainium chips"},
+    )
+    v_cpu: Annotated[float, Api("VCpuAmount")] | None = Field(
+        default=None, description="vCPUs.", examples=[24.0], json_schema_extra={"unit": "vCPUs"}
+    )
+    memory_in_gib: Annotated[float, Api("MemoryInGiBAmount")] | None = Field(
+        default=None,
+        alias="memoryInGiB",
+        description="Memory in GiB.",
+        examples=[96.0],
+        json_schema_extra={"unit": "GiB"},
+    )
+    accelerator_partition: AcceleratorPartition | None = Field(default=None, description="MIG partitions.")
+
+
+class AbsoluteBorrowLimit(QuotaAmount):
+    """Borrow limit of a team for one instance type."""
 
 
 class Sharing(Model):
@@ -121,13 +145,14 @@ class Sharing(Model):
     borrow_limit: int | None = Field(
         default=None,
         description="Percent of its quota that the team may borrow in addition: up to 500 in AWS's API reference, "
-        "10,000 in its guide. The service's default is 50. For limits in instances, use absoluteBorrowLimits.",
+        "10,000 in its guide. The service's default is 50. For amounts, use absoluteBorrowLimits.",
         examples=[50],
         json_schema_extra={"unit": "percent of the team's own quota"},
     )
     absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
         default=(),
-        description="Limits in instances per type; they replace the percentage.",
+        description="Limits per type, in instances or parts of one; they replace the percentage. Of other types, a "
+        "team without borrowLimit borrows nothing.",
     )
 
 
@@ -177,6 +202,11 @@ class Team(Model):
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] = Field(
         default="LowerPriority",
         description="LowerPriority: a task preempts tasks of its team with a lower priority. Never: it waits.",
+    )
+    activation_state: Annotated[ActivationState, Api("ActivationState")] = Field(
+        default="Enabled",
+        description="Disabled: pauses the team. Its queue admits no jobs, and running ones can stop, because AWS "
+        "doesn't document what happens to them. Others can still borrow its quota.",
     )
     members: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
@@ -252,6 +282,9 @@ class TeamOverride(Model):
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] | None = Field(
         default=None, description="Replaces the team's preemptTeamTasks."
     )
+    activation_state: Annotated[ActivationState, Api("ActivationState")] | None = Field(
+        default=None, description="Replaces the team's activationState: pauses it in one environment."
+    )
     members: tuple[Annotated[str, Api("RoleArn")], ...] | None = Field(
         default=None,
         description="Replaces all members of the team. An empty list admits no one.",
@@ -262,34 +295,9 @@ class TeamOverride(Model):
     )
 
 
-class ComputeQuotaResource(Model):
+class ComputeQuotaResource(QuotaAmount):
     """Quota of a team for one instance type: whole instances, a share, or parts of an instance."""
 
-    instance_type: str = Field(
-        description="An `ml.*` instance type of this environment.",
-        examples=["ml.g5.12xlarge"],
-        json_schema_extra={"values": "instanceTypeNames"},
-    )
-    count: Annotated[int, Api("InstanceCount")] | None = Field(
-        default=None, description="Whole instances.", examples=[3], json_schema_extra={"unit": "instances"}
-    )
-    accelerators: Annotated[int, Api("AcceleratorsAmount")] | None = Field(
-        default=None,
-        description="GPUs or Trainium chips. Unless you set vCPUs and memory, they are added in proportion.",
-        examples=[4],
-        json_schema_extra={"unit": "GPUs or Trainium chips"},
-    )
-    v_cpu: Annotated[float, Api("VCpuAmount")] | None = Field(
-        default=None, description="vCPUs.", examples=[24.0], json_schema_extra={"unit": "vCPUs"}
-    )
-    memory_in_gib: Annotated[float, Api("MemoryInGiBAmount")] | None = Field(
-        default=None,
-        alias="memoryInGiB",
-        description="Memory in GiB.",
-        examples=[96.0],
-        json_schema_extra={"unit": "GiB"},
-    )
-    accelerator_partition: AcceleratorPartition | None = Field(default=None, description="MIG partitions.")
     share: str | None = Field(
         default=None,
         pattern=r"^(?:100|[1-9]?[0-9])(?:\.[0-9]{1,3})?%$",

@@ -59,6 +59,7 @@ class Governance(Component):
                 cluster_arn=cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.spec.fair_share_weight},
                 compute_quota_config=_quota_config(team),
+                activation_state=None if team.spec.activation_state == "Enabled" else team.spec.activation_state,
                 elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),
                 future_instance_types=_types(each for each in team.quota_resources if each.future),
                 tags=tags_of(plan),
@@ -92,7 +93,7 @@ def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:
         sharing["borrowLimit"] = team.spec.sharing.borrow_limit
     if team.absolute_borrow_limits:
         sharing["absoluteBorrowLimits"] = [
-            {"instanceType": name, "count": count} for name, count in sorted(team.absolute_borrow_limits.items())
+            _quota_resource(each) for limit in team.absolute_borrow_limits.values() for each in limit
         ]
     return {
         "computeQuotaResources": [_quota_resource(each) for each in team.quota_resources],
