@@ -188,6 +188,13 @@ def test_keda_reads_the_metrics_that_it_scales_by():
     assert not any(action.startswith("aps:") for action in actions(scaled({}), "keda"))
 
 
+def test_keda_works_without_karpenter():
+    program = recorded_from(organization(environment={"autoscaling": {"keda": {}}}))
+    assert program.waits(program.one("Release", "keda"), program.one("index:Readiness", "nodes"))
+    assert program.one("index:Cluster").inputs.get("autoScaling") is None
+    assert "karpenter" not in {each.name for each in program.all("iam/role:Role")}
+
+
 def test_keda_takes_a_role_that_is_there():
     program = scaled({"role": ROLE.format("queues")})
     identity = program.one("eks/podIdentityAssociation:PodIdentityAssociation", "keda")

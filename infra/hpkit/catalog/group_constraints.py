@@ -141,3 +141,11 @@ def karpenter_problems(group: _Group) -> Iterator[GroupProblem]:
             "has a training plan, which Karpenter's groups don't support",
             "Remove trainingPlanArn, or remove the group from the NodeClass.",
         )
+    place = group.get("overrideVpcConfig")
+    subnets = place.get("subnets") if isinstance(place, Mapping) else None
+    if isinstance(subnets, list | tuple) and len(set(map(str, subnets))) > 1:
+        yield GroupProblem(
+            ("overrideVpcConfig", "subnets"),
+            f"has {len(set(map(str, subnets)))} subnets, but Karpenter must know the zone of its nodes",
+            "Keep one subnet, and create one group for each of the others.",
+        )

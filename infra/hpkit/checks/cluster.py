@@ -91,7 +91,7 @@ def _beside_restricted(context: Context) -> Iterator[Issue]:
 
 
 def _restricted_autoscaling(context: Context) -> Iterator[Issue]:
-    if context.spec.autoscaling is not None and context.plan.restricted_groups:
+    if context.spec.karpenter is not None and context.plan.restricted_groups:
         names = [group.spec.name for group in context.plan.restricted_groups]
         yield Issue(
             (*context.path, "autoscaling"),
@@ -273,6 +273,7 @@ def _existing(context: Context) -> Iterator[Issue]:
             "Add `governance`, or remove the environment.",
         )
     keda = spec.autoscaling.keda if spec.autoscaling else None
+    quota_resources = [each for team in context.plan.teams for each in team.quota_resources]
     created: dict[tuple[str, ...], bool] = {
         ("network",): "network" in spec.model_fields_set,
         ("storage",): spec.storage is not None
@@ -281,6 +282,9 @@ def _existing(context: Context) -> Iterator[Issue]:
         ("inference",): spec.inference is not None,
         ("spaces",): spec.spaces is not None,
         ("autoscaling", "keda"): keda is not None,
+        # It states what Karpenter can add, for elastic quota; an `up` compares it with the cluster.
+        ("autoscaling",): bool(spec.karpenter and quota_resources)
+        and not any(each.elastic for each in quota_resources),
         ("cluster", "dependencies"): "dependencies" in spec.cluster.model_fields_set,
         **{("addons", name): name != TASK_GOVERNANCE for name in spec.addons},
     }

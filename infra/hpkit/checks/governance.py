@@ -317,12 +317,12 @@ def _meant_teams(context: Context) -> dict[str, str | None]:
 
 def _topology(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
-    if governance is None or context.spec.autoscaling is None:
+    if governance is None or context.spec.karpenter is None:
         return
     if governance.topology_aware_scheduling == "Enabled":
         yield Issue(
             (*context.path, "governance", "topologyAwareScheduling"),
-            "topology-aware scheduling doesn't work with autoscaling: nodes that don't exist yet have no topology, "
+            "topology-aware scheduling doesn't work with Karpenter: nodes that don't exist yet have no topology, "
             "so every workload would wait forever",
             "Set `topologyAwareScheduling: Disabled`, or remove the key.",
         )
@@ -397,7 +397,7 @@ def _network_layers(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     # If unset, it's also on, which has no effect on types without a topology. GOV011 reports autoscaling.
     wanted = governance is not None and governance.topology_aware_scheduling == "Enabled"
-    if not wanted or context.spec.autoscaling is not None:
+    if not wanted or context.spec.karpenter is not None:
         return
     reserved = {
         resource.instance_type
@@ -528,7 +528,7 @@ RULES = (
     ),
     Rule("GOV008", "error", "Task governance is available in the region.", _API, _region),
     Rule("GOV010", "error", "Allocations are for teams in `teams`.", _CONTRACT, _known_teams),
-    Rule("GOV011", "error", "Topology-aware scheduling isn't combined with autoscaling.", _GUIDE, _topology),
+    Rule("GOV011", "error", "Topology-aware scheduling isn't combined with Karpenter.", _GUIDE, _topology),
     Rule(
         "GOV012", "error", "The shared pool doesn't have the name of a team.", _API, _shared_pool_name, waivable=False
     ),

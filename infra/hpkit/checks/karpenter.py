@@ -67,7 +67,20 @@ def _owned(context: Context) -> list[tuple[InstanceGroup, str, Path]]:
 
 
 def _node_class_groups(context: Context) -> Iterator[Issue]:
-    classes = context.spec.autoscaling.node_classes if context.spec.autoscaling else ()
+    autoscaling = context.spec.autoscaling
+    classes = autoscaling.node_classes if autoscaling else ()
+    if autoscaling is not None and not classes and autoscaling.keda is None:
+        yield Issue(
+            (*context.path, "autoscaling"),
+            "`autoscaling` has neither nodeClasses nor keda, so nothing scales",
+            "Add `nodeClasses` for Karpenter, or `keda: {}`. Or remove autoscaling.",
+        )
+    elif autoscaling is not None and not classes and autoscaling.cluster_role is not None:
+        yield Issue(
+            (*context.path, "autoscaling", "clusterRole"),
+            "clusterRole has no effect without nodeClasses, because Karpenter is off",
+            "Add `nodeClasses`, or remove clusterRole.",
+        )
     claimed: dict[str, str] = {}
     for index, node_class in enumerate(classes):
         path: Path = (*context.path, "autoscaling", "nodeClasses", index, "instanceGroups")
@@ -104,6 +117,7 @@ def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
             "minInstanceCount": group.min_instance_count,
             "onStartDeepHealthChecks": group.deep_health_checks,
             "trainingPlanArn": group.training_plan_arn,
+            "overrideVpcConfig": group.override_vpc_config and {"subnets": group.override_vpc_config.subnets},
         }
         for problem in karpenter_problems(settings):
             key = "deepHealthChecks" if problem.path == ("onStartDeepHealthChecks",) else problem.path[0]
@@ -272,9 +286,7 @@ def _system_capacity(context: Context) -> Iterator[Issue]:
     groups = context.plan.groups
     # An existing EKS cluster can have its own nodes, which preflight looks for.
     if context.spec.eks.existing is None and not context.plan.has_static_nodes:
-        owned = (
-            f", {sum(group.autoscaled for group in groups)} managed by Karpenter" if context.spec.autoscaling else ""
-        )
+        owned = f", {sum(group.autoscaled for group in groups)} managed by Karpenter" if context.spec.karpenter else ""
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
             f"no static group has nodes ({plural(len(groups), 'group')}{owned}), so CoreDNS and the add-ons can't run",
@@ -361,7 +373,7 @@ def _spot(context: Context) -> Iterator[Issue]:
 
 def _node_recovery(context: Context) -> Iterator[Issue]:
     recovery = context.spec.cluster.node_recovery
-    if context.spec.autoscaling is not None and recovery != "Automatic":
+    if context.spec.karpenter is not None and recovery != "Automatic":
         yield Issue(
             (*context.path, "cluster", "nodeRecovery"),
             f"nodeRecovery is {recovery}, but Karpenter on HyperPod requires Automatic",
@@ -603,7 +615,7 @@ RULES = (
     Rule(
         "KAR001",
         "error",
-        "A NodeClass has 1–10 existing groups, and each group is in one NodeClass.",
+        "`autoscaling` has NodeClasses or KEDA. A NodeClass has 1–10 existing groups, each in one NodeClass.",
         _GUIDE,
         _node_class_groups,
         waivable=False,
@@ -611,7 +623,7 @@ RULES = (
     Rule(
         "KAR002",
         "error",
-        "Groups of a NodeClass start at 0, and have no deep health checks or training plan.",
+        "Groups of a NodeClass start at 0 in one subnet, and have no deep health checks or training plan.",
         _GUIDE,
         _fit_for_karpenter,
     ),

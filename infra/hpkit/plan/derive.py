@@ -212,7 +212,7 @@ def _topology(spec: Environment) -> bool:
     if spec.governance is not None and spec.governance.installed:
         return False
     stated = spec.governance.topology_aware_scheduling if spec.governance else None
-    return stated == "Enabled" if stated is not None else spec.autoscaling is None
+    return stated == "Enabled" if stated is not None else spec.karpenter is None
 
 
 def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) -> dict[str, TypeCapacity]:

@@ -133,7 +133,7 @@ def volume_keys(plan: Plan) -> list[str]:
 
 def makes_karpenter_role(plan: Plan) -> bool:
     """Return whether Karpenter is on and needs a role."""
-    return plan.spec.autoscaling is not None and plan.spec.autoscaling.cluster_role is None
+    return plan.spec.karpenter is not None and plan.spec.karpenter.cluster_role is None
 
 
 def makes_keda_role(plan: Plan) -> bool:

@@ -16,12 +16,19 @@ class LiveGroup:
     count: int
 
 
-def stated_differences(plan: Plan, live: Mapping[str, LiveGroup]) -> tuple[list[str], list[str]]:
+def stated_differences(plan: Plan, live: Mapping[str, LiveGroup], *, autoscales: bool) -> tuple[list[str], list[str]]:
     """Return which of the stated groups the cluster lacks, and which groups it has in addition.
 
-    live: the cluster's groups by name. Karpenter manages the count of its groups, so that isn't compared.
+    live: the cluster's groups by name. Karpenter manages the count of its groups, so that isn't compared. autoscales:
+    whether managed Karpenter is on, which only the cluster's own stack or tool can change.
     """
     lacks, additional = [], []
+    if not autoscales and any(group.autoscaled for group in plan.groups):
+        lacks.append(
+            "managed Karpenter is off, although `autoscaling` is set (turn it on in the stack or tool that manages the "
+            f"cluster, or with `aws sagemaker update-cluster --region {plan.spec.region} --cluster-name "
+            f"{plan.spec.cluster.name} --cluster-role ROLE --auto-scaling Mode=Enable,AutoScalerType=Karpenter`)"
+        )
     for group in plan.groups:
         name, count = group.spec.name, group.spec.instance_count
         live_group = live.get(name)

@@ -44,7 +44,9 @@ def _as_stated(plan: Plan, responses: Responses) -> CheckResult:
         )
         return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
     groups = [*described.get("InstanceGroups", ()), *described.get("RestrictedInstanceGroups", ())]
-    lacks, additional = stated_differences(plan, {group["InstanceGroupName"]: _live_group(group) for group in groups})
+    autoscales = described.get("AutoScaling", {}).get("Mode") == "Enable"
+    live = {group["InstanceGroupName"]: _live_group(group) for group in groups}
+    lacks, additional = stated_differences(plan, live, autoscales=autoscales)
     if lacks:
         fix = "Correct cluster.instanceGroups, and run `hpkit validate`"
         return missing(_AREA, subject, found="; ".join(lacks), needed=needed, fix=fix)

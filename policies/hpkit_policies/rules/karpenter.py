@@ -80,8 +80,8 @@ POLICIES = (
     ),
     Policy(
         name="karpenter-groups-fit",
-        description="Groups of a HyperpodNodeClass start at 0, have no deep health checks or training plan, and are "
-        "x86.",
+        description="Groups of a HyperpodNodeClass start at 0 in one subnet, have no deep health checks or training "
+        "plan, and are x86.",
         validate_stack=_groups_fit,
     ),
     Policy(

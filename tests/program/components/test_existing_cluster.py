@@ -98,3 +98,23 @@ def test_instances_that_no_team_can_reserve_are_a_warning(monkeypatch):
     flexible = {"instanceGroupName": "more", "instanceRequirements": {"instanceTypes": ["ml.p5.48xlarge"]}}
     recording_of(plan(), live({**GPU, "instanceCount": 5}, flexible | {"instanceCount": 1}))
     assert "gpu has 5 instances instead of 4; it also has more" in messages[0]
+
+
+def test_karpenter_that_elastic_quota_relies_on_must_be_on():
+    data = builders.organization(
+        teams=[builders.team("nlp")],
+        groups=[builders.group("burst", "ml.g5.12xlarge", 0)],
+        allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1, "elastic": True}]},
+        environment={"eks": {"version": "1.35", "existing": {"name": "theirs"}}},
+    )
+    dev = data["environments"]["dev"]
+    del dev["network"]
+    dev["cluster"]["existing"] = True
+    pool = {"name": "burst", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 4}}
+    dev["autoscaling"] = {"nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}], "nodePools": [pool]}
+    governed, burst = derive(builders.typed(data), "dev"), {**GPU, "instanceGroupName": "burst", "instanceCount": 0}
+    there = live(burst)
+    with pytest.raises(pulumi.RunError, match=r"managed Karpenter is off.*--auto-scaling Mode=Enable"):
+        recording_of(governed, there)
+    there.cluster["autoScaling"] = {"mode": "Enable"}
+    assert not recording_of(governed, there).all("NodePool")

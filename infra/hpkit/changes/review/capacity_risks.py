@@ -175,7 +175,7 @@ _POOL_MEANS: Final = {
 
 def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what to watch in the NodePools of an environment that exists before and after."""
-    if before.spec.autoscaling is not None and after.spec.autoscaling is None:
+    if before.spec.karpenter is not None and after.spec.karpenter is None:
         means = "no nodes are added for waiting jobs, and idle nodes aren't removed"
         yield Risk("karpenter-off", "attention", "autoscaling", f"managed Karpenter is switched off: {means}")
     old = {pool.spec.name: pool for pool in before.node_pools}

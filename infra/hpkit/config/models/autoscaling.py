@@ -172,9 +172,11 @@ class Keda(Model):
 
 
 class Autoscaling(Model):
-    """Managed Karpenter of one environment."""
+    """Managed Karpenter and KEDA of one environment; each works without the other."""
 
-    node_classes: tuple[NodeClass, ...] = Field(description="Groups whose nodes Karpenter adds.", min_length=1)
+    node_classes: tuple[NodeClass, ...] = Field(
+        default=(), description="Groups whose nodes Karpenter adds. Default: Karpenter is off, for KEDA alone."
+    )
     node_pools: tuple[NodePool, ...] = Field(default=(), description="Node types and limits of Karpenter.")
     keda: Keda | None = Field(
         default=None,

@@ -126,7 +126,7 @@ class Environment(Model):
         default=None, description="Keys and file systems. Default: a bucket that is encrypted with SSE-S3."
     )
     registry: Registry | None = Field(default=None, description="Settings for the repositories in `teams[].registry`.")
-    autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter. Default: off.")
+    autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter and KEDA. Default: off.")
     governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
     observability: Observability | None = Field(default=None, description="Metrics. Default: off.")
     inference: Inference | None = Field(
@@ -156,6 +156,11 @@ class Environment(Model):
         default=AllowDelete(), description="Resources that a change may delete. Otherwise the preview fails."
     )
     waivers: tuple[Waiver, ...] = Field(default=(), description="Accepted violations of rules, with an end date.")
+
+    @property
+    def karpenter(self) -> Autoscaling | None:
+        """Return the section `autoscaling` if it turns managed Karpenter on, instead of only KEDA."""
+        return self.autoscaling if self.autoscaling is not None and self.autoscaling.node_classes else None
 
 
 class Organization(Model):

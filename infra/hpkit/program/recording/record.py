@@ -209,6 +209,7 @@ def _stated(plan: Plan, answers: Answers) -> dict[str, Any]:
         "clusterArn": arn,
         "orchestrator": {"eks": {"clusterArn": answers.eks.get("arn", "")}},
         "instanceGroups": groups,
+        "autoScaling": {"mode": "Enable" if any(group.autoscaled for group in plan.groups) else "Disable"},
     }
 
 

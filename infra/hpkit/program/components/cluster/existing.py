@@ -34,10 +34,12 @@ def existing_cluster(plan: Plan, provider: Provider) -> str:
             f"Nothing was changed. Set `eks: {{existing: {{name: {orchestrator}}}}}`."
         )
     groups = [*seen.get("instanceGroups", ()), *seen.get("restrictedInstanceGroups", ())]
-    lacks, additional = stated_differences(plan, {group["instanceGroupName"]: _group(group) for group in groups})
+    autoscales = (seen.get("autoScaling") or {}).get("mode") == "Enable"
+    live = {group["instanceGroupName"]: _group(group) for group in groups}
+    lacks, additional = stated_differences(plan, live, autoscales=autoscales)
     if lacks:
         raise pulumi.RunError(
-            f"{name} isn't as {plan.stack} states in cluster.instanceGroups: {'; '.join(lacks)}. Nothing was changed. "
+            f"{name} isn't as {plan.stack} states: {'; '.join(lacks)}. Nothing was changed. "
             "Correct the file, and run `hpkit validate`: the quotas must fit what the cluster has."
         )
     if additional:

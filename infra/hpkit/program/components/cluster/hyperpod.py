@@ -120,9 +120,7 @@ class HyperPod(Component):
             node_provisioning_mode="Continuous",
             node_recovery=spec.node_recovery,
             cluster_role=identity.karpenter_role_arn,
-            auto_scaling={"mode": "Enable", "autoScalerType": "Karpenter"}
-            if plan.spec.autoscaling is not None
-            else None,
+            auto_scaling={"mode": "Enable", "autoScalerType": "Karpenter"} if plan.spec.karpenter is not None else None,
             autoscaled_instance_groups=autoscaled or None,
             allow_delete_instance_groups=list(plan.spec.allow_delete.instance_groups) or None,
             tiered_storage_config=tiered_storage(spec.tiered_storage) if spec.tiered_storage else None,
