@@ -189,7 +189,6 @@ def _clients(settings: Props) -> Clients:
     return Clients(
         api,
         QuotaLists(api),
-        node_wait=float(settings.get("nodeWaitSeconds", 1200)),
         allow_replace=allows_replacement(settings),
         capacity_wait=float(settings.get("capacityWaitSeconds", 300)),
         leaving_teams=leaving_teams(settings),

@@ -77,7 +77,14 @@ ADDED = (
 CHANGED = {
     **each("update", "Cluster:cluster", "ClusterSchedulerConfig:policy", "ComputeQuota:john", "ComputeQuota:smith"),
     **each("update", "ResourceQuota:john", "ResourceQuota:smith"),
-    **each("update", "Readiness:nodes", "RolePolicy:nodes", "VpcEndpoint:endpoint-s3", f"ClusterRoleBinding:{RIGHTS}"),
+    **each(
+        "update",
+        "Readiness:capacity",
+        "Readiness:nodes",
+        "RolePolicy:nodes",
+        "VpcEndpoint:endpoint-s3",
+        f"ClusterRoleBinding:{RIGHTS}",
+    ),
     # Each policy names the namespaces of teams with members.
     **each("update", *(f"ValidatingAdmissionPolicy:{policy.name}" for policy in policies_of(()))),
     **each("replace", "Subnet:nodes-us-west-2b", "RouteTableAssociation:nodes-us-west-2b"),

@@ -139,3 +139,15 @@ def test_the_time_for_nodes_is_the_files():
     data = organization()
     data["environments"]["dev"]["cluster"]["nodesReadyMinutes"] = 150
     assert recorded_from(data).one(READINESS, "nodes").inputs["minutes"] == 150
+
+
+def test_queues_and_teams_do_not_wait_for_all_instances_and_nothing_does_with_0_minutes(enterprise):
+    capacity = enterprise.one(READINESS, "capacity")
+    assert (capacity.inputs["minutes"], capacity.inputs["instanceCounts"]) == (20, {"gpu": 10, "system": 2})
+    waiting = [
+        each for each in enterprise.resources.values() if each is not capacity and enterprise.waits(each, capacity)
+    ]
+    assert {each.type for each in waiting} <= {"hyperpod:index:ChangeGuard"}
+    data = organization()
+    data["environments"]["dev"]["cluster"]["capacityWaitMinutes"] = 0
+    assert "capacity" not in {each.name for each in recorded_from(data).all(READINESS)}

@@ -37,7 +37,6 @@ class Clients:
 
     api: SageMakerApi
     quotas: QuotaLists
-    node_wait: float = 1200.0
     allow_replace: bool = False  # clusters may be replaced
     declared_groups: DeclaredGroups = field(default_factory=DeclaredGroups)
     capacity_wait: float = 300.0

@@ -62,7 +62,7 @@ class JoinedNodes:
         """Return the groups with nodes that can't run pods yet, or "".
 
         A node that HyperPod reports as failed isn't waited for, as long as its group has others. Nor is an instance
-        that doesn't exist yet: the cluster waited for it, and HyperPod keeps requesting it.
+        that doesn't exist yet: HyperPod keeps requesting it, and `instanceCounts` waits for it.
         """
         try:
             joined = self._joined()

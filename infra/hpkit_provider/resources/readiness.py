@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
@@ -119,6 +119,8 @@ def _checks(api: SageMakerApi, call: EngineCall, inputs: Props) -> Iterator[_Che
         yield _key(api, call, inputs["keyArn"])
     for account, association in inputs.get("podIdentityAssociations", {}).items():
         yield _association(api, call, inputs["eksClusterName"], account, association)
+    if "instanceCounts" in inputs:
+        yield _capacity(api, call, inputs["clusterArn"], inputs["instanceCounts"])
     if "endpoint" not in inputs:
         return
     eks = EksApi(api, inputs["eksClusterName"], inputs["endpoint"], inputs["certificateAuthority"])
@@ -149,6 +151,23 @@ def _key(api: SageMakerApi, call: EngineCall, arn: str) -> _Check:
         return "" if state == "Enabled" else f"KMS key {arn} is {state}"
 
     return _Check(lacking, "What to do: enable the key, then run `pulumi up` again.", settles=True)
+
+
+def _capacity(api: SageMakerApi, call: EngineCall, arn: str, counts: Mapping[str, float]) -> _Check:
+    """Wait for a limited time: continuous provisioning starts with a part of the capacity, and requests the rest."""
+
+    def lacking() -> str:
+        document = api.find(call, "describe_cluster", ClusterName=arn) or {}
+        groups = [*document.get("InstanceGroups", ()), *document.get("RestrictedInstanceGroups", ())]
+        there = {group["InstanceGroupName"]: group.get("CurrentCount", 0) for group in groups}
+        missing = {name: int(count) for name, count in counts.items() if there.get(name, 0) < count}
+        return ", ".join(f"{name} has {there.get(name, 0)} of {count} instances" for name, count in missing.items())
+
+    def late() -> bool:
+        call.warn(f"{lacking()}; HyperPod keeps requesting the rest.")
+        return True
+
+    return _Check(lacking, "", late=late)
 
 
 def _association(api: SageMakerApi, call: EngineCall, cluster: str, account: str, association: str) -> _Check:

@@ -160,6 +160,14 @@ _READINESS = (
         item=_NAMES,
         text="Deployments that must be available, `namespace/name`.",
     ),
+    Field(
+        "instanceCounts",
+        "",
+        "map",
+        item=Field("", "", "number"),
+        key=_NAMES,
+        text="Instances that each instance group should have. When the time is up, the run continues with a warning.",
+    ),
     Field("keyArn", "", "string", text="KMS key that must be enabled."),
     Field(
         "podIdentityAssociations",

@@ -21,8 +21,6 @@ SETTINGS: Final = {
     "accountId": "Required account of the credentials. With credentials of another account, nothing is read or "
     "changed.",
     "assumeRoleArn": "Role to assume for each call.",
-    "nodeWaitSeconds": "Seconds to wait for nodes after a cluster is InService (1200), before continuing with a "
-    "warning.",
     "allowReplace": "`true` allows changes that replace clusters.",
     "contents": "What a move to another account or region would delete, for messages.",
     "leavingTeams": "Comma-separated teams whose quotas this run deletes. They are set to 0 if the service rejects an "

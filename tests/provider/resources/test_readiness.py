@@ -213,7 +213,6 @@ def test_when_the_time_is_up_the_run_continues_with_the_nodes_that_are_ready(wor
 
 def test_instances_that_do_not_exist_yet_are_counted_and_named(world, kubernetes, engine):
     world.endpoint.set_faults(capacity="2@gpu")
-    engine.configure(**world.settings, nodeWaitSeconds="0")
     arn = engine.up("Cluster", "c", world.cluster(world.group("gpu", 3)))["id"]
     first, second = instances(world)
     kubernetes.answers["/api/v1/nodes"] = [listed(node(first)), listed(node(first), node(second))]
@@ -222,6 +221,20 @@ def test_instances_that_do_not_exist_yet_are_counted_and_named(world, kubernetes
     progress, warning, _ = said
     assert progress == "gpu 1/3 Ready (1 without an instance)"
     assert warning.endswith("continues without them:\n  gpu: HyperPod has 2 of 3 instances")
+
+
+def test_instances_that_are_still_requested_are_waited_for_apart_and_for_a_limited_time(world, engine):
+    world.endpoint.set_faults(capacity="2@gpu")
+    arn = engine.up("Cluster", "c", world.cluster(world.group("gpu", 3)))["id"]
+    wanted = {"clusterArn": arn, "minutes": 0, "instanceCounts": {"gpu": 3}}
+    with waiting(world) as (handler, call, said):
+        handler.create(call, wanted)
+    assert said[-1] == f"{said[0]}; HyperPod keeps requesting the rest."
+    assert said[0].endswith("of 3 instances")
+    world.endpoint.set_faults(capacity=None)
+    with waiting(world) as (handler, call, said):
+        handler.create(call, {**wanted, "minutes": 1})
+    assert said[-1] == "ready"
 
 
 def test_a_cluster_that_grows_is_not_waited_for_again(world, kubernetes, cluster, engine):

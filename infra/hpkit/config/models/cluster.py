@@ -496,6 +496,15 @@ class Cluster(Model):
         examples=[120],
         json_schema_extra={"unit": "minutes"},
     )
+    capacity_wait_minutes: int = Field(
+        default=20,
+        ge=0,
+        le=1440,
+        description="Minutes that `up` waits for instances that HyperPod still requests, before it ends with a "
+        "warning. Queues and teams don't wait for them. 0: `up` doesn't wait.",
+        examples=[0],
+        json_schema_extra={"unit": "minutes"},
+    )
     tiered_storage: TieredStorage | None = Field(
         default=None, description="Managed tiered checkpointing. Default: off."
     )

@@ -21,7 +21,6 @@ class Provider(pulumi.ProviderResource):
         profile: pulumi.Input[str] | None = None,
         account_id: pulumi.Input[str] | None = None,
         assume_role_arn: pulumi.Input[str] | None = None,
-        node_wait_seconds: pulumi.Input[str] | None = None,
         allow_replace: pulumi.Input[str] | None = None,
         contents: pulumi.Input[str] | None = None,
         leaving_teams: pulumi.Input[str] | None = None,
@@ -38,8 +37,6 @@ class Provider(pulumi.ProviderResource):
             account_id: Required account of the credentials. With credentials of another account, nothing is
                 read or changed.
             assume_role_arn: Role to assume for each call.
-            node_wait_seconds: Seconds to wait for nodes after a cluster is InService (1200), before continuing
-                with a warning.
             allow_replace: `true` allows changes that replace clusters.
             contents: What a move to another account or region would delete, for messages.
             leaving_teams: Comma-separated teams whose quotas this run deletes. They are set to 0 if the service
@@ -57,7 +54,6 @@ class Provider(pulumi.ProviderResource):
                 "profile": profile,
                 "accountId": account_id,
                 "assumeRoleArn": assume_role_arn,
-                "nodeWaitSeconds": node_wait_seconds,
                 "allowReplace": allow_replace,
                 "contents": contents,
                 "leavingTeams": leaving_teams,

@@ -24,6 +24,7 @@ class Readiness(pulumi.CustomResource):
         deployments: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         eks_cluster_name: pulumi.Input[str] | None = None,
         endpoint: pulumi.Input[str] | None = None,
+        instance_counts: pulumi.Input[Mapping[str, pulumi.Input[float]]] | None = None,
         instance_groups: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         key_arn: pulumi.Input[str] | None = None,
         pod_identity_associations: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
@@ -40,6 +41,8 @@ class Readiness(pulumi.CustomResource):
             eks_cluster_name: EKS cluster whose Kubernetes API is read.
             endpoint: Address of the Kubernetes API. Without other inputs, only access for the caller is
                 awaited.
+            instance_counts: Instances that each instance group should have. When the time is up, the run
+                continues with a warning.
             instance_groups: Instance groups whose nodes must be Ready and schedulable.
             key_arn: KMS key that must be enabled.
             pod_identity_associations: IDs of Pod Identity associations that must be effective, by
@@ -56,6 +59,7 @@ class Readiness(pulumi.CustomResource):
                 "deployments": deployments,
                 "eksClusterName": eks_cluster_name,
                 "endpoint": endpoint,
+                "instanceCounts": instance_counts,
                 "instanceGroups": instance_groups,
                 "keyArn": key_arn,
                 "podIdentityAssociations": pod_identity_associations,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -19,7 +18,6 @@ from hpkit_provider.engine.errors import (
     RolledBackError,
 )
 from hpkit_provider.engine.values import Props, has_unknown
-from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster import protection
 from hpkit_provider.resources.cluster.cluster_state import (
     GROUPS,
@@ -35,15 +33,12 @@ from hpkit_provider.resources.cluster.cluster_state import (
 )
 from hpkit_provider.resources.cluster.live_cluster import (
     MAX_POLL_SECONDS,
-    POLL_FRACTION,
     LiveCluster,
     has_failed,
-    status_line,
 )
 from hpkit_provider.resources.cluster.training_plans import require_training_plans
 from hpkit_provider.resources.cluster.update_request import (
     next_update,
-    node_counts,
     refused_changes,
     removed_autoscaled_groups,
     settled,
@@ -300,7 +295,7 @@ class ClusterHandler(Handler):
             update = next_update(self.spec, old=old, new=new, live=live, document=document, managed=managed)
             if not update.body:
                 _require_done(cluster, document, update.waits_for)
-                return self._await_nodes(cluster, new, managed=managed, removed=removed)
+                return self._settled_state(call, document, new, managed=managed, removed=removed)
             if update.body == sent and is_reread:
                 raise cluster.rolled_back(", ".join(_changed(sent)), document)
             # What was sent is still missing: read again, because a response can be of the time before the update.
@@ -317,34 +312,10 @@ class ClusterHandler(Handler):
             f"Cluster {arn} doesn't apply some changes: {sorted(update.body)} still differ after every update."
         )
 
-    def _await_nodes(
-        self, cluster: LiveCluster, inputs: Props, *, managed: list[str], removed: list[str]
+    def _settled_state(
+        self, call: EngineCall, document: Document, inputs: Props, *, managed: list[str], removed: list[str]
     ) -> ResourceState:
-        """Wait for nodes for a limited time.
-
-        Continuous provisioning accepts part of the capacity and keeps requesting the rest.
-        """
-        call = cluster.call
-        autoscaled = [*inputs.get("autoscaledInstanceGroups", []), *removed]
-        deadline = time.monotonic() + self.clients.node_wait
-
-        def enough(document: Document | None) -> bool:
-            existing, target = node_counts(document or {}, autoscaled=autoscaled)
-            return existing >= target or time.monotonic() > deadline
-
-        document = wait(
-            call,
-            cluster.describe,
-            settled=enough,
-            progress=lambda seen: status_line(seen, autoscaled),
-            max_seconds=MAX_POLL_SECONDS,
-            fraction=POLL_FRACTION,
-        )
-        if document is None:
-            raise _gone(cluster.name)
-        existing, target = node_counts(document, autoscaled=autoscaled)
-        if existing < target:
-            call.warn(f"{existing} of {target} nodes exist; HyperPod keeps requesting the rest.")
+        """Return the state; continuous provisioning adds nodes later, for which a Readiness waits."""
         live = live_inputs(self.spec, document)
         undeclared = undeclared_groups(inputs, live, [*managed, *removed])
         if undeclared:

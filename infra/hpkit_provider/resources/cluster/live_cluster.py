@@ -13,10 +13,10 @@ from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError, RolledBackError
 from hpkit_provider.engine.waiter import wait
-from hpkit_provider.resources.cluster.update_request import node_counts, settled
+from hpkit_provider.resources.cluster.update_request import settled
 from hpkit_provider.resources.handler import CONFLICT_RETRIES
 
-__all__ = ["MAX_POLL_SECONDS", "POLL_FRACTION", "LiveCluster", "has_failed", "status_line"]
+__all__ = ["MAX_POLL_SECONDS", "LiveCluster", "has_failed"]
 
 MAX_POLL_SECONDS: Final = 20.0  # seconds between two polls, at most
 POLL_FRACTION: Final = 0.05  # of the time waited, between two polls
@@ -42,7 +42,7 @@ class LiveCluster:
             self.call,
             self.describe,
             settled=settled,
-            progress=lambda seen: status_line(seen, []),
+            progress=_status_line,
             max_seconds=MAX_POLL_SECONDS,
             fraction=POLL_FRACTION,
         )
@@ -106,9 +106,10 @@ def has_failed(document: Document) -> bool:
     )
 
 
-def status_line(document: Document | None, autoscaled: list[str]) -> str:
+def _status_line(document: Document | None) -> str:
     """Return the status column: the status, and how many of the requested nodes exist."""
     if document is None:
         return "gone"
-    there, wanted = node_counts(document, autoscaled=autoscaled)
+    groups = [*document.get("InstanceGroups", []), *document.get("RestrictedInstanceGroups", [])]
+    there, wanted = (sum(group.get(count, 0) for group in groups) for count in ("CurrentCount", "TargetCount"))
     return f"{document['ClusterStatus']} {there}/{wanted} nodes"

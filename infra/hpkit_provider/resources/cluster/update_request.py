@@ -23,7 +23,6 @@ from hpkit_provider.schema.resets import with_resets
 __all__ = [
     "UpdateRequest",
     "next_update",
-    "node_counts",
     "refused_changes",
     "removed_autoscaled_groups",
     "settled",
@@ -275,13 +274,3 @@ def settled(document: Document | None) -> bool:
     statuses = [document["ClusterStatus"], document.get("AutoScaling", {}).get("Status", "InService")]
     statuses += [group.get("Status", "InService") for group in groups if group.get("Status") != "Degraded"]
     return all(classify_status(status) != "modifying" for status in statuses)
-
-
-def node_counts(document: Document, *, autoscaled: list[str]) -> tuple[int, int]:
-    """Return existing nodes and requested nodes, without Karpenter's."""
-    groups = [
-        group
-        for group in [*document.get("InstanceGroups", []), *document.get("RestrictedInstanceGroups", [])]
-        if group["InstanceGroupName"] not in autoscaled
-    ]
-    return sum(group.get("CurrentCount", 0) for group in groups), sum(group["TargetCount"] for group in groups)

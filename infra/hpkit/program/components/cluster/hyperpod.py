@@ -26,7 +26,7 @@ from hpkit.program.components.cluster.group_config import (
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext
 from hpkit.program.components.storage.aws_storage import ON_CREATE, Storage
-from hpkit.program.sdk import AutoscaledGroup, Cluster
+from hpkit.program.sdk import AutoscaledGroup, Cluster, Readiness
 from hpkit.program.sdk.types import (
     ClusterInstanceGroupSpecification,
     ClusterLifeCycleConfig,
@@ -133,6 +133,7 @@ class HyperPod(Component):
             ),
         )
         self.nodes = self._nodes(eks)
+        self._await_capacity()
         alive = pulumi.ResourceOptions(deleted_with=self.cluster)
         # A cluster keeps its role when autoscaling is turned off, so the role must outlive the groups that are deleted
         # then.
@@ -161,6 +162,20 @@ class HyperPod(Component):
                 opts=self.child(after=[self.cluster]),
             )
         ]
+
+    def _await_capacity(self) -> None:
+        """Wait for the instances of all groups, which nothing else does: the first nodes are enough for the rest."""
+        minutes = self._plan.spec.cluster.capacity_wait_minutes
+        names = {group.spec.name: group.spec.instance_count for group in self._plan.all_groups}
+        counts = {name: count for name, count in sorted(names.items()) if count}
+        if minutes and counts:
+            Readiness(
+                "capacity",
+                minutes=minutes,
+                cluster_arn=self.cluster.cluster_arn,
+                instance_counts=counts,
+                opts=self.child(after=[self.cluster]),
+            )
 
     def _group(self, group: GroupPlan) -> ClusterInstanceGroupSpecification:
         spec = group.spec
