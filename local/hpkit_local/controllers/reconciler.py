@@ -25,7 +25,7 @@ from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, 
 from hpkit_local.controllers.pending import with_pending
 from hpkit_local.controllers.policy import ADDON
 from hpkit_local.controllers.training import run_training
-from hpkit_local.controllers.wipe import delete_unserved, wipe
+from hpkit_local.controllers.wipe import delete_unserved, end_namespaces, wipe
 from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
@@ -152,13 +152,15 @@ class Reconciler:
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
         delete_unserved(api)
+        ending = {each["name"] for each in present["Namespace"].values() if "deletionTimestamp" in each}
+        end_namespaces(api, ending)
         update_status(api, snapshot, claims)
         coming = self._provisioner.step(api, snapshot, claims)
         starting = _kueue_starts(api)
         run_training(api, snapshot)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
-        busy = late or left or coming or starting or self._pending
+        busy = late or left or coming or starting or ending or self._pending
         # Nodes of Karpenter's are taken away by the clock.
         quiet = None if busy or claims else seen
         self._settled, self._quiet = quiet if quiet == self._quiet else None, quiet

@@ -1,4 +1,4 @@
-"""Deletes what belongs to an EKS cluster: everything in the API server that isn't the local cloud's own."""
+"""Deletes namespaces, and what belongs to an EKS cluster: all that isn't the local cloud's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hpkit_local.kubernetes.api import Api, RefusedError
 
-__all__ = ["delete_unserved", "wipe"]
+__all__ = ["delete_unserved", "end_namespaces", "wipe"]
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -56,6 +56,26 @@ def delete_unserved(api: Api) -> None:
         for each in api.items(folder, cached=True):
             if any("service" in webhook["clientConfig"] for webhook in each.get("webhooks") or ()):
                 api.delete(f"{folder}/{each['metadata']['name']}")
+
+
+def end_namespaces(api: Api, names: Collection[str]) -> None:
+    """Empty namespaces that are being deleted, and finalize those that are empty.
+
+    Kubernetes' own controller first waits five seconds for other API servers, of which the local cloud has none.
+    Source: namespaceDeletionGracePeriod in pkg/controller/namespace/namespace_controller.go.
+    """
+    left = set()
+    for folder in _namespaced(api) if names else ():
+        for live in api.items(folder.replace("/namespaces/{namespace}", ""), metadata_only=True):
+            metadata = live["metadata"]
+            if metadata["namespace"] in names:
+                left.add(metadata["namespace"])
+                # A pod that was bound to a node that is gone has no kubelet that ends it.
+                if "deletionTimestamp" not in metadata or folder.endswith("/pods"):
+                    api.delete(f"{folder.format(namespace=metadata['namespace'])}/{metadata['name']}")
+    for name in set(names) - left:
+        document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
+        api.replace(f"/api/v1/namespaces/{name}/finalize", document)
 
 
 def wipe(api: Api) -> bool:

@@ -65,6 +65,8 @@ _SERVICE_ENDPOINT = "AWS_ENDPOINT_URL_"
 _PART_SECONDS = 300.0
 _SAY_SECONDS = 30.0
 _STOP_SECONDS = 30.0
+# What a reset deletes doesn't have to be written first.
+_RESET_SECONDS = 0.5
 _HOPELESS_STARTS = 4
 _POLL_SECONDS = 0.1
 _FIRST_POLL_SECONDS = 0.02
@@ -165,7 +167,7 @@ def reset(
         return
     with _to_end(instance, "reset", say=say, wait=wait, force=force):
         try:
-            _clear(instance)
+            _clear(instance, reset=True)
         except ToolError:
             # A record that cannot be read is deleted too, unless there is a supervisor that it may be of.
             if _supervised(instance):
@@ -335,11 +337,13 @@ def _begin(instance: Instance) -> "subprocess.Popen[bytes]":
     return child
 
 
-def _clear(instance: Instance) -> bool:
+def _clear(instance: Instance, *, reset: bool = False) -> bool:
     state = instance.state()
     if state is None:
         return False
     alive = [each for each in state.processes() if each.alive()]
+    if reset:
+        end(alive, seconds=_RESET_SECONDS)
     # The supervisor ends its services in order; only processes that it leaves are ended here.
     end([each for each in alive if each == state.supervisor], seconds=_STOP_SECONDS)
     latest = instance.state() or state

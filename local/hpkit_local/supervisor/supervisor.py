@@ -67,10 +67,15 @@ class Supervisor:
 
     def end(self) -> None:
         """End every service, those that need others first, and forget them."""
-        for child in reversed(self._supervised.values()):
-            if child.process is not None and child.identity is not None:
-                end([child.identity], seconds=_END_SECONDS)
-                child.process.wait()
+        left = self._supervised
+        while left:
+            needed = {name for child in left.values() for name in child.service.needs}
+            leaves = [child for name, child in left.items() if name not in needed]
+            end([child.identity for child in leaves if child.identity is not None], seconds=_END_SECONDS)
+            for child in leaves:
+                if child.process is not None:
+                    child.process.wait()
+            left = {name: child for name, child in left.items() if name in needed}
         self._instance.forget_state()
 
     def _start(self, child: _Supervised) -> None:

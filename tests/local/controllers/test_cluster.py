@@ -134,6 +134,20 @@ def names(api, folder):
     return {each["metadata"]["name"] for each in api.items(folder, metadata_only=True)}
 
 
+def test_a_namespace_ends_with_its_last_object(environment, cluster, api):
+    namespace, maps = "/api/v1/namespaces/ending", "/api/v1/namespaces/ending/configmaps"
+    api.create("/api/v1/namespaces", {"metadata": {"name": "ending"}})
+    api.create(maps, {"metadata": {"name": "free"}})
+    api.create(maps, {"metadata": {"name": "held", "finalizers": ["example.com/held"]}})
+    pod = {"nodeName": "a-node-that-is-gone", "containers": [{"name": "a", "image": "a"}]}
+    api.create("/api/v1/namespaces/ending/pods", {"metadata": {"name": "stray"}, "spec": pod})
+    api.delete(namespace)
+    eventually(lambda: names(api, maps) == {"held"}, "only what a finalizer holds is left")
+    assert api.read(namespace)["spec"]["finalizers"] == ["kubernetes"]
+    api.merge(f"{maps}/held", {"metadata": {"finalizers": None}})
+    eventually(lambda: api.find(namespace) is None, "the namespace ends")
+
+
 def test_deleting_everything_leaves_an_api_server_like_new(environment, cluster, api):
     if GOVERNANCE not in environment.eks.list_addons(clusterName="kube")["addons"]:
         assert environment.govern()["status"] == "ACTIVE"

@@ -75,7 +75,7 @@ def governed(environment, cluster):
         policy = environment.policy(cluster, SchedulerConfig={"PriorityClasses": classes, "FairShare": "Enabled"})
         assert environment.policy_settled(policy)["Status"] == "Created"
     yield cluster, policy
-    # Concurrently, because each deletes its namespace, which takes Kubernetes seconds.
+    # Concurrently, because each deletes its namespace.
     for each in environment.quotas():
         environment.sm.delete_compute_quota(ComputeQuotaId=each["ComputeQuotaId"])
     eventually(lambda: not environment.quotas(), "quotas are gone")
