@@ -19,7 +19,7 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from hpkit.scaffold.lock import needed_packages
+from hpkit.scaffold.files import needed_packages
 
 ROOT = Path(__file__).parents[1]
 _PINNED = re.compile(

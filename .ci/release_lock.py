@@ -7,7 +7,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from hpkit.scaffold.lock import locked_installer, locked_requirements
+from hpkit.scaffold.files import locked_installer, locked_requirements
 
 
 def main() -> None:

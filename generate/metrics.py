@@ -6,7 +6,7 @@ from typing import Any
 
 from hpkit.errors import InputError
 from hpkit.project import project_root
-from hpkit.text.compact_json import compact_json
+from hpkit.text.formatting import compact_json
 
 __all__ = ["FILE", "kueue_metrics", "kueue_metrics_text"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.project import is_local
-from hpkit.text.durations import seconds_in
+from hpkit.text.formatting import seconds_in
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:4566", "http://localhost:4566", "http://[::1]:4566"])

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
 from hpkit.checks.cluster import is_same_cluster, less_than_stated, second_governance
-from hpkit.checks.finding import Severity
+from hpkit.checks.rule import Severity
 from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
 from hpkit.config.models.base import is_name
 from hpkit.config.models.organization import KEYS_OF_FILES, Environment

@@ -20,15 +20,20 @@ from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, is_unknown
 from hpkit_provider.resources.autoscaled_group import AutoscaledGroupHandler
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.resources.cluster.handler import ClusterHandler
-from hpkit_provider.resources.cluster_scheduler_config import ClusterSchedulerConfigHandler
-from hpkit_provider.resources.compute_quota.handler import ComputeQuotaHandler
-from hpkit_provider.resources.compute_quota.quota_lists import QuotaLists
+from hpkit_provider.resources.governance import ClusterSchedulerConfigHandler, ComputeQuotaHandler
 from hpkit_provider.resources.handler import Clients, Handler
+from hpkit_provider.resources.quota_lists import QuotaLists
 from hpkit_provider.resources.readiness import ReadinessHandler
 from hpkit_provider.schema.check import check
 from hpkit_provider.schema.field_table import RESOURCES
-from hpkit_provider.schema.package import GET_CLUSTER, schema_text
-from hpkit_provider.schema.provider_settings import SETTINGS, allows_replacement, changed_settings, leaving_teams
+from hpkit_provider.schema.package import (
+    GET_CLUSTER,
+    SETTINGS,
+    allows_replacement,
+    changed_settings,
+    leaving_teams,
+    schema_text,
+)
 
 __all__ = ["HyperpodServicer"]
 

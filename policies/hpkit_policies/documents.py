@@ -1,12 +1,14 @@
-"""Policy documents of AWS: the statements of a JSON text, each member as a list."""
+"""A parser for IAM documents, and IAM actions, grouped by what they allow."""
 
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["DocumentError", "Statement", "statements"]
+__all__ = ["DocumentError", "Statement", "statements", "takes_resource"]
 
 _BINDING: Final = re.compile(
     r"(?:ForAnyValue:)?(?:String(?:Equals|EqualsIgnoreCase|Like)|Arn(?:Equals|Like))", re.IGNORECASE
@@ -111,3 +113,24 @@ def _listed(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
+
+
+_TABLE: Final = Path(__file__).with_name("actions.json")
+
+
+# Its resource is optional, so a policy with a resource might not allow it.
+_OPTIONAL: Final = frozenset({"ec2:deletenetworkinterfacepermission"})
+
+
+@cache
+def _without_resource() -> frozenset[str]:
+    data = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return frozenset(f"{service}:{action}".lower() for service, names in data["actions"].items() for action in names)
+
+
+def takes_resource(action: str) -> bool:
+    """Return whether an action can be limited to resources; unknown actions are assumed to be.
+
+    The table covers the services that a HyperPod platform uses. IAM ignores the case of actions.
+    """
+    return action.lower() not in _without_resource() | _OPTIONAL

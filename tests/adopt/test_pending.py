@@ -8,8 +8,8 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from generate.examples import example_stacks
+from hpkit.adopt.live_objects import default_egress_rules, unrecorded
 from hpkit.adopt.pending import find_ids, is_looked_for, unfinished, with_found
-from hpkit.adopt.unrecorded import default_egress_rules, unrecorded
 from hpkit.program.recording import record
 from hpkit.project import load_stack
 from tests.program.recorder import recorded

@@ -13,7 +13,7 @@ import sys
 import pytest
 import yaml
 
-from hpkit.kueue.jobs import JOB_RESOURCES
+from hpkit.kueue.configuration import JOB_RESOURCES
 from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually

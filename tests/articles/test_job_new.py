@@ -15,7 +15,7 @@ from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.cluster.jobs.server import Server
 from hpkit.cluster.live.kubernetes import Kubernetes
-from hpkit.kueue.jobs import JOB_RESOURCES
+from hpkit.kueue.configuration import JOB_RESOURCES
 from tests.cluster.jobs.builders import text_of
 from tests.program.cloud import ROOT
 from tests.program.recorder import recorded_from

@@ -11,7 +11,7 @@ from hpkit.catalog import dependencies_chart, keda_chart
 from hpkit.cli.organization.chart_hash import command
 from hpkit.config.reading.chart import chart_hash
 from hpkit.plan.lustre import folder_image
-from hpkit.program.charts.archive import write_archive
+from hpkit.program.charts.package import write_archive
 from hpkit.project import load_stack
 from tests.cli.invoke import hpkit
 from tests.documents import document

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from hpkit.cli.common.shells import own_shell, to_use
+from hpkit.cli.common.output import own_shell, to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control

@@ -1,6 +1,6 @@
 """Grafana's alert rules: which exist, when they fire, and where they are sent."""
 
-from hpkit.grafana.alerts import STACK_LABEL, alert_rules
+from hpkit.grafana.export import STACK_LABEL, alert_rules
 from tests.grafana.builders import TOPIC, exported, plan_of
 
 

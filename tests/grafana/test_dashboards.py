@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from hpkit.catalog import metrics
-from hpkit.grafana import dashboards as dashboards_module
-from hpkit.grafana.dashboards import dashboards
-from hpkit.grafana.identity import uid_of
+from hpkit.grafana import export as dashboards_module
+from hpkit.grafana.export import dashboards, uid_of
 from hpkit.project import project_root
 from tests.cli.invoke import hpkit
 from tests.documents import document

@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpkit.plan.dependencies import merged
 from hpkit.plan.derive import derive
-from hpkit.plan.endpoint import documentation_ranges, reserved_ranges, world_ranges
-from hpkit.plan.merging import merged
+from hpkit.plan.endpoint import (
+    control_plane_cidr,
+    documentation_ranges,
+    own_part,
+    public_cidr,
+    reserved_ranges,
+    world_ranges,
+)
 from hpkit.plan.names import bounded, bucket_name, role_name
-from hpkit.plan.subnets import control_plane_cidr, own_part, public_cidr
 from tests.builders import organization, typed
 
 NAMES = st.from_regex(r"\A[a-z0-9](?:[-a-z0-9]{0,78}[a-z0-9])?\Z")

@@ -6,7 +6,7 @@ import pulumi
 import pulumi_aws as aws
 
 from hpkit.program.components.access.entries import Access
-from hpkit.program.components.access.identity import Identity
+from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.addons.observability import Observability
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.cluster.network import Network

@@ -21,10 +21,9 @@ import urllib3
 import yaml
 from boto3 import Session
 
-from hpkit.adopt.live_objects import find_objects
+from hpkit.adopt.live_objects import find_objects, unrecorded
 from hpkit.adopt.pending import find_ids, is_looked_for, is_object, unfinished
 from hpkit.adopt.pulumi_stack import PulumiStack
-from hpkit.adopt.unrecorded import unrecorded
 from hpkit.errors import ToolError
 from hpkit.project import pulumi_project
 from tests.builders import split

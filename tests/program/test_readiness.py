@@ -4,7 +4,7 @@ import pytest
 
 from hpkit.catalog import TASK_GOVERNANCE, addons
 from hpkit.plan.derive import derive
-from hpkit.plan.hosts import awaited_groups
+from hpkit.plan.endpoint import awaited_groups
 from tests.builders import group, organization, team, typed
 from tests.program.recorder import recorded, recorded_from
 

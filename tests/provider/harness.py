@@ -19,7 +19,7 @@ from hpkit_local.aws.services.sagemaker.governance import version_of
 from hpkit_local.aws.services.sagemaker.quota import QUOTA
 from hpkit_provider.engine.plugin_server import OPTIONS
 from hpkit_provider.engine.values import from_struct
-from hpkit_provider.resources.compute_quota.amounts import reserved_amounts
+from hpkit_provider.resources.governance import reserved_amounts
 from hpkit_provider.server import HyperpodServicer
 from tests.local.aws.conftest import GOVERNANCE
 from tests.plugin import FailedError, PartlyFailedError, Plugin, served

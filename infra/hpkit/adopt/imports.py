@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hpkit.adopt.addons import association_of
-from hpkit.adopt.live_platform import LivePlatform
+from hpkit.adopt.live_platform import LivePlatform, association_of
 from hpkit.program.recording import RecordedResource, Recording
 
 __all__ = ["IMPORTED", "Imports", "LiveObject", "imports_of", "is_state_only"]

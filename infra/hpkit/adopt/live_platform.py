@@ -1,10 +1,14 @@
-"""A live platform as its APIs describe it."""
+"""A live platform, as adopt reads it: the cluster, its add-ons, and remarks about what isn't adopted."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["LiveAccessEntry", "LiveAddon", "LivePlatform"]
+from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER
+
+__all__ = ["LiveAccessEntry", "LiveAddon", "LivePlatform", "Remarks", "addons_of", "association_of"]
 
 Document = Mapping[str, Any]
 
@@ -103,3 +107,56 @@ class LivePlatform:
     def autoscales(self) -> bool:
         """Return whether managed Karpenter is on."""
         return bool(self.cluster.get("AutoScaling", {}).get("Mode") == "Enable")
+
+
+@dataclass
+class Remarks:
+    """Notes for the user.
+
+    - unmanaged: live, and not managed by hpkit.
+    - assumed: in the file, although no API returns it.
+    - changes: what the first `up` will change.
+    - blockers: what makes the adoption impossible.
+    """
+
+    unmanaged: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    blockers: list[str] = field(default_factory=list)
+
+
+def addons_of(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
+    """Return the add-ons for the file by name; omitted ones are added to the remarks, with the reason."""
+    addons: dict[str, Any] = {}
+    for name, addon in sorted(live.addons.items()):
+        if addon.configuration is None:
+            remarks.unmanaged.append(f"the add-on {name} {addon.version}: its configuration is neither JSON nor YAML")
+            continue
+        spec: dict[str, Any] = {"version": addon.version}
+        if addon.configuration:
+            spec["configurationValues"] = dict(addon.configuration)
+        spec |= _role(name, addon, live)
+        addons[name] = addon.version if spec.keys() == {"version"} else spec
+    return addons
+
+
+def _role(name: str, addon: LiveAddon, live: LivePlatform) -> dict[str, Any]:
+    """Return the setting of the file that gives the add-on's pods the role that they have now."""
+    if addon.described.get("serviceAccountRoleArn"):
+        return {"serviceAccountRoleArn": addon.described["serviceAccountRoleArn"]}
+    if addon.described.get("podIdentityAssociations"):
+        return {"podIdentity": False}  # EKS creates and deletes them with the add-on
+    account = POD_ACCOUNTS.get(name)
+    found = association_of(live, account.namespace, account.name) if account else None
+    if found is not None and not found.get("ownerArn"):
+        return {"role": found["roleArn"]}
+    # As it is: that need neither hpkit's role nor one from the user.
+    return {"podIdentity": False} if account is not None and (account.managed or name in ROLE_BY_USER) else {}
+
+
+def association_of(live: LivePlatform, namespace: str, service_account: str) -> Mapping[str, Any] | None:
+    """Return the pod identity association of a service account."""
+    for each in live.identities:
+        if (each["namespace"], each["serviceAccount"]) == (namespace, service_account):
+            return each
+    return None

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from hpkit.adopt.addons import addons_of
 from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
-from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform
-from hpkit.adopt.remarks import Remarks
+from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform, Remarks, addons_of
 from hpkit.catalog import find_instance_type
 from hpkit.config.models.base import Model
 from hpkit.config.models.cluster import (

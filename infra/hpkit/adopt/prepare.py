@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import yaml
 
 from hpkit.adopt.imports import Imports, imports_of
-from hpkit.adopt.live_platform import LivePlatform
+from hpkit.adopt.live_platform import LivePlatform, Remarks
 from hpkit.adopt.organization import Adopted, adopt
-from hpkit.adopt.remarks import Remarks
 from hpkit.checks import Finding, check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["GroupProblem", "group_problems", "karpenter_problems", "patch_problems", "type_problems"]
 

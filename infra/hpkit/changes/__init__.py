@@ -4,15 +4,13 @@ It doesn't load Pulumi or call AWS, and doesn't know the live resources. A recor
 (hpkit.program.recording); the real preview compares with the state, which can differ.
 """
 
-from hpkit.changes.causes import describe, is_plain, place_text, value_text
-from hpkit.changes.decision import CLUSTER, GUARDED_TYPES, GuardDecision
-from hpkit.changes.deletions import renamed_parts
+from hpkit.changes.compare import Recorded, RecordedResource
+from hpkit.changes.decision import CLUSTER, GUARDED_TYPES, GuardDecision, renamed_parts
 from hpkit.changes.guarded_resources import GUARDED_NAMES
 from hpkit.changes.instance_groups import renamed_group
-from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.reductions import Edit, Reduction, edits_of_plans
 from hpkit.changes.stack import StackChange, UnusedAllowance, change, change_of_plans
-from hpkit.changes.steps import Action, Cause, Step, steps_of
+from hpkit.changes.steps import Action, Cause, Step, describe, is_plain, place_text, steps_of, value_text
 
 __all__ = [
     "CLUSTER",

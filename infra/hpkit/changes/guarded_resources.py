@@ -6,10 +6,9 @@ Sources: UpdateCluster of the SageMaker API, Amazon EKS user guide (VPC requirem
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hpkit.changes.causes import root_causes
+from hpkit.changes.compare import Recorded, RecordedResource
 from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, REPLACE, UNPROTECTED, VPC, Allowance, GuardDecision
-from hpkit.changes.recorded import Recorded, RecordedResource
-from hpkit.changes.steps import Step
+from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import listing
 

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.catalog import frozen_of_groups, has_unknown, other_volume_keys, sticky_of_groups, type_facts
-from hpkit.changes.causes import root_causes
-from hpkit.changes.compare import with_unknown
+from hpkit.changes.compare import Recorded, RecordedResource, with_unknown
 from hpkit.changes.decision import CLUSTER, DELETION_ALLOWED, GuardDecision
-from hpkit.changes.recorded import Recorded, RecordedResource
-from hpkit.changes.steps import Step
+from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 
 __all__ = ["deleted_groups", "group_decisions", "group_deletions", "renamed_group"]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hpkit.catalog import UNKNOWN, TypeFacts, differences
-from hpkit.changes.compare import facts_of
-from hpkit.changes.recorded import Recorded
+from hpkit.changes.compare import Recorded, facts_of
 from hpkit.changes.steps import Step, texts_in
 from hpkit.plan.capacity import quantity
 from hpkit.plan.model import Plan

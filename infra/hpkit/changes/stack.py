@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision, with_advice
-from hpkit.changes.deletions import deletion_decisions
+from hpkit.changes.compare import Recorded, RecordedResource
+from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision, deletion_decisions, with_advice
 from hpkit.changes.guarded_resources import relocation_decision, resource_decisions, version_decisions
 from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions
-from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.reductions import Reduction, reductions_of, reductions_of_plan
 from hpkit.changes.steps import Action, Step, steps_of
 from hpkit.plan.model import Plan

@@ -9,8 +9,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import InstanceGroup
 from hpkit.config.models.member_role import MemberRole
 from hpkit.plan.names import partition_of
-from hpkit.plan.principals import principal_of
-from hpkit.plan.token_subjects import names_branch, names_subject
+from hpkit.plan.principals import names_branch, names_subject, principal_of
 from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]

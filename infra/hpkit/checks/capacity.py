@@ -29,8 +29,7 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.derive import unreserved
 from hpkit.plan.model import QuotaResource, TeamPlan, resource_of
-from hpkit.text.formatting import amount, listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import amount, listing, plural
 from hpkit.text.spelling import near
 
 __all__ = ["RULES", "amounts", "excess"]

@@ -15,8 +15,7 @@ from hpkit.config.models.organization import Environment
 from hpkit.config.reading.document import Path
 from hpkit.plan.derive import derive
 from hpkit.plan.model import GroupPlan, Plan
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 from hpkit.text.spelling import near
 
 __all__ = ["RULES", "is_same_cluster", "less_than_stated", "second_governance"]

@@ -24,8 +24,7 @@ from hpkit.checks import (
     teams,
     waivers,
 )
-from hpkit.checks.finding import Finding
-from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
+from hpkit.checks.rule import Context, Finding, Issue, PlacedIssue, Rule
 from hpkit.config.models.organization import Organization
 from hpkit.config.reading.compose import default_name, is_default
 from hpkit.config.reading.document import Document, Mark, Path, format_path

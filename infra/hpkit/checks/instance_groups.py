@@ -16,8 +16,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
 from hpkit.config.models.network import Zone
 from hpkit.config.reading.document import Path
-from hpkit.plan.hosts import awaited_groups
-from hpkit.plan.subnets import RANGE_PREFIXES
+from hpkit.plan.endpoint import RANGE_PREFIXES, awaited_groups
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 

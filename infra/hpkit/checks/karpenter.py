@@ -24,11 +24,9 @@ from hpkit.plan.capacity import (
     unit_problem,
 )
 from hpkit.plan.derive import ZONE_KEY
-from hpkit.plan.hosts import taints_against_addons
+from hpkit.plan.endpoint import taints_against_addons
 from hpkit.plan.model import GroupPlan, NodePoolPlan
-from hpkit.text.durations import seconds_in
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural, seconds_in
 from hpkit.text.spelling import near
 
 __all__ = ["RULES"]

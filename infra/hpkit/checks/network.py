@@ -15,8 +15,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.network import Network
 from hpkit.config.reading.document import Path
 from hpkit.plan.derive import ZONE_KEY
-from hpkit.plan.endpoint import reserved_ranges
-from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
+from hpkit.plan.endpoint import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part, reserved_ranges
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 

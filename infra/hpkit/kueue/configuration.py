@@ -15,9 +15,18 @@ from hpkit.errors import InputError
 from hpkit.kueue.model import WaitForPodsReady
 from hpkit.kueue.organization import wait_for_pods_ready_of
 from hpkit.plan.model import Plan
-from hpkit.text.durations import seconds_in
+from hpkit.text.formatting import seconds_in
 
-__all__ = ["configured", "gang_differences", "gang_of", "gates_of", "with_feature_gates", "with_gang_scheduling"]
+__all__ = [
+    "JOB_RESOURCES",
+    "configured",
+    "gang_differences",
+    "gang_of",
+    "gates_of",
+    "resources_of",
+    "with_feature_gates",
+    "with_gang_scheduling",
+]
 
 _KEY: Final = "waitForPodsReady"
 _OFF_GATE: Final = "DisableWaitForPodsReady"
@@ -201,3 +210,26 @@ def _set(text: str, path: tuple[str, ...], value: Any) -> str:
     config = _config(text)
     set_value(config, path, value, first=False)
     return dumped([config], text)
+
+
+_KUBEFLOW: Final = "kubeflow.org/v1"
+# Kind → its API version, and its resource in URLs and RBAC rules.
+JOB_RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    "Job": ("batch/v1", "jobs"),
+    "PyTorchJob": (_KUBEFLOW, "pytorchjobs"),
+    "TFJob": (_KUBEFLOW, "tfjobs"),
+    "XGBoostJob": (_KUBEFLOW, "xgboostjobs"),
+    "PaddleJob": (_KUBEFLOW, "paddlejobs"),
+    "JAXJob": (_KUBEFLOW, "jaxjobs"),
+    "MPIJob": ("kubeflow.org/v2beta1", "mpijobs"),
+    "HyperPodPyTorchJob": ("sagemaker.amazonaws.com/v1", "hyperpodpytorchjobs"),
+    "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets"),
+    "RayJob": ("ray.io/v1", "rayjobs"),
+    "RayCluster": ("ray.io/v1", "rayclusters"),
+    "Deployment": ("apps/v1", "deployments"),
+}
+
+
+def resources_of(*groups: str) -> list[str]:
+    """Return the resources of the job kinds in some API groups, by name."""
+    return sorted(name for version, name in JOB_RESOURCES.values() if version.partition("/")[0] in groups)

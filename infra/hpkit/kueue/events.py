@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
-from hpkit.kueue.model import PodSetAssignment
+from hpkit.extensions import extension
+from hpkit.kueue.model import Model, PodSetAssignment, Workload
 
-__all__ = ["Admitted", "CycleResult", "Event", "Pending", "Preempted"]
+__all__ = ["Admitted", "CycleResult", "Event", "Pending", "Preempted", "simulator"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +65,28 @@ class Event:
     detail: str = ""
     by: str = ""
     pod_sets: tuple[PodSetAssignment, ...] = ()
+
+
+class _Simulator(Protocol):
+    """The simulator's interface for hpkit; `hpkit_whatif.admission.Simulator` documents each method."""
+
+    def run_cycle(self) -> CycleResult:
+        """Run one cycle."""
+
+    def run_until_quiet(self) -> CycleResult:
+        """Run cycles until nothing changes."""
+
+    def run_clock(self, arrivals: Iterable[Workload], *, on_event: Callable[[Event], None]) -> object:
+        """Run the clock until nothing is left to happen."""
+
+    def running(self) -> dict[str, tuple[PodSetAssignment, ...]]:
+        """Return the running workloads with their assignments."""
+
+
+def simulator(model: Model, workloads: Iterable[Workload], *, now: float = 0.0) -> _Simulator:
+    """Return the simulator of a model with workloads that run or wait; now: seconds since the epoch.
+
+    Raises ToolError, with how to install it, where the simulator is not installed.
+    """
+    make: Callable[..., _Simulator] = extension("simulator")
+    return make(model, workloads, now=now)

@@ -27,7 +27,7 @@ from hpkit.catalog import (
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
 from hpkit.text.document import NUMBER
 from hpkit.text.formatting import amount as written
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = [
     "ARCHITECTURE_KEY",

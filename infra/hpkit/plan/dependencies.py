@@ -1,23 +1,49 @@
 """Which dependencies chart an environment gets, with which values; and what its images are called in a mirror."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.catalog import CHARTS_FOLDER, Alternative, ChartImage, dependencies_chart
+from hpkit.catalog import (
+    CHARTS_FOLDER,
+    INFERENCE_OPERATOR,
+    SPACES,
+    TASK_GOVERNANCE,
+    Alternative,
+    ChartImage,
+    addon_pin,
+    addons,
+    dependencies_chart,
+)
+from hpkit.config.models.addons import Addon
 from hpkit.config.models.organization import Environment
-from hpkit.plan.merging import merged
-from hpkit.plan.model import DependenciesPlan
+from hpkit.plan.model import AddonPlan, DependenciesPlan
 
 __all__ = [
+    "addons_of",
     "alternatives_brought",
     "chart_images",
     "dependencies_of",
     "is_regional",
+    "merged",
     "mirror_name",
+    "takes_over",
     "unmirrored_images",
     "value_at",
     "with_registry",
 ]
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return base merged with over, map by map; other values are replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        before = result.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            result[key] = merged(before, value)
+        else:
+            result[key] = value
+    return result
+
 
 _HEALTH: Final = "health-monitoring-agent"
 
@@ -128,3 +154,56 @@ def _nested(path: str, value: object) -> dict[str, Any]:
     for step in reversed(path.split(".")):
         value = {step: value}
     return value if isinstance(value, dict) else {}
+
+
+_BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+# A new EKS cluster has these without EKS add-ons, unless its creator says otherwise (EKS API reference, CreateCluster,
+# bootstrapSelfManagedAddons). hpkit's clusters have none.
+_SELF_MANAGED = ("vpc-cni", "kube-proxy", "coredns")
+
+
+def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
+    """Return the add-ons in the file, and those that its other settings require."""
+    # An existing cluster has its own add-ons; those in the file are still installed or updated.
+    names = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
+    if spec.governance is not None and not spec.governance.installed:
+        names.add(TASK_GOVERNANCE)
+    if spec.observability is not None and spec.observability.cloudwatch:
+        names.add("amazon-cloudwatch-observability")
+    if spec.observability is not None and spec.observability.prometheus:
+        names.add("amazon-sagemaker-hyperpod-observability")
+    if spec.storage is not None and spec.storage.lustre is not None and spec.storage.lustre.existing is None:
+        names.add("aws-fsx-csi-driver")
+    if spec.inference is not None:
+        names |= _with_requirements(spec, INFERENCE_OPERATOR, spec.inference.installed)
+    if spec.spaces is not None:
+        names |= _with_requirements(spec, SPACES)
+    addons = {name: spec.addons.get(name, Addon()) for name in sorted(names)}
+    return tuple(
+        AddonPlan(
+            name,
+            addon.version or addon_pin(name, spec.eks.version),
+            addon.configuration_values,
+            role=addon.role,
+            service_account_role_arn=addon.service_account_role_arn,
+            pod_identity=addon.pod_identity,
+        )
+        for name, addon in addons.items()
+    )
+
+
+def _with_requirements(spec: Environment, name: str, installed: Sequence[str] = ()) -> set[str]:
+    """Return an add-on and the add-ons that it requires, except for installed ones; an existing cluster has its own."""
+    if spec.eks.existing is not None:
+        return {name}
+    needed = {each for addon in addons() if addon.name == name for each in addon.requires}
+    brought = {each.addon for each in alternatives_brought(dependencies_of(spec))}
+    return {name} | (needed - brought - set(installed))
+
+
+def takes_over(spec: Environment, addon: str) -> str | None:
+    """Return what happens when an add-on is created on an existing EKS cluster that may run it without EKS add-ons."""
+    if spec.eks.existing is None or addon not in _SELF_MANAGED:
+        return None
+    example = ", such as CoreDNS's Corefile," if addon == "coredns" else ""
+    return f"it replaces a self-managed {addon}, and overwrites its settings{example} with configurationValues"

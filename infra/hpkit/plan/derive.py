@@ -15,7 +15,6 @@ from hpkit.config.models.cluster import InstanceGroupBase
 from hpkit.config.models.governance import ComputeQuotaResource, Governance, SharedPool, Sharing, Team, TeamOverride
 from hpkit.config.models.network import Network
 from hpkit.config.models.organization import Environment, Organization
-from hpkit.plan.addons import addons_of
 from hpkit.plan.capacity import (
     GroupCapacity,
     PoolCapacity,
@@ -27,7 +26,7 @@ from hpkit.plan.capacity import (
     reserve,
     type_capacities,
 )
-from hpkit.plan.dependencies import dependencies_of
+from hpkit.plan.dependencies import addons_of, dependencies_of
 from hpkit.plan.model import (
     GroupPlan,
     NetworkPlan,

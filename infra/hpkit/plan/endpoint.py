@@ -1,9 +1,32 @@
 """Access to the Kubernetes API: which address ranges are public, and which addresses are admitted."""
 
+from __future__ import annotations
+
 import ipaddress
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-__all__ = ["address_within", "admits", "documentation_ranges", "private_ranges", "reserved_ranges", "world_ranges"]
+from hpkit.catalog import find_instance_type
+from hpkit.config.models.cluster import InstanceGroup
+from hpkit.config.models.network import ExistingNetwork
+from hpkit.plan.model import Plan
+
+__all__ = [
+    "LARGEST_PREFIX",
+    "RANGE_PREFIXES",
+    "address_within",
+    "admits",
+    "awaited_groups",
+    "control_plane_cidr",
+    "control_plane_subnets",
+    "documentation_ranges",
+    "own_part",
+    "private_ranges",
+    "public_cidr",
+    "reserved_ranges",
+    "taints_against_addons",
+    "world_ranges",
+]
 
 # The size of the largest range that any organization has: more addresses, in any number of parts, are the internet.
 _LARGEST_IPV4, _LARGEST_IPV6 = 2**24, 2**112
@@ -89,3 +112,77 @@ def _network(cidr: str) -> ipaddress.IPv4Network | None:
         return ipaddress.IPv4Network(cidr)
     except ValueError:
         return None
+
+
+# The first sixteenth of the VPC's range is divided into 16 equal blocks: eight for public subnets, eight for the
+# control plane. A zone's block depends only on its letter, or on the number in its ID, so adding a zone doesn't move
+# others.
+_PART = 4
+_CUT = 8
+_HALF = 8
+# Prefixes of the largest and of the smallest range that a VPC or a subnet takes (Amazon VPC user guide, CIDR blocks).
+RANGE_PREFIXES = (16, 28)
+LARGEST_PREFIX = RANGE_PREFIXES[1] - _CUT  # a subnet has 16 addresses at least
+LAST_ZONE = "h"
+_ZONES = 2  # that EKS requires (Amazon EKS user guide, VPC and subnet considerations)
+
+
+def own_part(vpc_cidr: str) -> ipaddress.IPv4Network:
+    """Return the part of the VPC's range for hpkit's own subnets; nodes can have the rest."""
+    network = ipaddress.IPv4Network(vpc_cidr)
+    return next(network.subnets(prefixlen_diff=_PART))
+
+
+def public_cidr(vpc_cidr: str, availability_zone: str) -> str:
+    """Return the range of a zone's public subnet, with its NAT gateway."""
+    return _block(vpc_cidr, availability_zone, 0)
+
+
+def control_plane_cidr(vpc_cidr: str, availability_zone: str) -> str:
+    """Return the range of a zone's subnet for the network interfaces of the EKS control plane."""
+    return _block(vpc_cidr, availability_zone, _HALF)
+
+
+def control_plane_subnets(existing: ExistingNetwork) -> tuple[str, ...]:
+    """Return the control plane's subnets.
+
+    The given ones, or those of the first two zones, so that a third changes nothing.
+    """
+    return existing.control_plane_subnets or tuple(subnet for _, subnet in sorted(existing.subnets.items())[:_ZONES])
+
+
+def _block(vpc_cidr: str, availability_zone: str, first: int) -> str:
+    """Raise ValueError for a VPC range longer than /20, or a ninth zone."""
+    network = ipaddress.IPv4Network(vpc_cidr)
+    last = availability_zone[-1]
+    position = int(last) - 1 if last.isdigit() else ord(last) - ord("a")
+    if network.prefixlen > LARGEST_PREFIX or not 0 <= position < _HALF:
+        raise ValueError(f"{vpc_cidr} has no block for zone {availability_zone}")
+    size = 2 ** (32 - network.prefixlen - _CUT)
+    return f"{network.network_address + (first + position) * size}/{network.prefixlen + _CUT}"
+
+
+_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
+# Of EKS's CoreDNS add-on.
+_TOLERATED: Final = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
+
+
+def taints_against_addons(group: InstanceGroup) -> list[str]:
+    """Return the keys of a group's taints that CoreDNS and the add-ons don't tolerate."""
+    return [taint.key for taint in group.taints if taint.effect in _KEEPS_AWAY and taint.key not in _TOLERATED]
+
+
+def awaited_groups(plan: Plan) -> tuple[InstanceGroup, ...]:
+    """Return the groups that add-ons need: groups without accelerators, if any of them have nodes.
+
+    Otherwise, those without deep health checks, which take hours. Empty if only Karpenter adds nodes.
+    """
+    static = [group.spec for group in plan.groups if not group.autoscaled and group.spec.instance_count]
+    open_groups = [group for group in static if not taints_against_addons(group)]
+    soon = [group for group in open_groups if not group.deep_health_checks]
+    return tuple([group for group in soon if not _has_accelerators(group)] or soon or open_groups)
+
+
+def _has_accelerators(group: InstanceGroup) -> bool:
+    known = [find_instance_type(each) for each in group.types]
+    return any(each is None or each.accelerators for each in known)

@@ -14,7 +14,7 @@ from hpkit.config.models.governance import ClusterPolicy, GangScheduling, QuotaA
 from hpkit.config.models.organization import Environment
 from hpkit.config.reading.document import Path
 from hpkit.plan.user_ids import user_ids_of
-from hpkit.text.durations import seconds_in
+from hpkit.text.formatting import seconds_in
 
 __all__ = [
     "CLUSTER_QUEUE_SUFFIX",

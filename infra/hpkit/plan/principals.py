@@ -1,5 +1,9 @@
 """IAM principals: how ARNs identify them, and what the file allows them to do."""
 
+import re
+from collections.abc import Mapping
+from typing import Final
+
 from hpkit.config.models.governance import Team, TeamOverride
 from hpkit.config.models.member_role import MemberRole
 from hpkit.config.models.organization import Environment
@@ -14,6 +18,8 @@ __all__ = [
     "is_viewer",
     "made_role_arn",
     "member_role_of",
+    "names_branch",
+    "names_subject",
     "principal_of",
     "teams_of",
     "writers_of",
@@ -96,3 +102,27 @@ def teams_of(plan: Plan, arn: str) -> tuple[str, ...]:
     """Return the teams that the principal of an ARN is a member of."""
     who = principal_of(arn)
     return tuple(team.name for team in plan.teams if who in {principal_of(each) for each in team.spec.members})
+
+
+# Only this module knows the subjects of forges.
+# What others than one branch can claim is no identity: an environment, a tag, a pull request, a pattern. Sources:
+# GitHub's documentation, "OpenID Connect reference"; GitLab's, "OpenID Connect (OIDC) authentication".
+_BRANCHES: Final[Mapping[str, re.Pattern[str]]] = {
+    "token.actions.githubusercontent.com": re.compile(
+        r"repo:[^/:*?]+/[^/:*?]+(?::environment:[^:*?]+)?:ref:refs/heads/[^:*?]+"
+    ),
+    "gitlab": re.compile(r"project_path:[^:*?]+:ref_type:branch:ref:[^:*?]+"),
+}
+# Prefixes of identities in the subjects of known issuers.
+_SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_path:)")
+
+
+def names_subject(value: str) -> bool:
+    """Return whether a subject contains an organization or a namespace before its first wildcard."""
+    return bool(re.match(r"[^:/*?]+(?:[:/]|$)", _SUBJECT_WORDS.sub("", value)))
+
+
+def names_branch(issuer: str, subject: str) -> bool:
+    """Return whether a forge's subject is limited to one branch; other issuers have no branches."""
+    pattern = next((pattern for forge, pattern in _BRANCHES.items() if issuer.startswith(forge)), None)
+    return pattern is None or bool(pattern.fullmatch(subject))

@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from hpkit.catalog import kubernetes_versions
 from hpkit.clients.calls import FailedCall, Responses
-from hpkit.plan.addons import takes_over
+from hpkit.plan.dependencies import takes_over
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.preflight.calls import (
     KUBERNETES,
@@ -23,8 +23,7 @@ from hpkit.preflight.calls import (
 )
 from hpkit.preflight.model import CheckResult, call_failed, changed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 
 __all__ = ["check_eks"]
 

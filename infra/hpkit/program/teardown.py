@@ -10,7 +10,7 @@ from hpkit.catalog import TASK_GOVERNANCE
 from hpkit.errors import InputError
 from hpkit.plan.model import NAMESPACE_PREFIX
 from hpkit.plan.pods import claims_of, selects
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["Holder", "Teardown", "counts_as_resource", "holders", "resources_in", "teardown_of"]
 

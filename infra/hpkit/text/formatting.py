@@ -1,17 +1,22 @@
-"""Formats durations, amounts and shares as text, data as JSON, and rows as columns."""
+"""Formats durations, amounts, shares and counts as text, data as JSON, and rows as columns; reads durations."""
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from typing import Any, Final
 
 __all__ = [
     "aligned",
     "amount",
     "borrowed",
+    "compact_json",
     "figure",
     "json_text",
     "listing",
     "percent",
+    "plural",
+    "seconds_in",
     "span",
 ]
 
@@ -74,3 +79,47 @@ def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> 
         ).rstrip()
         for row in rows
     ]
+
+
+_UNITS: Final = {
+    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800,
+}  # fmt: skip
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|[smhdw])")
+
+
+def seconds_in(text: str) -> float:
+    """Return the seconds of a duration; `0` needs no unit. Raises ValueError if the text isn't a duration."""
+    if text != "0" and not re.fullmatch(rf"(?:{_PART.pattern})+", text):
+        raise ValueError(f"{text!r} isn't a duration")
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def plural(number: int, noun: str) -> str:
+    """Return `1 team`, `2 teams`, `1,000 policies`; noun: the singular."""
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("cy") else f"{noun}s"
+    return f"{number:,} {noun}"
+
+
+_WIDTH: Final = 120
+
+
+def compact_json(value: Any, *, indent: int = 0, used: int = 0) -> str:
+    """Return a value as JSON. A map or list is on one line, or has one line per entry if it's too long.
+
+    indent: spaces before the line; used: characters of the line that are in use, such as by a key.
+    """
+    line = json.dumps(value, ensure_ascii=False)
+    if indent + used + len(line) <= _WIDTH or not value or not isinstance(value, (dict, list)):
+        return line
+    inside = " " * (indent + 1)
+    if isinstance(value, dict):
+        keys = {key: f"{json.dumps(key, ensure_ascii=False)}: " for key in value}
+        parts = [
+            f"{inside}{keys[key]}{compact_json(part, indent=indent + 1, used=len(keys[key]) + 1)}"
+            for key, part in value.items()
+        ]
+    else:
+        parts = [f"{inside}{compact_json(part, indent=indent + 1, used=1)}" for part in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return begin + "\n" + ",\n".join(parts) + f"\n{' ' * indent}{end}"

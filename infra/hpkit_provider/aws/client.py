@@ -24,7 +24,16 @@ from hpkit_provider.aws.errors import classify, refused
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
 
-__all__ = ["ClientSettings", "Document", "SageMakerApi", "is_loopback", "operation_name", "settings_from"]
+__all__ = [
+    "ClientSettings",
+    "Document",
+    "SageMakerApi",
+    "is_loopback",
+    "live_tags",
+    "operation_name",
+    "set_tags",
+    "settings_from",
+]
 
 Document = dict[str, Any]  # an operation's input or output, in the API's format
 
@@ -265,3 +274,24 @@ def _session(settings: ClientSettings) -> Session:
         credentials = DeferredRefreshableCredentials(method="assume-role", refresh_using=fetcher.fetch_credentials)
         session._credentials = credentials  # noqa: SLF001 - botocore offers no setter; boto3's docs do the same
     return session
+
+
+Tags = list[dict[str, str]]
+
+
+def live_tags(api: SageMakerApi, call: EngineCall, arn: str) -> Tags:
+    """Return a resource's tags, without those that AWS sets itself."""
+    tags = api.pages(call, "list_tags", member="Tags", ResourceArn=arn)
+    return [{"key": tag["Key"], "value": tag["Value"]} for tag in tags if not tag["Key"].startswith("aws:")]
+
+
+def set_tags(api: SageMakerApi, call: EngineCall, arn: str, *, old: Tags, new: Tags) -> None:
+    """Send changed tags; tags that others added stay."""
+    before = {tag["key"]: tag["value"] for tag in old}
+    after = {tag["key"]: tag["value"] for tag in new}
+    changed = [{"Key": key, "Value": value} for key, value in after.items() if before.get(key) != value]
+    if changed:
+        api.call(call, "add_tags", ResourceArn=arn, Tags=changed)
+    removed = sorted(before.keys() - after.keys())
+    if removed:
+        api.call(call, "delete_tags", ResourceArn=arn, TagKeys=removed)

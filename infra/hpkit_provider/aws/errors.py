@@ -1,4 +1,4 @@
-"""Errors of the SageMaker API: what kind each is, and what to do about it."""
+"""Errors of the SageMaker API and statuses of its objects: what kind each is, and what to do about it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, Literal
 
 from botocore.exceptions import ClientError, EndpointConnectionError, HTTPClientError
 
-from hpkit_provider.engine import refusals
+from hpkit_provider.engine import errors
 from hpkit_provider.engine.errors import RefusedError
 
-__all__ = ["ErrorKind", "classify", "refused"]
+__all__ = ["ErrorKind", "classify", "classify_status", "refused"]
 
 # "role" is a role that cannot be assumed (yet), "refused" everything that trying again does not help.
 ErrorKind = Literal["throttled", "transient", "conflict", "not found", "role", "health check running", "refused"]
@@ -69,4 +69,29 @@ def classify(error: Exception) -> ErrorKind:
 
 def refused(operation: str, error: Exception) -> RefusedError:
     """Turn what botocore raised into one readable sentence."""
-    return refusals.refused(operation, error, advice=_ADVICE, settings=_SETTINGS)
+    return errors.refused(operation, error, advice=_ADVICE, settings=_SETTINGS)
+
+
+_StatusKind = Literal["modifying", "ready", "failed", "deleted"]
+
+_READY: Final = frozenset({"InService", "Created", "Updated"})
+_FAILED: Final = frozenset(
+    {
+        "Failed",
+        "CreateFailed",
+        "CreateRollbackFailed",
+        "UpdateFailed",
+        "UpdateRollbackFailed",
+        "DeleteFailed",
+        "DeleteRollbackFailed",
+    }
+)
+
+
+def classify_status(status: str | None) -> _StatusKind:
+    """Classify a status, None for a missing object; unknown ones count as modifying."""
+    if status is None or status == "Deleted":
+        return "deleted"
+    if status in _READY:
+        return "ready"
+    return "failed" if status in _FAILED else "modifying"

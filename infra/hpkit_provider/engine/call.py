@@ -1,4 +1,4 @@
-"""One operation under way: its clock, its way to be cancelled, its line in the engine's status column."""
+"""One operation under way: its clock, its way to be cancelled, its line in the engine's status column, its waits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 from hpkit_provider.engine.errors import CancelledError, TimedOutError
 
-__all__ = ["EngineCall", "Log", "silent"]
+__all__ = ["EngineCall", "Log", "silent", "wait"]
 
 Log = Callable[[str, str, bool, str], None]  # severity, message, ephemeral, urn
 _GROWTH = 1.7
@@ -74,3 +75,31 @@ class EngineCall:
         while True:
             yield delay * random.uniform(0.6, 1.2)  # noqa: S311 - jitter, not a secret
             delay = min(delay * _GROWTH, maximum)
+
+
+T = TypeVar("T")
+_MIN_POLL_SECONDS: Final = 0.15
+
+
+def wait(
+    call: EngineCall,
+    poll: Callable[[], T],
+    *,
+    settled: Callable[[T], bool],
+    progress: Callable[[T], str],
+    max_seconds: float,
+    fraction: float,
+) -> T:
+    """Poll until it's settled; `max_seconds` is the longest pause between two polls.
+
+    A pause is a fraction of the time waited so far, so that short and long changes are noticed equally soon after. A
+    small fraction suits a single resource; hundreds of resources polled at once would be throttled with it.
+    """
+    started = time.monotonic()
+    while True:
+        seen = poll()
+        call.progress(progress(seen))
+        if settled(seen):
+            return seen
+        pause = min(max_seconds, max(_MIN_POLL_SECONDS, fraction * (time.monotonic() - started)))
+        call.pause(pause * random.uniform(0.6, 1.2))  # noqa: S311 - jitter, not a secret

@@ -1,9 +1,12 @@
-"""The interface of every resource handler: what the server calls, and the shared diff."""
+"""The interface of every resource handler: what the server calls, the shared diff, and what a run's resources share."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -11,8 +14,7 @@ from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import Props
-from hpkit_provider.resources.compute_quota.quota_lists import QuotaLists
-from hpkit_provider.resources.declared_groups import DeclaredGroups
+from hpkit_provider.resources.quota_lists import QuotaLists
 from hpkit_provider.schema.diff import changes
 from hpkit_provider.schema.field_table import RESOURCES, Field, ResourceTable, table
 
@@ -26,6 +28,55 @@ __all__ = [
     "forced_replacement",
 ]
 
+# The engine deletes after it has updated, and a deletion learns nothing about the program. The engine compares the
+# cluster in every run, and the cluster then records here which groups the program has. The deletion of a group checks
+# this first.
+_LOCK_POLL_SECONDS: Final = 0.3
+
+
+class _DeclaredGroups:
+    """Groups by the ARN of their cluster; safe for many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._declared: dict[str, frozenset[str]] = {}
+        self._deleting: dict[str, set[str]] = defaultdict(set)
+        self._cluster_locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def declare(self, arn: str, group_names: Iterable[str]) -> None:
+        """Record all groups that the program has in a cluster."""
+        with self._lock:
+            self._declared[arn] = frozenset(group_names)
+
+    def declared(self, arn: str) -> frozenset[str] | None:
+        """Return the groups that the program has in a cluster; None if this run didn't compare the cluster."""
+        with self._lock:
+            return self._declared.get(arn)
+
+    def deleting(self, arn: str) -> frozenset[str]:
+        """Return all groups that wait to be deleted."""
+        with self._lock:
+            return frozenset(self._deleting[arn])
+
+    @contextmanager
+    def exclusive(self, call: EngineCall, arn: str, name: str) -> Iterator[None]:
+        """Lock the cluster to delete a group; its holder can also delete all groups that wait for it."""
+        with self._lock:
+            self._deleting[arn].add(name)
+            lock = self._cluster_locks[arn]
+        try:
+            while not lock.acquire(blocking=False):
+                call.progress("waiting for other groups to be deleted")
+                call.pause(_LOCK_POLL_SECONDS)
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            with self._lock:
+                self._deleting[arn].discard(name)
+
+
 CONFLICT_RETRIES: Final = 12
 # How many accepted updates may leave a difference.
 MAX_UPDATES: Final = 40
@@ -38,7 +89,7 @@ class Clients:
     api: SageMakerApi
     quotas: QuotaLists
     allow_replace: bool = False  # clusters may be replaced
-    declared_groups: DeclaredGroups = field(default_factory=DeclaredGroups)
+    declared_groups: _DeclaredGroups = field(default_factory=_DeclaredGroups)
     capacity_wait: float = 300.0
     leaving_teams: frozenset[str] = frozenset()
     emptying: threading.RLock = field(default_factory=threading.RLock)  # one call empties the quotas of leaving teams

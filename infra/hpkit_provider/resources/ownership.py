@@ -6,8 +6,7 @@ the tags that were sent with the creation do. Without tags, nothing does, and no
 
 from __future__ import annotations
 
-from hpkit_provider.aws.client import Document, SageMakerApi
-from hpkit_provider.aws.tags import live_tags
+from hpkit_provider.aws.client import Document, SageMakerApi, live_tags
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.values import Props

@@ -15,14 +15,11 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from hpkit_provider.aws.client import Document
-from hpkit_provider.aws.errors import classify, refused
-from hpkit_provider.aws.statuses import classify_status
-from hpkit_provider.aws.tags import live_tags, set_tags
-from hpkit_provider.engine.call import EngineCall
+from hpkit_provider.aws.client import Document, live_tags, set_tags
+from hpkit_provider.aws.errors import classify, classify_status, refused
+from hpkit_provider.engine.call import EngineCall, wait
 from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
 from hpkit_provider.engine.values import Props
-from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.handler import (
     CONFLICT_RETRIES,
     MAX_UPDATES,
@@ -32,10 +29,9 @@ from hpkit_provider.resources.handler import (
     forced_replacement,
 )
 from hpkit_provider.resources.ownership import require_own
-from hpkit_provider.schema.diff import changes, same
+from hpkit_provider.schema.diff import changes, project, same
+from hpkit_provider.schema.field import with_resets
 from hpkit_provider.schema.field_table import from_api, to_api
-from hpkit_provider.schema.projection import project
-from hpkit_provider.schema.resets import with_resets
 
 __all__ = ["VersionedHandler"]
 

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from hpkit.catalog import TypeFacts
+from hpkit_provider.engine.values import Props
 
-__all__ = ["Behavior", "Field", "ResourceTable"]
+__all__ = ["Behavior", "Field", "ResourceTable", "with_resets"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,3 +99,15 @@ def _fields(spec: Field, path: str) -> Iterator[tuple[str, Field]]:
     yield path, spec
     for member in spec.item.members if spec.item else spec.members:
         yield from _fields(member, f"{path}.{member.name}" if path else member.name)
+
+
+def with_resets(spec: Field, inputs: Props) -> Props:
+    """Write defaults explicitly for unset inputs, so that the service resets them."""
+    full = dict(inputs)
+    for member in spec.members:
+        if member.name not in full and member.reset_to is not None:
+            full[member.name] = member.reset_to
+        value = full.get(member.name)
+        if member.kind == "object" and isinstance(value, dict):
+            full[member.name] = with_resets(member, value)
+    return full

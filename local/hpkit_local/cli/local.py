@@ -12,8 +12,7 @@ import click
 
 from hpkit.cli.common.documents import acted, json_line
 from hpkit.cli.common.formats import acts, format_option
-from hpkit.cli.common.output import WholeLines, confirm
-from hpkit.cli.common.shells import called, line_to_use
+from hpkit.cli.common.output import WholeLines, called, confirm, line_to_use
 from hpkit.errors import ToolError
 from hpkit.text.document import Document
 from hpkit_local.cli.doctor import command as doctor

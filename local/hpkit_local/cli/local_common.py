@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpkit.cli.common.shells import called
+from hpkit.cli.common.output import called
 from hpkit.extensions import need
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, output_options
-from hpkit.cli.common.shells import SHELLS, called, exports, own_shell, undone
+from hpkit.cli.common.output import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
 from hpkit.text.document import Document
 from hpkit_local.cli.local_common import instance_of, to_stderr, where

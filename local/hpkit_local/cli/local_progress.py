@@ -12,10 +12,8 @@ import click
 
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import folded
-from hpkit.cli.common.output import own
-from hpkit.cli.common.shells import called
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.cli.common.output import called, own
+from hpkit.text.formatting import listing, plural
 from hpkit.text.printable import printable
 
 if TYPE_CHECKING:

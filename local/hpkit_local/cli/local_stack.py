@@ -17,11 +17,11 @@ from hpkit.cli.common.completion import STACK_VARIABLE, stack_option
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts
 from hpkit.cli.common.inputs import plans_of
-from hpkit.cli.common.shells import called, line_to_use
+from hpkit.cli.common.output import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, require_environment, stack_names
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 from hpkit_local.cli.local_common import root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_progress import Progress
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, output_options
-from hpkit.cli.common.shells import called
+from hpkit.cli.common.output import called
 from hpkit.text.document import Document
 from hpkit.text.formatting import aligned
 from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.plan.token_subjects import names_branch, names_subject
+from hpkit.plan.principals import names_branch, names_subject
 from hpkit.text.formatting import listing
-from hpkit_policies.actions import takes_resource
-from hpkit_policies.documents import DocumentError, Statement, statements
+from hpkit_policies.documents import DocumentError, Statement, statements, takes_resource
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
 __all__ = ["CHECKED", "POLICIES"]

@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 from hpkit.changes import GUARDED_TYPES
-from hpkit.changes.decision import RELOCATIONS
-from hpkit.changes.deletions import CODES, RENAMED
+from hpkit.changes.decision import CODES, RELOCATIONS, RENAMED
 from hpkit.changes.review.as_markdown import LIMIT
 from hpkit.changes.review.as_text import as_text
-from hpkit.changes.review.effects import GRAVITY
+from hpkit.changes.review.losses import GRAVITY
 from tests.changes.review.builders import Table, review_in
 
 ROOT = Path(__file__).parents[3]

@@ -7,21 +7,20 @@ import re
 import pytest
 import yaml
 
-from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
+from hpkit.catalog import EFA, NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
 from hpkit.cluster.jobs.check import Manifest, check, read_manifests
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, manifest, resources_of, team_of, verdict
 from hpkit.config.models.governance import MaxRunTime
 from hpkit.errors import SelectionError
-from hpkit.kueue.jobs import JOB_RESOURCES
+from hpkit.kueue.configuration import JOB_RESOURCES
 from hpkit.plan.capacity import quantity
 from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.access.rbac import workload_rules
 from hpkit.program.components.admission.files import policies_of_users
 from hpkit.program.components.admission.policies import policies_of
 from hpkit.project import load_stack
-from hpkit_whatif.admission import EFA
 from tests.builders import ranked_handson
 from tests.cluster.jobs.builders import text_of
 from tests.program.components.evaluation import answers, request_of

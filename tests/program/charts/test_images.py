@@ -112,7 +112,7 @@ def crane(tmp_path, monkeypatch):
 
 def test_the_mirror_logs_in_by_standard_input_makes_what_is_not_there_and_copies(crane, monkeypatch):
     ecr = Ecr()
-    monkeypatch.setattr("hpkit.program.charts.copying._client", lambda _: ecr)
+    monkeypatch.setattr("hpkit.program.charts.images._client", lambda _: ecr)
     rows = mirrored({"nvcr.io/a/b:1": "x", "nvcr.io/a/b:2": "x"}, registry=REGISTRY, region="us-east-1")
     messages = []
     mirror(rows, "crane", say=messages.append)

@@ -6,7 +6,7 @@ import pytest
 
 from hpkit.plan.team_limits import PodLimits
 from hpkit.program.components.admission.lifecycle import lifecycle_policies
-from hpkit.program.components.admission.ray import ray_policy
+from hpkit.program.components.admission.policies import ray_policy
 from tests.program.components.evaluation import answers, request_of
 from tests.security.kinds import KINDS, KUBEFLOW, RAY_EVASIONS, ray, templates_in
 from tests.security.members import job, pod

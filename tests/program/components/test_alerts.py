@@ -4,7 +4,7 @@ import re
 
 from hpkit.catalog import metrics
 from hpkit.plan.derive import derive
-from hpkit.program.components.addons.alerts import alert_rules
+from hpkit.program.components.addons.observability import alert_rules
 from tests.builders import organization, team, typed
 from tests.grafana.expressions import selectors
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hpkit.config.models.observability import MetricsProvider
 from hpkit.plan.derive import derive, quotas_of
-from hpkit.program.components.addons.values import hyperpod_values
+from hpkit.program.components.addons.observability import hyperpod_values
 from hpkit.program.components.common.outputs import team_table
 from hpkit_local.aws.services.eks.addon_versions import ADDONS
 from tests.builders import group, organization, rules, team, typed

@@ -9,7 +9,7 @@ from hpkit.plan.access import groups_of
 from hpkit.plan.derive import derive
 from hpkit.plan.names import GROUP_PREFIX
 from hpkit.program.components.access.rbac import cluster_rules, team_rules, viewer_rules
-from hpkit.program.components.scheduling.kueue_configuration import _configured
+from hpkit.program.components.scheduling.governance import _configured
 from tests.builders import organization, team, typed
 
 READ = {"get", "list", "watch"}

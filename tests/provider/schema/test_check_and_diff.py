@@ -9,10 +9,10 @@ from hpkit_provider.engine.values import UNKNOWN, from_struct, to_struct
 from hpkit_provider.resources.cluster.cluster_state import live_inputs
 from hpkit_provider.resources.cluster.handler import ClusterHandler
 from hpkit_provider.resources.cluster.update_request import next_update
-from hpkit_provider.resources.compute_quota.handler import ComputeQuotaHandler
+from hpkit_provider.resources.governance import ComputeQuotaHandler
 from hpkit_provider.schema.check import check
+from hpkit_provider.schema.field import with_resets
 from hpkit_provider.schema.field_table import table, to_api
-from hpkit_provider.schema.resets import with_resets
 from hpkit_provider.server import HyperpodServicer
 
 ROLE = "arn:aws:iam::123456789012:role/node"

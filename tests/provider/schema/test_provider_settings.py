@@ -3,8 +3,7 @@
 from pulumi.runtime.proto import provider_pb2
 
 from hpkit_provider.engine.values import to_struct
-from hpkit_provider.schema.package import package_schema
-from hpkit_provider.schema.provider_settings import SETTINGS
+from hpkit_provider.schema.package import SETTINGS, package_schema
 from hpkit_provider.server import HyperpodServicer
 from tests.provider.harness import in_process
 

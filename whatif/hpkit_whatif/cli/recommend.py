@@ -14,7 +14,7 @@ from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.tables import grid, paper, text_of
 from hpkit.errors import InputError
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ from hpkit.cli.common.formats import acts, output_option
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import observe, platform_options, rights
 from hpkit.errors import SelectionError
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["command"]
 

@@ -10,7 +10,7 @@ from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.tables import grid, paper, text_of
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from hpkit_whatif.simulate import Report

@@ -11,8 +11,7 @@ from hpkit.cli.common.formats import Output
 from hpkit.cli.common.tables import grid, paper, text_of
 from hpkit.project import load_stack
 from hpkit.text.document import Document
-from hpkit.text.formatting import figure, percent, span
-from hpkit.text.plural import plural
+from hpkit.text.formatting import figure, percent, plural, span
 from hpkit_whatif.scenario import Source
 from hpkit_whatif.simulate.report import ClusterReport, Report, TeamReport
 from hpkit_whatif.simulate.vary import Result, sweep, variation

@@ -17,7 +17,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.model import Task as Workload
 from hpkit.plan.model import Plan
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 from hpkit_whatif.record.places import NOT_READ, group_racks, parse_placement
 from hpkit_whatif.scenario.model import MOST_NAME, Placement, Rack, TaskSpec
 from hpkit_whatif.scenario.workloads import Tasks, scenario_model

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hpkit.config.models.base import Model
-from hpkit.text.durations import seconds_in
+from hpkit.text.formatting import seconds_in
 from hpkit.text.printable import printable, quoted
 
 __all__ = [

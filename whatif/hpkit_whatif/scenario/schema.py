@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from hpkit.config.schema.contract import inner_types
-from hpkit.text.compact_json import compact_json
+from hpkit.text.formatting import compact_json
 from hpkit_whatif.scenario.model import Scenario
 
 __all__ = ["schema_text"]

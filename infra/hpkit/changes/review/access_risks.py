@@ -13,8 +13,7 @@ from hpkit.config.models.network import Endpoint
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import pulled_repositories
 from hpkit.plan.user_ids import SQUASHED
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 
 __all__ = ["access_risks"]
 

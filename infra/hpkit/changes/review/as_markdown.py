@@ -9,7 +9,7 @@ from typing import Final
 
 from hpkit.changes.review import tables
 from hpkit.changes.review.model import FindingChanges, Review, StackReview, Verdict
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 from hpkit.text.printable import printable
 
 __all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]

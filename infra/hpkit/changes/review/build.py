@@ -1,6 +1,7 @@
 """Builds the review from base and head of a change, given the files, findings and previews; no side effects."""
 
 import datetime
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 from hpkit.changes import Recorded, StackChange, change, change_of_plans
 from hpkit.changes.plan_diff import Change, PlanDiff, diff
 from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, platform_cost
-from hpkit.changes.review.findings import compare_findings
 from hpkit.changes.review.losses import losses_of
 from hpkit.changes.review.model import (
     Cost,
@@ -28,11 +28,62 @@ from hpkit.changes.review.model import (
 from hpkit.changes.review.risks import risks_of, with_rename_risks
 from hpkit.changes.review.setting_risks import PolicySettings, StackSettings
 from hpkit.checks import Finding
+from hpkit.checks.waivers import covers
+from hpkit.config.models.organization import Waiver
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import span
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural, span
 
 __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "accounts_of", "plan_of", "review"]
+
+
+def _compare_findings(
+    before: Sequence[Finding], after: Sequence[Finding], waivers: Sequence[Waiver] = ()
+) -> FindingChanges:
+    """Match findings of two versions of a file; lines are ignored, because they can move.
+
+    waivers: the head's; a finding that disappears because of one is waived, not fixed. Matches by rule, path and
+    message, then by rule and path: the same error with other numbers remains.
+    """
+    old, new = list(before), list(after)
+    remaining: list[Finding] = []
+    for key in (_exact, _place):
+        old, new = _match(old, new, key, remaining)
+    waived = [each for each in old if any(covers(waiver, each.rule, each.path) for waiver in waivers)]
+    return FindingChanges(
+        new=tuple(_sorted(new)),
+        fixed=tuple(_sorted([each for each in old if each not in waived])),
+        remaining=tuple(_sorted(remaining)),
+        waived=tuple(_sorted(waived)),
+    )
+
+
+def _match(
+    old: list[Finding], new: list[Finding], key: Callable[[Finding], tuple[str, ...]], remaining: list[Finding]
+) -> tuple[list[Finding], list[Finding]]:
+    waiting: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
+    for finding in old:
+        waiting[key(finding)].append(finding)
+    unmatched = []
+    for finding in new:
+        if waiting[key(finding)]:
+            waiting[key(finding)].pop(0)
+            remaining.append(finding)
+        else:
+            unmatched.append(finding)
+    return [finding for findings in waiting.values() for finding in findings], unmatched
+
+
+def _exact(finding: Finding) -> tuple[str, ...]:
+    return finding.rule, finding.path, finding.message
+
+
+def _place(finding: Finding) -> tuple[str, ...]:
+    return finding.rule, finding.path
+
+
+def _sorted(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.severity != "error", finding.order))
+
 
 # Returns what a plan registers in a stack with this name and account; "" is an unknown account.
 Record = Callable[[Plan, str, str], Recorded]
@@ -150,7 +201,7 @@ def review(
 def _findings_of_file(file: FileInput) -> FindingChanges:
     plans = file.after.plans.values() if file.after is not None else ()
     waivers = [waiver for plan in plans for waiver in plan.spec.waivers]
-    found = compare_findings(_shared(file.before), _shared(file.after), waivers)
+    found = _compare_findings(_shared(file.before), _shared(file.after), waivers)
     return _unless_unread(found, file.after)
 
 
@@ -197,7 +248,7 @@ def _stack(
     waivers = after.spec.waivers if after is not None else ()
     was = [*_own(stack_input.before), *(violations.before or ())]
     now = [*_own(stack_input.after), *(violations.after or ())]
-    findings = compare_findings(was, now, waivers)
+    findings = _compare_findings(was, now, waivers)
     findings = _unless_unread(findings, stack_input.after.file if stack_input.after is not None else None)
     changed, unrecorded = _compared(stack_input, before, after, record)
     losses = losses_of(difference) if difference else ()

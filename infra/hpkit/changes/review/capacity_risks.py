@@ -16,8 +16,7 @@ from hpkit.changes.review.formatting import cost, money
 from hpkit.changes.review.model import Cost, MoneyChange, Risk
 from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 
 __all__ = ["group_risks", "node_pool_risks"]
 

@@ -11,9 +11,8 @@ from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.access_risks import access_risks
 from hpkit.changes.review.capacity_risks import group_risks, node_pool_risks
 from hpkit.changes.review.cost import guaranteed_cost
-from hpkit.changes.review.effects import most_severe_risks_first, with_effects
 from hpkit.changes.review.formatting import as_fraction, cost, maximum
-from hpkit.changes.review.losses import TEAM_RESOURCES
+from hpkit.changes.review.losses import TEAM_RESOURCES, most_severe_risks_first, with_effects
 from hpkit.changes.review.model import Loss, Risk, StackReview, worst
 from hpkit.changes.review.setting_risks import (
     PolicySettings,
@@ -26,8 +25,7 @@ from hpkit.changes.review.sharing_risks import sharing_risks
 from hpkit.changes.review.software_risks import software_risks
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
-from hpkit.text.formatting import amount, listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import amount, listing, plural
 
 __all__ = ["risks_of", "with_rename_risks"]
 

@@ -12,8 +12,7 @@ from hpkit.changes import Edit, Reduction, edits_of_plans, is_plain, place_text,
 from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.model import Loss, Risk
 from hpkit.plan.names import short_type
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 
 __all__ = ["PolicySettings", "StackSettings", "policy_risks", "setting_risks", "stack_file_risks"]
 

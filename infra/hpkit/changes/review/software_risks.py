@@ -14,7 +14,7 @@ from hpkit.catalog.prices import HOURS_PER_MONTH
 from hpkit.changes import is_plain, value_text
 from hpkit.changes.review.formatting import money
 from hpkit.changes.review.model import Risk
-from hpkit.plan.addons import takes_over
+from hpkit.plan.dependencies import takes_over
 from hpkit.plan.model import Plan
 
 __all__ = ["software_risks"]

@@ -27,8 +27,7 @@ from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
 from hpkit.plan.names import short_type
 from hpkit.program.teardown import counts_as_resource
-from hpkit.text.formatting import figure, listing, percent, span
-from hpkit.text.plural import plural
+from hpkit.text.formatting import figure, listing, percent, plural, span
 
 __all__ = [
     "CAPACITY_HEAD",

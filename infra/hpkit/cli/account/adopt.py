@@ -14,7 +14,7 @@ from hpkit.cli.account.adopt_run import run
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts, output_option
 from hpkit.cli.common.output import WholeLines
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from hpkit.adopt.prepare import Prepared

@@ -12,7 +12,7 @@ from hpkit.cli.common.documents import acted
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import project_root, pulumi_project, select
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports

@@ -13,7 +13,7 @@ from hpkit.cli.common.tools import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.plan.names import names_of_teams
 from hpkit.project import project_root
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["run"]
 

@@ -14,7 +14,7 @@ from hpkit.clients.processes import run_attended
 from hpkit.errors import HpkitError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import project_root
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["command"]
 

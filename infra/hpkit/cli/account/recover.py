@@ -13,7 +13,7 @@ from hpkit.cli.common.output import confirm
 from hpkit.cli.common.tools import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.project import project_root
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,9 +52,9 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from hpkit.adopt.imports import object_name
+    from hpkit.adopt.live_objects import default_egress_rules
     from hpkit.adopt.pending import find_ids, with_found
     from hpkit.adopt.pulumi_stack import PulumiStack
-    from hpkit.adopt.unrecorded import default_egress_rules
 
     plan = plan_of(stack)
     pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
@@ -116,8 +116,8 @@ def _creations(state: "Mapping[str, Any]", recording: "Recording") -> "list[Unfi
 
     The state lists some of it; a killed plugin left out the rest.
     """
+    from hpkit.adopt.live_objects import unrecorded
     from hpkit.adopt.pending import unfinished
-    from hpkit.adopt.unrecorded import unrecorded
 
     return [*unfinished(state), *unrecorded(state, recording)]
 

@@ -10,8 +10,7 @@ from hpkit.changes.review.steps import differences, steps_of
 from hpkit.cli.common.formats import output_options
 from hpkit.config import require_file
 from hpkit.errors import InputError
-from hpkit.text.compact_json import compact_json
-from hpkit.text.plural import plural
+from hpkit.text.formatting import compact_json, plural
 
 __all__ = ["command"]
 

@@ -11,7 +11,7 @@ from hpkit.errors import SelectionError
 from hpkit.plan.names import partition_of
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import NO_ACCOUNT
-from hpkit.program.iam.members import policy_of_members
+from hpkit.program.iam.documents import policy_of_members
 from hpkit.text.formatting import json_text
 
 __all__ = ["command"]

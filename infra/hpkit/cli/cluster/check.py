@@ -18,7 +18,7 @@ from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import kubernetes_api, platform_options, rights
 from hpkit.cli.common.tables import columns
 from hpkit.text.document import Document
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from hpkit.cluster.check.run import Result

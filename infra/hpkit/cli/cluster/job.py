@@ -22,7 +22,7 @@ from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import kubernetes_api, observe, profile_option, rights
 from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.text.document import Document, TextOrNull
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from hpkit.cluster.jobs.check import JobFinding

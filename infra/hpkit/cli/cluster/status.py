@@ -21,7 +21,7 @@ from hpkit.cli.common.live import age, observe, platform_options, rights
 from hpkit.cli.common.tables import columns, console, grid
 from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import NAMESPACE_PREFIX, Plan
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.common.shells import line_to_use
+from hpkit.cli.common.output import line_to_use
 from hpkit.errors import ToolError
 from hpkit.extensions import extension, is_installed
 from hpkit.project import project_root

@@ -17,8 +17,7 @@ from hpkit.cli.common.output import output_to, stdout_to_stderr
 from hpkit.config import format_path
 from hpkit.project import Loaded
 from hpkit.text.document import Document
-from hpkit.text.formatting import json_text
-from hpkit.text.plural import plural
+from hpkit.text.formatting import json_text, plural
 from hpkit.text.printable import printable, printable_lines
 
 __all__ = [

@@ -11,7 +11,7 @@ from hpkit.cli.common.formats import findings_text
 from hpkit.errors import FindingsError, InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, listed_findings, select
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Answers, Recording

@@ -13,7 +13,7 @@ from hpkit.cli.common.completion import stack_option
 from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.program.iam.commands import COMMANDS
-from hpkit.text.durations import seconds_in
+from hpkit.text.formatting import seconds_in
 
 if TYPE_CHECKING:
     from boto3 import Session

@@ -22,7 +22,7 @@ from hpkit.config.models.base import is_name
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load, pulumi_project
 from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, first_environment, project_files
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["command"]
 

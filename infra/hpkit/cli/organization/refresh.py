@@ -17,7 +17,7 @@ from hpkit.clients.calls import ApiCall, FailedCall
 from hpkit.errors import InputError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import project_root, select
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
     from boto3 import Session

@@ -15,8 +15,7 @@ from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.plan.registered import Registered, config_path
 from hpkit.project import Loaded, policy_file, policy_settings
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording

@@ -16,7 +16,7 @@ from hpkit.cluster.jobs.new import manifest
 from hpkit.cluster.live.model import KubernetesNode
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import GroupPlan, Plan, TeamPlan
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["NAME", "NAMESPACE", "SERVICE", "Probe", "Status", "probes_of"]
 

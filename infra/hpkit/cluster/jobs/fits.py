@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from hpkit.catalog import EFA, InstanceType, kubelet_reserved
 from hpkit.extensions import is_installed
+from hpkit.kueue.events import simulator
 from hpkit.kueue.model import Model, PodSet, Workload, per_unit
 from hpkit.kueue.organization import model_of
-from hpkit.kueue.simulator import simulator
 from hpkit.plan.derive import instances_of
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.formatting import figure

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hpkit.config.models.governance import Workload
-from hpkit.kueue.jobs import JOB_RESOURCES
+from hpkit.kueue.configuration import JOB_RESOURCES
 
 __all__ = [
     "CREATABLE",

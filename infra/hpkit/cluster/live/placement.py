@@ -17,8 +17,7 @@ from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.waiting import counted
 from hpkit.cluster.live.without_task import CohortSimulation
 from hpkit.plan.pods import may_go_to
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 
 __all__ = ["Places"]
 

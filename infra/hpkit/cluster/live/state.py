@@ -14,8 +14,7 @@ from typing import Final, Literal
 
 from hpkit.cluster.live.model import Observed, Pod, Queue, Task, Warned
 from hpkit.cluster.live.waiting import deactivation, message_words, preemption, waiting_reason
-from hpkit.text.formatting import listing
-from hpkit.text.plural import plural
+from hpkit.text.formatting import listing, plural
 
 __all__ = ["RETRIED", "JobState", "Jobs", "State"]
 

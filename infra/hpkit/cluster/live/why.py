@@ -17,7 +17,7 @@ from hpkit.cluster.live.without_task import MOST_STARTS, CohortSimulation
 from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = ["Explanation", "Strategies", "explain", "fewer_pods", "find_task", "holders", "room", "start_time"]
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final, cast
 
 from hpkit.cluster.live.model import Observed, Queue, Task, TaskPods
-from hpkit.kueue.events import Event
+from hpkit.kueue.events import Event, simulator
 from hpkit.kueue.model import (
     Admission,
     ClusterQueue,
@@ -28,7 +28,6 @@ from hpkit.kueue.model import (
     Workload,
     per_unit,
 )
-from hpkit.kueue.simulator import simulator
 from hpkit.plan.pods import may_go_to
 
 __all__ = ["MOST_STARTS", "CohortSimulation", "Start"]

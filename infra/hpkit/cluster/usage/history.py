@@ -21,7 +21,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.cluster.live.model import Observed, team_of
 from hpkit.cluster.live.parse import assigned_of, owner_of, project_of, usage_of
 from hpkit.errors import InputError
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 
 __all__ = [
     "Admissions",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hpkit.catalog import aws_regions, find_instance_type, region_in_words, vpc_endpoints
 from hpkit.config.messages.shapes import from_list, from_map, shapes_of
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 from hpkit.text.spelling import near
 
 __all__ = [

@@ -9,7 +9,7 @@ from hpkit.config.models.base import Api, Model, Name
 from hpkit.config.models.member_role import MemberRole
 from hpkit.config.models.registry import RepositoryName
 from hpkit.config.models.team_limits import TeamLimits
-from hpkit.text.durations import seconds_in
+from hpkit.text.formatting import seconds_in
 
 __all__ = [
     "MOST_ID",

@@ -48,7 +48,7 @@ from hpkit.config.schema.contract import (
     kinds_at,
     required_at,
 )
-from hpkit.text.plural import plural
+from hpkit.text.formatting import plural
 from hpkit.text.spelling import alike
 
 __all__ = ["Parsed", "parse"]

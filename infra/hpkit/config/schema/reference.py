@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from hpkit.config.models.organization import FOR_ENVIRONMENTS, Environment, Organization
 from hpkit.config.schema.contract import inner_types
 from hpkit.config.schema.editor import decorated, definitions, hint_of, nullable, optional, title_of, with_markdown
-from hpkit.text.compact_json import compact_json
+from hpkit.text.formatting import compact_json
 
 __all__ = ["json_schema", "reference", "schema_text", "takes"]
 

@@ -3,10 +3,8 @@
 It installs nothing: the program passes the package to the engine, whose plugin installs it.
 """
 
-from hpkit.program.charts.copying import Tool, copy_commands, copying_tool, mirror
-from hpkit.program.charts.images import MirroredImage, images_in, mirrored
-from hpkit.program.charts.package import Package, cache_folder, ensure_package, kept_package
-from hpkit.program.charts.render import rendered
+from hpkit.program.charts.images import MirroredImage, Tool, copy_commands, copying_tool, images_in, mirror, mirrored
+from hpkit.program.charts.package import Package, cache_folder, ensure_package, kept_package, rendered
 
 __all__ = [
     "MirroredImage",

@@ -8,23 +8,92 @@ Sources of the recipe: SageMaker HyperPod developer guide, "Installing packages 
 (`helm dependencies update`, then install); helm.sh/docs, "Helm Dependency Update".
 """
 
+import gzip
 import http.client
+import io
+import json
 import os
 import shutil
+import subprocess
+import tarfile
+import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
 from hpkit.cache import cache_root
 from hpkit.catalog import CHARTS_FOLDER, PinnedChart, PublishedChart
 from hpkit.config.reading.chart import contents_hash
 from hpkit.errors import InputError, ToolError
-from hpkit.program.charts.archive import Files, read_archive, write_archive
 
-__all__ = ["MIRROR", "Package", "cache_folder", "ensure_package", "kept_package"]
+__all__ = [
+    "MIRROR",
+    "Package",
+    "cache_folder",
+    "ensure_package",
+    "kept_package",
+    "read_archive",
+    "rendered",
+    "write_archive",
+]
+
+# Path inside the chart → content.
+_Files = Mapping[str, bytes]
+
+
+def read_archive(content: bytes, folder: str = "") -> dict[str, bytes]:
+    """Return the files of a .tar.gz in its only top folder, or in a folder of that, by path inside it.
+
+    Raises InputError for any other file, and for links, devices and paths that lead out of it.
+    """
+    files: dict[str, bytes] = {}
+    prefix = PurePosixPath(folder).parts
+    remaining = _MOST_BYTES
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+            for member in archive:
+                parts = PurePosixPath(member.name).parts[1:]
+                if member.isdir() or parts[: len(prefix)] != prefix or member.type == tarfile.XGLTYPE:
+                    continue
+                inside = parts[len(prefix) :]
+                name = "/".join(inside)
+                if not inside or ".." in inside or not member.isreg():
+                    raise InputError(f"{member.name}: neither a file nor a folder of the chart")
+                remaining -= member.size
+                if remaining < 0:
+                    raise InputError(f"more than {_MOST_BYTES // 1024 // 1024} MiB of files")
+                found = archive.extractfile(member)
+                files[name] = found.read() if found is not None else b""
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise InputError(f"no archive that can be read: {error}") from None
+    return files
+
+
+def write_archive(file: Path, top: str, files: _Files) -> None:
+    """Write files below a top folder as .tar.gz, whole or not at all; without times or owners."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.GNU_FORMAT) as archive,
+    ):
+        for name in sorted(files):
+            member = tarfile.TarInfo(f"{top}/{name}")
+            member.size, member.mode = len(files[name]), 0o644
+            archive.addfile(member, io.BytesIO(files[name]))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(packed.getvalue())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(file)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
 
 MIRROR: Final = "HPKIT_MIRROR"
 Pin = PinnedChart | PublishedChart
@@ -108,7 +177,7 @@ def _contents(file: Path) -> str:
         return ""
 
 
-def _assembled(pin: Pin, say: Callable[[str], None]) -> Files:
+def _assembled(pin: Pin, say: Callable[[str], None]) -> _Files:
     """Return the chart with all its parts, each as pinned."""
     if isinstance(pin, PublishedChart):
         return _part(pin, f"{pin.name} {pin.version}", pin.url, "", pin.sha256, say)
@@ -124,7 +193,7 @@ def _assembled(pin: Pin, say: Callable[[str], None]) -> Files:
     return files
 
 
-def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable[[str], None]) -> Files:
+def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable[[str], None]) -> _Files:
     """Return a part from the cache, or fetch, verify and keep it."""
     cached_file = cache_folder() / f"{sha256}.tgz"
     if cached_file.is_file() and _contents(cached_file) == sha256:
@@ -168,3 +237,31 @@ def _what_to_do(pin: Pin) -> str:
         f"What to do: run `hpkit catalog fetch-chart --to FOLDER` on a machine with a network, copy "
         f"{pin.published_file} here, and set {MIRROR} to its folder; or {instead}."
     )
+
+
+_RENDER_SECONDS: Final = 120
+
+
+def rendered(package: Path, values: Mapping[str, Any], *, kubernetes: str, helm: Path | None = None) -> str:
+    """Return the manifests of a chart for a Kubernetes version, as `helm template` prints them.
+
+    helm: which one; by default that of PATH. Raises ToolError if it is missing or fails.
+    """
+    executable = str(helm) if helm is not None else shutil.which("helm")
+    if executable is None:
+        raise ToolError("helm isn't on PATH. Install it, or run `hpkit local doctor --fix`")
+    command = [executable, "template", "hyperpod-dependencies", str(package), "--namespace", "kube-system"]
+    try:
+        done = subprocess.run(  # noqa: S603 - the tool that was asked for
+            [*command, "--kube-version", kubernetes, "--values", "-"],
+            input=json.dumps(values),
+            capture_output=True,
+            text=True,
+            timeout=_RENDER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"helm template of {package.name}: {error}") from None
+    if done.returncode:
+        raise ToolError(f"helm template of {package.name}: {' '.join(done.stderr.split())}")
+    return done.stdout

@@ -18,7 +18,7 @@ from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, team
 from hpkit.plan.protected import contents_of, kept, leaving_teams
 from hpkit.plan.registry import repositories_of
 from hpkit.program.components.access.entries import Access
-from hpkit.program.components.access.identity import Identity
+from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.addons.eks_addons import Addons
 from hpkit.program.components.addons.inference import Inference
 from hpkit.program.components.addons.observability import Observability
@@ -35,8 +35,7 @@ from hpkit.program.components.common.guards import guard_base, guard_cluster, gu
 from hpkit.program.components.common.outputs import TeamOutputs, team_table
 from hpkit.program.components.common.untagged import untagged
 from hpkit.program.components.scheduling.autoscaling import Autoscaling
-from hpkit.program.components.scheduling.governance import Governance
-from hpkit.program.components.scheduling.kueue_configuration import Scheduling, kueue_runs
+from hpkit.program.components.scheduling.governance import Governance, Scheduling, kueue_runs
 from hpkit.program.components.storage.aws_storage import Storage
 from hpkit.program.components.storage.local_disk import TeamDisks
 from hpkit.program.components.storage.lustre import TeamVolumes

@@ -46,11 +46,10 @@ from hpkit.plan.names import (
 )
 from hpkit.plan.registry import repositories_of, repository_prefix
 from hpkit.program.iam.account import AwsAccount, managed_policy
-from hpkit.program.iam.documents import bystander_document
+from hpkit.program.iam.documents import Values, bystander_document, fill
 from hpkit.program.iam.live import LiveResource
 from hpkit.program.iam.rules import Rule, actions_of_call, rules
-from hpkit.program.iam.template import Values, fill
-from hpkit.text.compact_json import compact_json
+from hpkit.text.formatting import compact_json
 
 __all__ = [
     "NO_ACCOUNT",

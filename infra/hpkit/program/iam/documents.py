@@ -1,15 +1,24 @@
 """IAM documents of the platform's roles, key and lifecycle bucket; their contents are in data/documents.yaml."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+import yaml
+
+from hpkit.config.models.member_role import MemberRole
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.registry import repositories_of
 from hpkit.program.iam.account import AwsAccount
-from hpkit.program.iam.template import fill, read
 
 __all__ = [
     "Document",
+    "Values",
     "bucket_policy",
     "bystander_document",
+    "fill",
     "grafana_policy",
     "inference_policy",
     "instance_role_policy",
@@ -22,6 +31,8 @@ __all__ = [
     "metrics_policy",
     "models_policy",
     "pod_trust",
+    "policy_of_members",
+    "read",
     "router_policy",
     "sagemaker_trust",
     "scientist_policy",
@@ -30,9 +41,51 @@ __all__ = [
     "space_policy",
     "space_trust",
     "topic_policy",
+    "trust_of_members",
     "volumes_policy",
     "web_identity_trust",
 ]
+
+# The value of a placeholder: one text, or any number of them if the placeholder is a whole list entry.
+Values = Mapping[str, str | Sequence[str]]
+
+# `${aws:PrincipalAccount}` is IAM's own.
+_PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")
+
+
+@cache
+def read(name: str) -> Any:
+    """Return the contents of a file in this package's data."""
+    text = (files("hpkit.program.iam") / "data" / f"{name}.yaml").read_text(encoding="utf-8")
+    # Written in C, the safe loader reads a thousand lines in a tenth of the time.
+    return yaml.load(text, Loader=yaml.CSafeLoader)
+
+
+def fill(template: Any, values: Values) -> Any:
+    """Return the template with its placeholders filled in; raises KeyError for one that has no value."""
+    if isinstance(template, str):
+        return _PLACEHOLDER.sub(lambda found: _text(values, found[1]), template)
+    if isinstance(template, list):
+        return [filled for each in template for filled in _entries(each, values)]
+    if isinstance(template, dict):
+        return {fill(key, values): fill(item, values) for key, item in template.items()}
+    return template
+
+
+def _entries(template: Any, values: Values) -> Iterable[Any]:
+    whole = _PLACEHOLDER.fullmatch(template) if isinstance(template, str) else None
+    if whole is None:
+        return [fill(template, values)]
+    value = values[whole[1]]
+    return [value] if isinstance(value, str) else value
+
+
+def _text(values: Values, name: str) -> str:
+    value = values[name]
+    if not isinstance(value, str):
+        raise KeyError(f"{name} has no single value: {value}")
+    return value
+
 
 Document = dict[str, Any]
 
@@ -268,3 +321,37 @@ def _document(name: str, account: AwsAccount | None = None, **values: str | Sequ
     statements = [fill(statement, known) for statement in read("documents")[name]]
     # Trust policies have no resources at all; IAM would reject a statement that has none left.
     return {"Version": "2012-10-17", "Statement": [each for each in statements if each.get("Resource") != []]}
+
+
+# The address that a browser posts to on each partition's sign-in page.
+_SIGN_IN = {"aws-cn": "https://signin.amazonaws.cn/saml", "aws-us-gov": "https://signin.amazonaws-us-gov.com/saml"}
+
+
+def policy_of_members(plan: Plan, team: TeamPlan, account: AwsAccount) -> Document:
+    """Return the policy that the roles of a team's members need, and no more."""
+    own = ("hpkit:organization", "hpkit:environment")
+    # The cluster of another stack or tool has other tags, or none.
+    is_tagged = plan.spec.manage_tags and not plan.spec.cluster.existing
+    return scientist_policy(
+        account,
+        eks=plan.eks_name,
+        tags={key: plan.tags[key] for key in own} if is_tagged else {},
+        repositories=[repository.name for repository in repositories_of(plan, team)],
+    )
+
+
+def trust_of_members(role: MemberRole, account: AwsAccount) -> Document:
+    """Return the trust policy of a team's role: a statement for each key of `memberRole`."""
+    folder = f"arn:{account.partition}:iam::{account.id}:role/aws-reserved/sso.amazonaws.com"
+    # Identity Center adds its region to the name, except in us-east-1.
+    sets = [f"{folder}{way}/AWSReservedSSO_{name}_*" for name in role.permission_sets for way in ("", "/*")]
+    parts: dict[str, dict[str, str | list[str]]] = {
+        "permission-sets": {"sets": sets} if sets else {},
+        "principals": {"principals": list(role.principals)} if role.principals else {},
+    }
+    if role.saml_provider is not None:
+        audience = _SIGN_IN.get(account.partition, "https://signin.aws.amazon.com/saml")
+        parts["saml"] = {"provider": role.saml_provider, "audience": audience}
+    if (oidc := role.oidc) is not None:
+        parts["oidc"] = {"provider": oidc.provider, "audience": oidc.audience, "subjects": list(oidc.subjects)}
+    return member_trust(account, {way: values for way, values in parts.items() if values})

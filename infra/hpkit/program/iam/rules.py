@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hpkit.catalog import type_calls
-from hpkit.program.iam.template import read
+from hpkit.program.iam.documents import read
 
 __all__ = ["Rule", "actions_of_call", "rules"]
 

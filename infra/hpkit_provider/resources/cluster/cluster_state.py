@@ -7,8 +7,8 @@ from typing import Any, Final
 from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.handler import ResourceState
+from hpkit_provider.schema.diff import project
 from hpkit_provider.schema.field_table import Field, from_api
-from hpkit_provider.schema.projection import project
 
 __all__ = [
     "GROUPS",

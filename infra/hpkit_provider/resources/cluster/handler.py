@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from hpkit_provider.aws.client import Document
-from hpkit_provider.aws.statuses import classify_status
-from hpkit_provider.aws.tags import live_tags, set_tags
+from hpkit_provider.aws.client import Document, live_tags, set_tags
+from hpkit_provider.aws.errors import classify_status
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import (
     ChangeFailedError,
@@ -36,7 +35,7 @@ from hpkit_provider.resources.cluster.live_cluster import (
     LiveCluster,
     has_failed,
 )
-from hpkit_provider.resources.cluster.training_plans import require_training_plans
+from hpkit_provider.resources.cluster.protection import require_training_plans
 from hpkit_provider.resources.cluster.update_request import (
     next_update,
     refused_changes,

@@ -8,11 +8,9 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from hpkit_provider.aws.client import Document, SageMakerApi, operation_name
-from hpkit_provider.aws.errors import ErrorKind, classify, refused
-from hpkit_provider.aws.statuses import classify_status
-from hpkit_provider.engine.call import EngineCall
+from hpkit_provider.aws.errors import ErrorKind, classify, classify_status, refused
+from hpkit_provider.engine.call import EngineCall, wait
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError, RolledBackError
-from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster.update_request import settled
 from hpkit_provider.resources.handler import CONFLICT_RETRIES
 

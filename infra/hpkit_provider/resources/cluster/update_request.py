@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hpkit.catalog import other_volume_keys
 from hpkit_provider.aws.client import Document
-from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.aws.errors import classify_status
 from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.resources.cluster.cluster_state import (
     GROUPS,
@@ -15,10 +15,9 @@ from hpkit_provider.resources.cluster.cluster_state import (
     without_added_subnets,
     without_inherited_network,
 )
-from hpkit_provider.schema.diff import same, says_nothing
+from hpkit_provider.schema.diff import project, same, says_nothing
+from hpkit_provider.schema.field import with_resets
 from hpkit_provider.schema.field_table import Field, to_api, value_to_api
-from hpkit_provider.schema.projection import project
-from hpkit_provider.schema.resets import with_resets
 
 __all__ = [
     "UpdateRequest",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hpkit.text.durations import seconds_in
+from hpkit.text.formatting import seconds_in
 
 __all__ = ["Claimed", "surplus"]
 

@@ -16,8 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 
 from hpkit_local.plugins.aws.config import Settings
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.refusals import refused
+from hpkit_provider.engine.errors import PluginError, refused
 
 __all__ = ["Account", "Calls", "Clients", "Retry"]
 

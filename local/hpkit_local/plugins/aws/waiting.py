@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from hpkit_local.plugins.aws.calls import Calls
+from hpkit_provider.engine.call import wait
 from hpkit_provider.engine.errors import ChangeFailedError
-from hpkit_provider.engine.waiter import wait
 
 __all__ = ["until"]
 

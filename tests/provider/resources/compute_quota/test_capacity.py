@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit_provider.resources.compute_quota.amounts import Measure, decreased, increased, minimum, reserved_amounts
+from hpkit_provider.resources.governance import Measure, decreased, increased, minimum, reserved_amounts
 from tests.provider.harness import TYPE, PartlyFailedError, Watch, check_sums, in_process, quota
 from tests.running import eventually
 

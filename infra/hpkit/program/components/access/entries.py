@@ -38,7 +38,7 @@ from hpkit.program.components.admission.policies import (
 )
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext
-from hpkit.program.iam.members import policy_of_members, trust_of_members
+from hpkit.program.iam.documents import policy_of_members, trust_of_members
 
 __all__ = ["Access"]
 

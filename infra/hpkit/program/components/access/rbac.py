@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpkit.config.models.governance import Workload
-from hpkit.kueue.jobs import resources_of
+from hpkit.kueue.configuration import resources_of
 
 __all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "viewer_rules", "workload_rules"]
 

@@ -12,8 +12,8 @@ import pulumi_aws as aws
 
 from hpkit.catalog import TASK_GOVERNANCE, AddOn
 from hpkit.catalog import addons as known_addons
+from hpkit.plan.dependencies import merged
 from hpkit.plan.existing import POD_ACCOUNTS, is_associated
-from hpkit.plan.merging import merged
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.program.components.access.pod_identity import PodRoles
 from hpkit.program.components.cluster.eks import Eks

@@ -26,7 +26,7 @@ from hpkit.plan.protected import kept
 from hpkit.program.components.access.roles import Roles
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext, document
-from hpkit.program.components.storage.buckets import harden
+from hpkit.program.components.storage.aws_storage import harden
 from hpkit.program.iam.documents import (
     bucket_policy,
     inference_policy,

@@ -14,16 +14,160 @@ import pulumi_aws as aws
 
 from hpkit.config.models.observability import Alerts, ClusterEvents, MetricsProvider
 from hpkit.config.models.observability import Observability as Spec
-from hpkit.plan.model import Plan
-from hpkit.plan.names import event_rule_name, grafana_topic_arn, topic_name
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.names import EVENT_RULES, event_rule_name, grafana_topic_arn, topic_name
 from hpkit.plan.protected import kept
 from hpkit.program.components.access.roles import Roles
-from hpkit.program.components.addons.alerts import alert_manager, alert_rules, event_patterns
-from hpkit.program.components.addons.values import cloudwatch_values, hyperpod_values
 from hpkit.program.components.common.base import Component, DeployContext, document
 from hpkit.program.iam.documents import grafana_policy, metrics_policy, service_trust, topic_policy
 
-__all__ = ["Observability"]
+__all__ = ["Observability", "alert_rules", "hyperpod_values"]
+
+# Sources of the alerts:
+# - Kueue documentation, "Prometheus metrics"; the HyperPod observability add-on forwards them with its task-governance
+#   category.
+# - SageMaker AI developer guide, "Events that Amazon SageMaker AI sends to Amazon EventBridge", the three sections on
+#   HyperPod, and "SageMaker HyperPod cluster events reference", section "EventBridge integration".
+_WAITING_MINUTES = 30
+_PREEMPTIONS_AN_HOUR = 10
+
+
+def alert_rules(plan: Plan) -> dict[str, Any]:
+    """Return rule groups: one for the cluster, and one per team whose work waits or is taken away too often."""
+    groups = [_group(team) for team in plan.teams if not team.is_shared_pool]
+    return {"groups": [_cluster(), *groups]}
+
+
+def _alert_manager(plan: Plan, topic_arn: str) -> str:
+    """Return the alert manager's definition: one message for all alerts with a name, repeated after four hours.
+
+    Source: Amazon Managed Service for Prometheus user guide, "Configure alert manager to send messages to your Amazon
+    SNS topic". The region is required; a subject is set because the default can be too long for SNS.
+    """
+    sns = {
+        "topic_arn": topic_arn,
+        "sigv4": {"region": topic_arn.split(":")[3]},
+        "subject": f"[{{{{ .Status }}}}] {plan.stack} {{{{ .GroupLabels.alertname }}}}",
+    }
+    route = {
+        "receiver": "sns",
+        "group_by": ["alertname"],
+        "group_wait": "30s",
+        "group_interval": "5m",
+        "repeat_interval": "4h",
+    }
+    config = {"route": route, "receivers": [{"name": "sns", "sns_configs": [sns]}]}
+    # JSON is YAML, and the same text on every run.
+    return json.dumps({"alertmanager_config": json.dumps(config, sort_keys=True)}, sort_keys=True)
+
+
+def _event_patterns(plan: Plan, events: ClusterEvents) -> dict[str, str]:
+    """Return the patterns of the EventBridge rules, by purpose: only events of this cluster.
+
+    The cluster is matched by its name, which is unique in an account and region, and known before the cluster exists.
+    So a rule also reports a cluster that can't be created.
+    """
+    cluster_filter = {"ClusterName": [plan.spec.cluster.name]}
+    status, health, event = EVENT_RULES
+    patterns = {}
+    if events.statuses:
+        detail = {**cluster_filter, "ClusterStatus": sorted(events.statuses)}
+        patterns[status] = _pattern("SageMaker HyperPod Cluster State Change", detail)
+    if events.node_health:
+        patterns[health] = _pattern("SageMaker HyperPod Cluster Node Health Event", cluster_filter)
+    if events.levels:
+        detail = {"EventDetails": {**cluster_filter, "EventLevel": sorted(events.levels)}}
+        patterns[event] = _pattern("SageMaker HyperPod Cluster Event", detail)
+    return patterns
+
+
+def _pattern(detail_type: str, detail: dict[str, Any]) -> str:
+    pattern = {"source": ["aws.sagemaker"], "detail-type": [detail_type], "detail": detail}
+    # As the provider of the resource writes it.
+    return json.dumps(pattern, sort_keys=True, separators=(",", ":"))
+
+
+def _cluster() -> dict[str, Any]:
+    return {
+        "name": "cluster",
+        "rules": [
+            _alert(
+                "KueueNotAdmitting",
+                "sum(kueue_pending_workloads) > 0 and sum(rate(kueue_admission_attempts_total[15m])) == 0",
+                "Workloads are pending, but Kueue isn't trying to admit any of them.",
+                severity="critical",
+            )
+        ],
+    }
+
+
+def _group(team: TeamPlan) -> dict[str, Any]:
+    queue = f'cluster_queue="{team.cluster_queue}"'
+    used = f"sum(kueue_cluster_queue_resource_usage{{{queue}}})"
+    guaranteed = f"sum(kueue_cluster_queue_nominal_quota{{{queue}}})"
+    return {
+        "name": f"team-{team.name}",
+        "rules": [
+            _alert(
+                "WaitingWithinGuarantee",
+                f'sum(kueue_pending_workloads{{{queue},status="active"}}) > 0 and {used} < {guaranteed}',
+                f"Tasks of {team.name} are pending although the team is below its guarantee.",
+            ),
+            _alert(
+                "PreemptedOften",
+                f"sum(increase(kueue_preempted_workloads_total{{preempting_{queue}}}[1h])) > {_PREEMPTIONS_AN_HOUR}",
+                f"{team.name} reclaimed compute from other teams more than {_PREEMPTIONS_AN_HOUR} times in an hour.",
+                minutes=0,
+            ),
+        ],
+    }
+
+
+def _alert(
+    name: str, expression: str, summary: str, *, severity: str = "warning", minutes: int = _WAITING_MINUTES
+) -> dict[str, Any]:
+    return {
+        "alert": name,
+        "expr": expression,
+        "for": f"{minutes}m",
+        "labels": {"severity": severity},
+        "annotations": {"summary": summary},
+    }
+
+
+def _cloudwatch_values(*, accelerators: bool) -> dict[str, Any]:
+    """Return Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer).
+
+    accelerators: whether it measures them (same guide, "Opt out of accelerated compute metrics collection"). The
+    HyperPod observability add-on always does, and two DCGM exporters on a node can't share the GPUs' profiling
+    hardware (NVIDIA/dcgm-exporter issue 7).
+    """
+    kubernetes = {"enhanced_container_insights": True, "kueue_container_insights": True}
+    if not accelerators:
+        kubernetes["accelerated_compute_metrics"] = False
+    return {"agent": {"config": {"logs": {"metrics_collected": {"kubernetes": kubernetes}}}}}
+
+
+def hyperpod_values(
+    metrics: MetricsProvider,
+    *,
+    endpoint: str,
+    workspace_arn: str,
+    grafana_name: str | None,
+    grafana_arn: str | None,
+) -> dict[str, Any]:
+    """Return the configuration of the HyperPod observability add-on (SageMaker developer guide).
+
+    endpoint: as AMP returns it, with a trailing slash; the add-on appends `/api/v1/remote_write`.
+    """
+    values: dict[str, Any] = {
+        "ampWorkspace": {"prometheusEndpoint": endpoint.rstrip("/"), "arn": workspace_arn},
+        "metricsProvider": metrics.model_dump(by_alias=True, exclude_none=True),
+    }
+    if grafana_arn is not None:
+        values["amgWorkspace"] = {"workspaceName": grafana_name, "arn": grafana_arn}
+    return values
+
 
 _CLOUDWATCH = "amazon-cloudwatch-observability"
 _HYPERPOD = "amazon-sagemaker-hyperpod-observability"
@@ -53,7 +197,7 @@ class Observability(Component):
         values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
         policies: dict[str, pulumi.Output[str]] = {}
         if spec.cloudwatch:
-            values[_CLOUDWATCH] = cloudwatch_values(accelerators=not spec.prometheus)
+            values[_CLOUDWATCH] = _cloudwatch_values(accelerators=not spec.prometheus)
         if spec.prometheus:
             self.workspace = self._prometheus()
         if spec.alerts is not None and (self.workspace is not None or spec.alerts.events is not None):
@@ -101,14 +245,14 @@ class Observability(Component):
             aws.amp.AlertManagerDefinition(
                 "alerts",
                 workspace_id=self.workspace.id,
-                definition=pulumi.Output.from_input(topic_arn).apply(lambda arn: alert_manager(self._plan, arn)),
+                definition=pulumi.Output.from_input(topic_arn).apply(lambda arn: _alert_manager(self._plan, arn)),
                 opts=self.child(),
             )
         if spec.events is not None:
             self._report(spec.events, topic_arn)
 
     def _report(self, events: ClusterEvents, topic_arn: pulumi.Input[str]) -> None:
-        for purpose, pattern in event_patterns(self._plan, events).items():
+        for purpose, pattern in _event_patterns(self._plan, events).items():
             rule = aws.cloudwatch.EventRule(
                 purpose,
                 name=event_rule_name(self._plan, purpose),

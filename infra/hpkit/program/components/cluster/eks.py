@@ -14,7 +14,7 @@ from hpkit.plan.model import Plan
 from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator
 from hpkit.plan.protected import kept
-from hpkit.program.components.access.identity import Identity
+from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext
 from hpkit.program.components.common.credentials import Credentials

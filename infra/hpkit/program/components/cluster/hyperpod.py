@@ -3,39 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 import pulumi
 import pulumi_kubernetes as k8s
 
-from hpkit.config.models.cluster import InstanceGroup
+from hpkit.config.models.base import Model
+from hpkit.config.models.cluster import (
+    AutoPatch,
+    EnvironmentConfig,
+    InstanceGroup,
+    InstanceGroupBase,
+    RestrictedInstanceGroupsConfig,
+    ScheduledUpdate,
+    TieredStorage,
+)
 from hpkit.plan.access import DEPENDENCIES_NAMESPACE
-from hpkit.plan.hosts import awaited_groups
+from hpkit.plan.endpoint import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.protected import DEPENDENCIES
-from hpkit.program.components.access.identity import Identity
+from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.cluster.eks import Eks
-from hpkit.program.components.cluster.group_config import (
-    add_capacity,
-    add_checks,
-    add_instances,
-    add_upkeep,
-    environment,
-    shared_environment,
-    tiered_storage,
-)
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext
 from hpkit.program.components.storage.aws_storage import ON_CREATE, Storage
 from hpkit.program.sdk import AutoscaledGroup, Cluster, Readiness
+from hpkit.program.sdk import types as api
 from hpkit.program.sdk.types import (
+    ClusterAutoPatchConfig,
     ClusterInstanceGroupSpecification,
+    ClusterKubernetesConfig,
     ClusterLifeCycleConfig,
+    ClusterRestrictedInstanceGroupsConfig,
     ClusterRestrictedInstanceGroupSpecification,
+    ClusterTieredStorageConfig,
+    ScheduledUpdateConfig,
     Tag,
     VpcConfig,
 )
 
 __all__ = ["Dependencies", "HyperPod", "tags_of"]
+
+# The file's keys are the API's names, so a section is mostly the model's own dump.
+_Group = ClusterInstanceGroupSpecification | ClusterRestrictedInstanceGroupSpecification
+# Settings of a group that the API has under the same names.
+_SHARED: Final = {"training_plan_arn", "instance_storage_configs", "threads_per_core"}
+_ORDINARY: Final = {"instance_type", "min_instance_count", "image_id", "image_release_version", "network_interface"}
+
+
+def _add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) -> None:
+    """Add an ordinary group's instances, and their image."""
+    spec = group.spec
+    if spec.instance_types:
+        config["instanceRequirements"] = {"instanceTypes": list(spec.instance_types)}
+    if spec.is_spot:
+        config["capacityRequirements"] = {"spot": {}}
+    config.update(cast("ClusterInstanceGroupSpecification", _stated(spec, _ORDINARY)))
+    _add_instances(config, group)
+
+
+def _add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> None:
+    """Add the settings that all groups' instances share."""
+    config.update(cast("Any", _stated(group.spec, _SHARED)))
+
+
+def _add_upkeep(config: ClusterInstanceGroupSpecification, spec: InstanceGroup) -> None:
+    """Add how nodes of an ordinary group are checked, labelled, patched and updated."""
+    _add_checks(config, spec)
+    kubernetes = _stated(spec, {"labels", "taints"})
+    if kubernetes:
+        config["kubernetesConfig"] = cast("ClusterKubernetesConfig", kubernetes)
+    if spec.auto_patch is not None:
+        config["autoPatchConfig"] = cast("ClusterAutoPatchConfig", _update(spec.auto_patch))
+
+
+def _add_checks(config: _Group, spec: InstanceGroupBase) -> None:
+    """Add how nodes of any group are checked, and when their AMI is updated."""
+    if spec.deep_health_checks:
+        config["onStartDeepHealthChecks"] = list(spec.deep_health_checks)
+    if spec.scheduled_update is not None:
+        config["scheduledUpdateConfig"] = cast("ScheduledUpdateConfig", _update(spec.scheduled_update))
+
+
+def _environment(spec: EnvironmentConfig) -> api.EnvironmentConfig:
+    """Return the environment of a restricted group as the API takes it."""
+    return cast("api.EnvironmentConfig", _stated(spec))
+
+
+def _shared_environment(spec: RestrictedInstanceGroupsConfig) -> ClusterRestrictedInstanceGroupsConfig:
+    """Return the shared settings of all restricted groups in the API's format."""
+    return cast("ClusterRestrictedInstanceGroupsConfig", _stated(spec))
+
+
+def _tiered_storage(spec: TieredStorage) -> ClusterTieredStorageConfig:
+    """Return managed tiered checkpointing as the API takes it."""
+    return cast("ClusterTieredStorageConfig", _stated(spec))
+
+
+def _stated(spec: Model, names: set[str] | None = None) -> dict[str, Any]:
+    """Return a section without omitted settings; names: the fields to include, by default all."""
+    return spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=names)
+
+
+def _update(spec: AutoPatch | ScheduledUpdate) -> dict[str, Any]:
+    """Return an update; the API has a level more for batches and alarms than the file."""
+    config = _stated(spec)
+    if "deploymentConfig" in config:
+        stated = config["deploymentConfig"]
+        sizes = ("maximumBatchSize", "rollbackMaximumBatchSize")
+        deployment: dict[str, Any] = {
+            "rollingUpdatePolicy": {size: stated.pop(size) for size in sizes if size in stated}
+        }
+        if alarms := stated.pop("autoRollbackAlarms", None):
+            deployment["autoRollbackConfiguration"] = [{"alarmName": alarm} for alarm in alarms]
+        config["deploymentConfig"] = deployment | stated
+    return config
 
 
 class Dependencies(Component):
@@ -114,7 +196,7 @@ class HyperPod(Component):
             },
             instance_groups=[self._group(group) for group in plan.groups],
             restricted_instance_groups=[self._restricted_group(group) for group in plan.restricted_groups] or None,
-            restricted_instance_groups_config=shared_environment(spec.restricted_instance_groups_config)
+            restricted_instance_groups_config=_shared_environment(spec.restricted_instance_groups_config)
             if spec.restricted_instance_groups_config
             else None,
             node_provisioning_mode="Continuous",
@@ -123,7 +205,7 @@ class HyperPod(Component):
             auto_scaling={"mode": "Enable", "autoScalerType": "Karpenter"} if plan.spec.karpenter is not None else None,
             autoscaled_instance_groups=autoscaled or None,
             allow_delete_instance_groups=list(plan.spec.allow_delete.instance_groups) or None,
-            tiered_storage_config=tiered_storage(spec.tiered_storage) if spec.tiered_storage else None,
+            tiered_storage_config=_tiered_storage(spec.tiered_storage) if spec.tiered_storage else None,
             tags=tags_of(plan),
             opts=self.child(
                 after=[*storage.ready, *identity.for_nodes, *network.connectivity, *after],
@@ -186,8 +268,8 @@ class HyperPod(Component):
             "overrideVpcConfig": self._place(group),
             "lifeCycleConfig": self._lifecycle(spec),
         }
-        add_capacity(config, group)
-        add_upkeep(config, spec)
+        _add_capacity(config, group)
+        _add_upkeep(config, spec)
         return config
 
     def _restricted_group(self, group: RestrictedGroupPlan) -> ClusterRestrictedInstanceGroupSpecification:
@@ -200,9 +282,9 @@ class HyperPod(Component):
             "overrideVpcConfig": self._place(group),
         }
         if spec.environment_config is not None:
-            config["environmentConfig"] = environment(spec.environment_config)
-        add_instances(config, group)
-        add_checks(config, spec)
+            config["environmentConfig"] = _environment(spec.environment_config)
+        _add_instances(config, group)
+        _add_checks(config, spec)
         return config
 
     def _place(self, group: GroupPlan | RestrictedGroupPlan) -> VpcConfig:

@@ -8,9 +8,9 @@ import pulumi
 import pulumi_aws as aws
 
 from hpkit.catalog import is_zone_id
+from hpkit.plan.endpoint import control_plane_cidr, control_plane_subnets, public_cidr
 from hpkit.plan.model import Plan, ZonePlan
 from hpkit.plan.protected import kept
-from hpkit.plan.subnets import control_plane_cidr, control_plane_subnets, public_cidr
 from hpkit.program.components.common.base import Component, DeployContext
 
 __all__ = ["Network"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -10,24 +11,149 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from hpkit.catalog import CHARTS_FOLDER, keda_chart
 from hpkit.config.models.autoscaling import Autoscaling as Spec
-from hpkit.config.models.autoscaling import Keda, NodePool
+from hpkit.config.models.autoscaling import Keda, NodeClass, NodePool, WarmPool
 from hpkit.plan.existing import KEDA_ACCOUNT
-from hpkit.plan.karpenter import (
-    NODE_CLASS_KIND,
-    NODE_CLASS_VERSION,
-    NODE_POOL_KIND,
-    NODE_POOL_VERSION,
-    node_class_spec,
-    node_pool_spec,
-)
 from hpkit.plan.model import Plan
 from hpkit.program.components.access.pod_identity import PodRoles
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext, document
-from hpkit.program.components.scheduling.warm_pool import WarmPools
 from hpkit.program.iam.documents import keda_policy
 
 __all__ = ["Autoscaling"]
+
+# The pods have a priority below every default, so the scheduler preempts them immediately; pending again, they make
+# Karpenter add the next node. Source: Kubernetes documentation, pod priority and preemption (node overprovisioning).
+_NAME = "hpkit-warm-pool"
+# Below 0, which every pod has that names no PriorityClass.
+_PRIORITY = -10
+_NODE_POOL_LABEL = "karpenter.sh/nodepool"
+# Nodes may take minutes, or wait for capacity: an `up` has nothing to gain from waiting for them.
+_NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
+
+
+class _WarmPools(Component):
+    """A Deployment of placeholder pods for each NodePool that has a warm pool."""
+
+    def __init__(
+        self,
+        name: str,
+        specs: Sequence[NodePool],
+        pools: Mapping[str, pulumi.Resource],
+        *,
+        eks: Eks,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """Build; specs: the NodePools with a warm pool, pools: the NodePool registered for each name."""
+        super().__init__(name, opts=opts)
+        inside = self.child(provider=eks.kubernetes)
+        namespace = k8s.core.v1.Namespace(_NAME, metadata={"name": _NAME}, opts=inside)
+        priority = k8s.scheduling.v1.PriorityClass(
+            _NAME,
+            metadata={"name": _NAME},
+            value=_PRIORITY,
+            preemption_policy="Never",
+            description="Placeholder pods that give way to every other pod",
+            opts=inside,
+        )
+        for pool in specs:
+            if pool.warm_pool is not None:
+                # Not apps.v1.Deployment: checking a plain dict against its types takes mypy 18 GB.
+                CustomResource(
+                    f"warm-pool-{pool.name}",
+                    api_version="apps/v1",
+                    kind="Deployment",
+                    metadata={"name": pool.name, "namespace": _NAME, "annotations": _NOT_AWAITED},
+                    spec=_deployment(pool, pool.warm_pool),
+                    opts=self.child(after=[namespace, priority, pools[pool.name]], provider=eks.kubernetes),
+                )
+        self.register_outputs({"nodePools": [pool.name for pool in specs]})
+
+
+def _deployment(pool: NodePool, warm: WarmPool) -> dict[str, Any]:
+    requests = dict(sorted(warm.requests.items()))
+    labels = {"app.kubernetes.io/name": _NAME, _NODE_POOL_LABEL: pool.name}
+    container = {
+        "name": "pause",
+        "image": warm.image,
+        "resources": {"requests": requests, "limits": requests},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": 65535,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    pod: dict[str, Any] = {
+        "priorityClassName": _NAME,
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "nodeSelector": {_NODE_POOL_LABEL: pool.name},
+        "containers": [container],
+    }
+    if pool.taints:
+        pod["tolerations"] = [
+            {"key": taint.key, "operator": "Equal", "value": taint.value or "", "effect": taint.effect}
+            for taint in pool.taints
+        ]
+    return {
+        "replicas": warm.replicas,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+
+
+_NODE_CLASS_GROUP: Final = "karpenter.sagemaker.amazonaws.com"
+_NODE_CLASS_VERSION: Final = f"{_NODE_CLASS_GROUP}/v1"
+_NODE_CLASS_KIND: Final = "HyperpodNodeClass"
+_NODE_POOL_VERSION: Final = "karpenter.sh/v1"
+_NODE_POOL_KIND: Final = "NodePool"
+
+
+def _node_class_spec(node_class: NodeClass) -> dict[str, Any]:
+    """Return the spec of a HyperpodNodeClass."""
+    return {"instanceGroups": sorted(node_class.instance_groups)}
+
+
+def _node_pool_spec(pool: NodePool) -> dict[str, Any]:
+    """Return the spec of a NodePool."""
+    template: dict[str, Any] = {
+        "nodeClassRef": {"group": _NODE_CLASS_GROUP, "kind": _NODE_CLASS_KIND, "name": pool.node_class},
+        "requirements": [
+            {
+                "key": requirement.key,
+                "operator": requirement.operator,
+                **({"values": list(requirement.values)} if requirement.values else {}),
+            }
+            for requirement in pool.requirements
+        ],
+        "expireAfter": pool.expire_after,
+    }
+    if pool.taints:
+        template["taints"] = [taint.model_dump(by_alias=True, exclude_none=True) for taint in pool.taints]
+    disruption: dict[str, Any] = {
+        "consolidationPolicy": pool.disruption.consolidation_policy,
+        "consolidateAfter": pool.disruption.consolidate_after,
+    }
+    if pool.disruption.budgets:
+        disruption["budgets"] = [
+            {key: value for key, value in budget.model_dump(by_alias=True, exclude_none=True).items() if value != ()}
+            for budget in pool.disruption.budgets
+        ]
+    spec: dict[str, Any] = {
+        "template": {
+            **({"metadata": {"labels": dict(sorted(pool.labels.items()))}} if pool.labels else {}),
+            "spec": template,
+        },
+        "disruption": disruption,
+    }
+    if pool.limits:
+        spec["limits"] = dict(sorted(pool.limits.items()))
+    if pool.weight is not None:
+        spec["weight"] = pool.weight
+    return spec
+
 
 # With this condition, the service reports that groups and subnets are valid; before, a pool can't add nodes.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
@@ -62,10 +188,10 @@ class Autoscaling(Component):
         classes = {
             node_class.name: CustomResource(
                 f"node-class-{node_class.name}",
-                api_version=NODE_CLASS_VERSION,
-                kind=NODE_CLASS_KIND,
+                api_version=_NODE_CLASS_VERSION,
+                kind=_NODE_CLASS_KIND,
                 metadata={"name": node_class.name, "annotations": _READY},
-                spec=node_class_spec(node_class),
+                spec=_node_class_spec(node_class),
                 opts=self.child(
                     after=[*after, *(groups[group] for group in sorted(node_class.instance_groups) if group in groups)],
                     provider=eks.kubernetes,
@@ -76,7 +202,7 @@ class Autoscaling(Component):
         pools = {pool.spec.name: self._pool(pool.spec, classes[pool.spec.node_class]) for pool in plan.node_pools}
         warm = [pool.spec for pool in plan.node_pools if pool.spec.warm_pool is not None]
         if warm:
-            WarmPools("warm-pools", warm, pools, eks=eks, opts=self.child())
+            _WarmPools("warm-pools", warm, pools, eks=eks, opts=self.child())
         if spec.keda is not None:
             chart = context.in_project(f"{CHARTS_FOLDER}/{keda_chart().file}")
             self._keda(spec.keda, PodRoles(self, plan, context, eks), workspace_arn, [*after, *nodes], chart)
@@ -114,9 +240,9 @@ class Autoscaling(Component):
     def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> pulumi.Resource:
         return CustomResource(
             f"node-pool-{pool.name}",
-            api_version=NODE_POOL_VERSION,
-            kind=NODE_POOL_KIND,
+            api_version=_NODE_POOL_VERSION,
+            kind=_NODE_POOL_KIND,
             metadata={"name": pool.name, "annotations": _READY},
-            spec=node_pool_spec(pool),
+            spec=_node_pool_spec(pool),
             opts=self.child(after=[node_class], provider=self._eks.kubernetes, custom_timeouts=_UNTIL_DRAINED),
         )

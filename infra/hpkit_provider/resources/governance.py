@@ -1,9 +1,10 @@
-"""ComputeQuota: a team's reservation on a cluster."""
+"""Resources of task governance: the quota of a team, and the only policy of a cluster."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
 
 from botocore.exceptions import ClientError
 
@@ -11,11 +12,105 @@ from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.values import Props
-from hpkit_provider.resources.compute_quota.amounts import Amounts, decreased, increased, minimum, reserved_amounts
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 from hpkit_provider.schema.field_table import from_api, to_api
 
-__all__ = ["ComputeQuotaHandler"]
+__all__ = [
+    "ClusterSchedulerConfigHandler",
+    "ComputeQuotaHandler",
+    "Measure",
+    "decreased",
+    "increased",
+    "minimum",
+    "reserved_amounts",
+]
+
+# A whole instance and a fraction are separate measures, and only amounts of one measure are compared. The number of
+# accelerators per instance isn't known here.
+_WHOLE: Final = "Count"
+_PARTITION: Final = "AcceleratorPartition"
+# The service fills these in, pro rata, where an entry states only another fraction (API reference,
+# ComputeQuotaResourceConfig; developer guide, "HyperPod task governance: compute allocation").
+_PRO_RATA: Final = frozenset({"VCpu", "MemoryInGiB"})
+
+
+class Measure(NamedTuple):
+    """One thing that is counted: `Count`, `Accelerators`, `VCpu`, … of an instance type."""
+
+    instance_type: str
+    name: str
+
+
+_Amounts = dict[Measure, float]
+_ComputeQuotaResource = Mapping[str, Any]  # an entry of ComputeQuotaResources, as the API has it
+
+
+def reserved_amounts(config: Mapping[str, Any]) -> _Amounts:
+    """Return a quota's reservation by measure (configuration in API form)."""
+    amounts: _Amounts = {}
+    for resource in config.get("ComputeQuotaResources", []):
+        for name, value in resource.items():
+            measure, number = Measure(resource["InstanceType"], name), value
+            if name == _PARTITION:
+                measure, number = Measure(resource["InstanceType"], f"{name} {value.get('Type')}"), value.get("Count")
+            if isinstance(number, (int, float)):
+                amounts[measure] = amounts.get(measure, 0) + number
+    return amounts
+
+
+def _with_pro_rata(amounts: _Amounts, like: _Amounts) -> _Amounts:
+    """Complete fractions with the service's values: an unset figure isn't a change."""
+    types = {measure.instance_type for measure in amounts if measure.name != _WHOLE}
+    filled_in = {
+        measure: value
+        for measure, value in like.items()
+        if measure.name in _PRO_RATA and measure.instance_type in types
+    }
+    return {**filled_in, **amounts}
+
+
+def increased(old: _Amounts, new: _Amounts) -> set[Measure]:
+    """Return the measures that are more than before."""
+    before = _with_pro_rata(old, new)
+    return {measure for measure, value in _with_pro_rata(new, old).items() if value > before.get(measure, 0)}
+
+
+def decreased(old: _Amounts, new: _Amounts) -> set[Measure]:
+    """Return the measures that are less than before."""
+    return increased(new, old)
+
+
+def minimum(live: Sequence[_ComputeQuotaResource], new: Sequence[_ComputeQuotaResource]) -> list[_ComputeQuotaResource]:
+    """Return the resources halfway from `live` to `new`: decreases are done, and nothing has increased yet.
+
+    A type that changes between whole instances and fractions keeps its live entry, because its decrease depends on the
+    instance type.
+    """
+    new_by_key = {_key(resource): resource for resource in new}
+    types = {resource["InstanceType"] for resource in new}
+    return [
+        _smaller(resource, new_by_key.get(_key(resource), resource))
+        for resource in live
+        if resource["InstanceType"] in types
+    ]
+
+
+def _key(resource: _ComputeQuotaResource) -> tuple[Any, ...]:
+    """Return the common part of two entries with comparable values."""
+    partition = resource.get(_PARTITION, {}).get("Type")
+    return resource["InstanceType"], _WHOLE in resource, bool(resource.get("Accelerators")), partition
+
+
+def _smaller(resource: _ComputeQuotaResource, target: _ComputeQuotaResource) -> _ComputeQuotaResource:
+    """Use the smaller of each set figure; unset ones follow pro rata."""
+    smaller = dict(target)
+    for name, value in target.items():
+        if name == _PARTITION:
+            smaller[name] = {**value, "Count": min(value["Count"], resource[name]["Count"])}
+        elif isinstance(value, (int, float)):
+            smaller[name] = min(value, resource.get(name, value))
+    return smaller
+
 
 # The error of CreateComputeQuota and UpdateComputeQuota in their API reference, in addition to conflicts.
 _NO_CAPACITY: Final = "ResourceLimitExceeded"
@@ -99,7 +194,7 @@ class ComputeQuotaHandler(VersionedHandler):
     def _config(self, inputs: Props) -> dict[str, Any]:
         return to_api(self.spec.by_name["computeQuotaConfig"], inputs.get("computeQuotaConfig", {}))
 
-    def _amounts(self, inputs: Props) -> Amounts:
+    def _amounts(self, inputs: Props) -> _Amounts:
         return reserved_amounts(self._config(inputs))
 
 
@@ -111,3 +206,34 @@ def _refusal(error: ClientError) -> str:
         "`--parallel`; it deletes quotas last, so name their teams in `leavingTeams` of the provider (hpkit: "
         "`allowDelete: {teams: […]}` in the environment)."
     )
+
+
+class ClusterSchedulerConfigHandler(VersionedHandler):
+    """Handler of hyperpod:index:ClusterSchedulerConfig."""
+
+    name: ClassVar[str] = "ClusterSchedulerConfig"
+    operation: ClassVar[str] = "cluster_scheduler_config"
+
+    def poll(self, call: EngineCall, arn: str, inputs: Props) -> Document | None:
+        """Return it; a cluster has only one, so a separate call costs nothing."""
+        del inputs
+        return self.describe(call, arn)
+
+    def find(self, call: EngineCall, inputs: Props) -> Document | None:
+        """Return the cluster's policy; one with another name is a conflict."""
+        for entry in self.api.pages(
+            call,
+            "list_cluster_scheduler_configs",
+            member="ClusterSchedulerConfigSummaries",
+            ClusterArn=inputs["clusterArn"],
+        ):
+            if entry["Status"] == "Deleted":
+                continue
+            if entry["Name"] != inputs["name"]:
+                raise RefusedError(
+                    f"The cluster already has the policy {entry['Name']!r}, and can only have one. What to do: "
+                    "`pulumi import hyperpod:index:ClusterSchedulerConfig NAME "
+                    f"{entry['ClusterSchedulerConfigArn']}`, or delete it."
+                )
+            return entry
+        return None
