@@ -13,7 +13,7 @@ import pytest
 
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.processes.ports import hold_ports
+from hpkit_local.processes import hold_ports
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS, Found, get_all, tool_path

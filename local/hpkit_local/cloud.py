@@ -8,18 +8,26 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpkit_local.rehearsal.objects import team_objects
+    from hpkit_local.rehearsal.jobs import team_objects
     from hpkit_local.rehearsal.session import rehearsal
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
     from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
     from hpkit_local.supervisor.existing import create_existing, names_existing
     from hpkit_local.supervisor.instance import Instance
-    from hpkit_local.supervisor.instances import Overview, candidates, instances, overviews, the_only
+    from hpkit_local.supervisor.instances import (
+        Overview,
+        Usage,
+        candidates,
+        instances,
+        overviews,
+        stacks_of,
+        stacks_up,
+        the_only,
+        usage_of,
+    )
     from hpkit_local.supervisor.lock import exclusive
     from hpkit_local.supervisor.pulumi_stack import Stack
-    from hpkit_local.supervisor.stacks import stacks_of, stacks_up
-    from hpkit_local.supervisor.usage import Usage, usage_of
     from hpkit_local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
 
 __all__ = [
@@ -62,7 +70,7 @@ _SOURCES = {
     "Instance": "hpkit_local.supervisor.instance:Instance",
     "Overview": "hpkit_local.supervisor.instances:Overview",
     "Stack": "hpkit_local.supervisor.pulumi_stack:Stack",
-    "Usage": "hpkit_local.supervisor.usage:Usage",
+    "Usage": "hpkit_local.supervisor.instances:Usage",
     "control": "hpkit_local.supervisor.control",
     "create_existing": "hpkit_local.supervisor.existing:create_existing",
     "exclusive": "hpkit_local.supervisor.lock:exclusive",
@@ -72,12 +80,12 @@ _SOURCES = {
     "names_existing": "hpkit_local.supervisor.existing:names_existing",
     "overviews": "hpkit_local.supervisor.instances:overviews",
     "rehearsal": "hpkit_local.rehearsal.session:rehearsal",
-    "stacks_of": "hpkit_local.supervisor.stacks:stacks_of",
-    "stacks_up": "hpkit_local.supervisor.stacks:stacks_up",
-    "team_objects": "hpkit_local.rehearsal.objects:team_objects",
+    "stacks_of": "hpkit_local.supervisor.instances:stacks_of",
+    "stacks_up": "hpkit_local.supervisor.instances:stacks_up",
+    "team_objects": "hpkit_local.rehearsal.jobs:team_objects",
     "candidates": "hpkit_local.supervisor.instances:candidates",
     "the_only": "hpkit_local.supervisor.instances:the_only",
-    "usage_of": "hpkit_local.supervisor.usage:usage_of",
+    "usage_of": "hpkit_local.supervisor.instances:usage_of",
 }
 
 

@@ -9,7 +9,7 @@ from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, first_calls, training_plan
 from hpkit.preflight.training_plans import check_training_plans, offering_calls, offerings_of
 from hpkit.program.recording import record
-from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.backend import ManualClock
 from tests.builders import group, organization, typed
 from tests.documents import document
 from tests.endpoint import running_endpoint

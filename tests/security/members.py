@@ -7,8 +7,7 @@ import pytest
 import yaml
 from kubernetes.client import ApiClient
 
-from hpkit_local.kubernetes.api import Api, RefusedError
-from hpkit_local.kubernetes.client import configuration_of
+from hpkit_local.kubernetes.api import Api, RefusedError, configuration_of
 from tests.running import eventually
 
 __all__ = [

@@ -127,7 +127,7 @@ class MotoState:
 
     def restore(self, service: str, blob: bytes) -> None:
         """Use backends that `snapshot` wrote; only before the first `active`."""
-        self._inactive[service] = pickle.loads(blob)  # noqa: S301 - our own state file, see state.py
+        self._inactive[service] = pickle.loads(blob)  # noqa: S301 - our own state file, see StateFile
 
     def close(self) -> None:
         """Leave nothing behind in moto's globals."""

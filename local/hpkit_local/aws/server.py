@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import threading
@@ -9,22 +10,67 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
+from moto.core.parse import PROTOCOL_PARSERS, RequestParserError
+from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
+from werkzeug.wrappers import Request
 
 from hpkit_local.aws import api
 from hpkit_local.aws.backend import Backend
 from hpkit_local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
 from hpkit_local.aws.guard import is_form, refusal
-from hpkit_local.aws.moto_requests import check_moto_request
-from hpkit_local.aws.protocol import Call, check_signed, read_call, render, service_model
+from hpkit_local.aws.protocol import Call, check_signed, parameters, path_segments, read_call, render, service_model
 from hpkit_local.aws.record import CallRecorder
 from hpkit_local.aws.service import services
+from hpkit_local.aws.validation import check_request
 from hpkit_local.aws.view import BackendView
 
 __all__ = ["Endpoint"]
+
+
+# Inferred from: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a request; reject one that breaks the model of its service."""
+    model = service_model(call.service)
+    code = services()[call.service].refuses_with
+    if not code or call.operation not in model.operation_names:
+        return {}
+    shape = model.operation_model(call.operation).input_shape
+    if shape is None:
+        return {}
+    try:
+        params = _params(call, environ)
+    except (RequestParserError, ValueError) as error:
+        raise ServiceError(_unreadable(call), str(error)) from None
+    check_request(shape, params, code=code)
+    return params
+
+
+def _params(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
+    if call.protocol in ("json", "rest-json"):
+        return parameters(call)
+    request = Request({**environ, "wsgi.input": io.BytesIO(call.body)})
+    parser = PROTOCOL_PARSERS[call.protocol](get_service_model(call.service).operation_model(call.operation))
+    parsed: dict[str, Any] = parser.parse(
+        {
+            "body": call.body,
+            "headers": request.headers,
+            "method": request.method,
+            "url_params": {name: unquote(value) for name, value in path_segments(call).items()},
+            "url_path": call.path,
+            "values": request.values if call.protocol in ("ec2", "query") else request.args,
+        }
+    )
+    return {name: value for name, value in parsed.items() if value is not None}
+
+
+def _unreadable(call: Call) -> str:
+    return "MalformedXML" if call.protocol == "rest-xml" else services()[call.service].refuses_with
+
 
 _log = logging.getLogger(__name__)
 _STATUS_TEXT = {

@@ -1,12 +1,8 @@
-"""The declaration of an AWS service in its folder, and the search for these folders.
+"""The declaration of an AWS service, and the search for all of them.
 
-`services/<service>/` contains all code of a service, and nothing else names it:
-
-- `__init__.py`: the declaration, `declare(Service(...))`.
-- `operations.py`, or one module per topic: the operations that this package answers itself.
-- `moto.py`: what moto lacks or forgets, added to its classes.
-- `rules.py`: what AWS rejects and moto doesn't.
-- `references.py`: functions for other services.
+`services/` has one module per service, or a folder with one module per topic, and nothing else names the service. It
+contains the declaration, `declare(Service(...))`, the operations that this package answers itself, what moto lacks or
+forgets, what AWS rejects and moto doesn't, and functions for other services.
 """
 
 from __future__ import annotations
@@ -103,7 +99,7 @@ def services() -> Mapping[str, Service]:
 
 
 def service_names() -> list[str]:
-    """Return the names of all services' folders, without loading them."""
+    """Return the names of all services, without loading them."""
     return sorted(module.name for module in pkgutil.iter_modules(_path()))
 
 

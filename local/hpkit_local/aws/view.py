@@ -9,7 +9,7 @@ from typing import Any
 
 from hpkit_local.aws.api import OPERATIONS
 from hpkit_local.aws.backend import Backend, Context, Record
-from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.aws.controllers import Snapshot
 
 __all__ = ["BackendView", "part"]
 

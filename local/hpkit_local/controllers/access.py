@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import Any
 
-from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
 __all__ = ["access", "group_of"]

@@ -10,10 +10,9 @@ from typing import Any
 
 import yaml
 
-from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection
+from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection, View
 from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.services.eks.view import why_cut_off
-from hpkit_local.aws.snapshot import View
 from hpkit_local.controllers.dependencies import has_cert_manager
 from hpkit_local.controllers.policy import ADDON
 from hpkit_local.controllers.reconciler import Reconciler

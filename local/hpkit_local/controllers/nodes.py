@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpkit.catalog import EFA, NETWORK_LAYERS, InstanceType, find_instance_type, kubelet_reserved
-from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 from hpkit_local.kubernetes.control_plane import KUBELET_ADDRESS, NODE_ANNOTATION, UNREACHABLE
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.api import ApiResource
 
 __all__ = [
     "KINDS",

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from hpkit.catalog import NETWORK_LAYERS
-from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.controllers.objects import KINDS, SHIPPED_ANNOTATION, Manifest, Manifests
 from hpkit_local.controllers.queues import TOPOLOGY, queues
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION

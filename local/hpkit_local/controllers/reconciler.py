@@ -12,26 +12,112 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpkit_local.aws.controllers import ControllerError, RequeueAfter
-from hpkit_local.aws.snapshot import Snapshot, View
+from hpkit_local.aws.controllers import ControllerError, RequeueAfter, Snapshot, View
+from hpkit_local.controllers.access import access
 from hpkit_local.controllers.dependencies import missing_dependencies
-from hpkit_local.controllers.desired import desired
-from hpkit_local.controllers.foreign import foreign_kueue
-from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
-from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, Manifest
-from hpkit_local.controllers.pending import with_pending
-from hpkit_local.controllers.policy import ADDON
-from hpkit_local.controllers.training import run_training
+from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, kinds, marks, update_status
+from hpkit_local.controllers.nodes import NodeMark, nodes
+from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, Manifest, Manifests
+from hpkit_local.controllers.policy import ADDON, governance
+from hpkit_local.controllers.training import run_training, training
 from hpkit_local.controllers.wipe import delete_unserved, end_namespaces, wipe
-from hpkit_local.kubernetes.api import Api, RefusedError
-from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.api import Api, ApiResource, RefusedError
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest, running
 
 __all__ = ["Reconciler"]
+
+
+def desired(
+    snapshot: Snapshot,
+    *,
+    namespaces: Collection[str],
+    registered: Collection[str],
+    marks: Mapping[str, NodeMark],
+    kubelet_port: int,
+) -> Manifests:
+    """Return every object that should exist; nothing without an EKS cluster.
+
+    `namespaces` and `registered` are the names of the existing namespaces and nodes. `marks` is what Karpenter adds to
+    its nodes, by logical ID. `kubelet_port` is the port of kwok.
+    """
+    if not snapshot.eks:
+        return Manifests()
+    cluster = nodes(snapshot, registered, marks, kubelet_port=kubelet_port) + access(snapshot, namespaces)
+    return kinds(snapshot) + training(snapshot) + cluster + governance(snapshot)
+
+
+PendingChanges = Mapping[str, Mapping[str, Any] | None]
+# While Karpenter is being switched off it is still there.
+_ON = ("InService", "Deleting")
+
+
+def with_pending(snapshot: Snapshot, pending: PendingChanges) -> Snapshot:
+    """Return the desired state: the snapshot after the pending changes."""
+    clusters = _merged(snapshot.clusters, pending, "cluster")
+    for name, cluster in clusters.items():
+        scaler = cluster.pop("AutoScaling", None)
+        change = pending.get(f"autoscaling/{name}", scaler if scaler and scaler["Status"] in _ON else None)
+        if change is not None:
+            cluster["AutoScaling"] = change
+    eks = _merged(snapshot.eks, pending, "eks")
+    return replace(
+        snapshot,
+        eks=eks,
+        addons=_merged(snapshot.addons, pending, "addon"),
+        clusters=clusters,
+        nodes={name: nodes for name, nodes in snapshot.nodes.items() if name in clusters},
+        entries=[entry for entry in snapshot.entries if entry["clusterName"] in eks],
+        quotas=_merged(snapshot.quotas, pending, "quota"),
+        policies=_merged(snapshot.policies, pending, "policy"),
+    )
+
+
+def _merged(live: Mapping[str, Any], pending: PendingChanges, resource_type: str) -> dict[str, dict[str, Any]]:
+    result = {name: dict(document) for name, document in live.items()}
+    for key, change in pending.items():
+        changed, _, name = key.partition("/")
+        if changed != resource_type:
+            continue
+        if change is None:
+            result.pop(name, None)
+        else:
+            result[name] = dict(change)
+    return result
+
+
+_HOOKS = "/apis/admissionregistration.k8s.io/v1"
+
+
+def foreign_kueue(api: Api) -> str:
+    """Return why the add-on cannot be installed, or nothing."""
+    foreign = [
+        f"Deployment {deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+        for deployment in api.items("/apis/apps/v1/deployments")
+        if not deployment["metadata"].get("labels", {}).items() >= MANAGED.items()
+        if "kueue"
+        in (deployment["metadata"]["name"], deployment["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
+        or deployment["metadata"]["name"].endswith("kueue-controller-manager")
+    ]
+    for plural, object_kind in (
+        ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+        ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+    ):
+        for webhooks in api.items(f"{_HOOKS}/{plural}"):
+            services = [hook["clientConfig"].get("service") or {} for hook in webhooks.get("webhooks", [])]
+            if any("-kueue-x-k8s-io-" in service.get("path", "") for service in services):
+                foreign.append(f"{object_kind} {webhooks['metadata']['name']}")
+    if not foreign:
+        return ""
+    return (
+        f"Kueue is already installed in the cluster: {', '.join(foreign)}. Task governance brings its own: "
+        "remove that one, then delete the add-on and create it again"
+    )
+
 
 _log = logging.getLogger(__name__)
 _FIELD_MANAGER = "sagemaker.amazonaws.com"

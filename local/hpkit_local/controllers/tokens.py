@@ -18,8 +18,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from hpkit_local.aws.controllers import View
 from hpkit_local.aws.services.eks.view import Caller, caller_of
-from hpkit_local.aws.snapshot import View
 from hpkit_local.controllers.access import group_of
 
 __all__ = ["review"]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.controllers.objects import Manifests, addon_owners, custom_kind, owner_reference
 from hpkit_local.kubernetes.api import Api, RefusedError
 

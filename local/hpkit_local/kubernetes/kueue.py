@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpkit_local.processes.files import write_private
-from hpkit_local.processes.health import http_status
-from hpkit_local.processes.service import Service
+from hpkit_local.processes import Service, http_status, write_private
 
 __all__ = ["INTEGRATIONS", "NAMESPACE", "OUTSIDE", "OWN_GATES", "SECRET", "SERVICE", "SHIPPED_GATES", "Kueue"]
 

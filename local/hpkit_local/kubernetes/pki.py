@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as new_rsa_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from hpkit_local.processes.files import write_private
+from hpkit_local.processes import write_private
 
 __all__ = ["Pair", "authority", "signed"]
 

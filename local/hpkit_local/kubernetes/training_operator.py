@@ -19,8 +19,7 @@ from typing import Any
 import yaml
 
 from hpkit_local.kubernetes.api import Api
-from hpkit_local.processes.files import write_private
-from hpkit_local.processes.process import Identity, end, identify, spawn
+from hpkit_local.processes import Identity, end, identify, spawn, write_private
 
 __all__ = ["TRAINING_OPERATOR", "TrainingOperator"]
 

@@ -12,13 +12,10 @@ from urllib.parse import urlsplit
 from hpkit.errors import ToolError
 from hpkit.kueue.model import Node
 from hpkit_local.controllers.objects import KINDS
-from hpkit_local.kubernetes.api import Api, RefusedError
-from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.api import Api, ApiResource, RefusedError
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, digest, running
-from hpkit_local.rehearsal.jobs import JOBS
-from hpkit_local.rehearsal.metrics import Metrics
-from hpkit_local.rehearsal.objects import REHEARSED, node_objects, path_of
-from hpkit_local.rehearsal.scheduler import KueueScheduler
+from hpkit_local.rehearsal.jobs import JOBS, REHEARSED, node_objects, path_of
+from hpkit_local.rehearsal.scheduler import KueueScheduler, Metrics
 
 if TYPE_CHECKING:
     from hpkit_local.supervisor.instance import Instance

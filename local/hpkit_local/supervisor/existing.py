@@ -27,7 +27,7 @@ from hpkit.errors import ToolError
 from hpkit.plan.existing import created_groups, given_roles
 from hpkit.plan.model import GroupPlan, Plan
 from hpkit_local.kubernetes.api import Api
-from hpkit_local.plugins.kubernetes.recorded import path_of_release
+from hpkit_local.plugins.kubernetes.live_release import path_of_release
 
 __all__ = ["create_existing", "names_existing"]
 

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hpkit.errors import ToolError
-from hpkit_local.processes.files import write_private
-from hpkit_local.processes.ports import hold_ports
-from hpkit_local.processes.process import Identity
+from hpkit_local.processes import Identity, hold_ports, write_private
 from hpkit_local.toolchain import KUBERNETES_MINOR
 
 __all__ = ["LATENCY_FACTOR", "PORTS", "Instance", "ServiceState", "State"]

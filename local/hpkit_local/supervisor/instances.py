@@ -1,13 +1,97 @@
 """The instances of a repository, and the ones that a command without a name can use."""
 
+from __future__ import annotations
+
+import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from hpkit.errors import SelectionError, ToolError
+from hpkit.program.teardown import resources_in
+from hpkit_local.processes import Identity
 from hpkit_local.supervisor.instance import Instance, State
-from hpkit_local.supervisor.stacks import StackThere, stacks_up
 
-__all__ = ["DEFAULT", "Overview", "candidates", "instances", "overviews", "the_only"]
+__all__ = [
+    "Overview",
+    "StackThere",
+    "Usage",
+    "candidates",
+    "instances",
+    "overviews",
+    "reads_of",
+    "stacks_of",
+    "stacks_up",
+    "the_only",
+    "usage_of",
+]
+
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True)
+class StackThere:
+    """A stack that Pulumi knows on an instance.
+
+    resources: how many it has. region: "" if it isn't known. unfinished: how many a killed run began to create.
+    """
+
+    name: str
+    resources: int
+    region: str
+    unfinished: int = 0
+
+
+def stacks_of(instance: Instance) -> list[StackThere]:
+    """Return the stacks that Pulumi knows there, including empty ones.
+
+    The files are those of Pulumi's own backend for folders: `.pulumi/stacks/<project>/<stack>.json`
+    (https://www.pulumi.com/docs/iac/concepts/state-and-backends/#local-filesystem).
+    """
+    folder = instance.state_folder / ".pulumi" / "stacks"
+    found = (_read(file) for file in sorted(folder.glob("*/*.json")))
+    return [each for each in found if each is not None]
+
+
+def stacks_up(instance: Instance) -> list[StackThere]:
+    """Return the stacks that have something there."""
+    return [each for each in stacks_of(instance) if each.resources]
+
+
+def reads_of(instance: Instance, stack: str) -> frozenset[str]:
+    """Return the URNs of what the stack's program only reads, as of the last change of the stack."""
+    for file in (instance.state_folder / ".pulumi" / "stacks").glob(f"*/{stack}.json"):
+        with suppress(*_UNREADABLE):
+            return frozenset(str(each["urn"]) for each in _resources(file) if each.get("external"))
+    return frozenset()
+
+
+def _resources(file: Path) -> list[dict[str, Any]]:
+    return _latest(file).get("resources") or []
+
+
+def _latest(file: Path) -> dict[str, Any]:
+    checkpoint = json.loads(file.read_text(encoding="utf-8"))["checkpoint"]
+    # `pulumi stack import` writes it in capitals (Pulumi 3.200), because Go's decoder ignores case.
+    return checkpoint.get("latest") or checkpoint.get("Latest") or {}
+
+
+def _read(file: Path) -> StackThere | None:
+    try:
+        latest = _latest(file)
+        resources = latest.get("resources") or []
+        pending = [each for each in latest.get("pending_operations") or () if each["type"] == "creating"]
+        providers = [each for each in resources if each.get("type") == "pulumi:providers:aws"]
+        regions = [each.get("inputs", {}).get("region") for each in providers]
+        region = next((str(each) for each in regions if each), "")
+        return StackThere(file.stem, len(resources_in(resources)), region, len(pending))
+    except _UNREADABLE:
+        # Another version of Pulumi might write another format; Pulumi itself is called before any change.
+        return None
+
 
 DEFAULT = "default"
 
@@ -69,3 +153,46 @@ def _overview(instance: Instance) -> Overview:
         return Overview(instance, instance.running(), stacks_up(instance))
     except ToolError as error:
         return Overview(instance, None, stacks_up(instance), problem=str(error))
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Memory in bytes, and processor time in seconds since the start.
+
+    On Linux, memory is the PSS: each process gets its part of a shared page. The sum over processes is then what they
+    use together. On other systems, memory is the resident size.
+    """
+
+    memory: int = 0
+    cpu_seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.memory + other.memory, self.cpu_seconds + other.cpu_seconds)
+
+
+def usage_of(identity: Identity, *, family: bool = True) -> Usage:
+    """Return a process's usage, with its children unless `family` is false; nothing if it has ended."""
+    if not identity.alive():
+        return Usage()
+    try:
+        process = psutil.Process(identity.pid)
+        members = [process, *(process.children(recursive=True) if family else [])]
+    except psutil.Error:
+        return Usage()
+    return sum((_process_usage(each) for each in members), Usage())
+
+
+def _process_usage(process: psutil.Process) -> Usage:
+    try:
+        with process.oneshot():
+            return Usage(_memory(process), sum(process.cpu_times()[:2]))
+    except psutil.Error:
+        return Usage()
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        whole = process.memory_full_info()
+    except psutil.AccessDenied:  # A hardened Linux shows a process's pages to its own kind only.
+        return process.memory_info().rss
+    return getattr(whole, "pss", whole.rss)

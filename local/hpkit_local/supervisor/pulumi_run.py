@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from hpkit_local.processes.process import bound_to_parent
+from hpkit_local.processes import bound_to_parent
 
 __all__ = ["Ended", "run"]
 

@@ -4,14 +4,19 @@ import sys
 from pathlib import Path
 
 from hpkit.catalog import topology_gates
-from hpkit_local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
-from hpkit_local.kubernetes.control_plane import controller_manager, kwok, scheduler
-from hpkit_local.kubernetes.etcd import etcd
+from hpkit_local.kubernetes.control_plane import (
+    apiserver,
+    controller_manager,
+    etcd,
+    kwok,
+    scheduler,
+    write_kubeconfig,
+    write_reviews,
+)
 from hpkit_local.kubernetes.kueue import Kueue
 from hpkit_local.kubernetes.pki import authority, signed
 from hpkit_local.kubernetes.training_operator import TRAINING_OPERATOR
-from hpkit_local.processes.health import http_status
-from hpkit_local.processes.service import Service
+from hpkit_local.processes import Service, http_status
 from hpkit_local.supervisor.instance import LATENCY_FACTOR, Instance
 from hpkit_local.toolchain import TOOLS, expected_path, tool_path
 

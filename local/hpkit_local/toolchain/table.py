@@ -7,8 +7,7 @@ build. kube-apiserver has the version of the libraries that Kueue is built with:
 
 from pathlib import Path
 
-from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Release, Tool
-from hpkit_local.toolchain.versions import Range, Version
+from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Range, Release, Tool, Version
 
 __all__ = ["GO", "KUBERNETES_MINOR", "TOOLS", "TOOL_NAMES", "emulated_version", "tool_named"]
 

@@ -21,8 +21,7 @@ from hpkit.cluster.live.why import explain, find_task
 from hpkit.errors import SelectionError
 from hpkit.kueue.organization import fair_sharing_of
 from hpkit.project import load_stack
-from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.kubernetes.client import configuration_of
+from hpkit_local.kubernetes.api import RefusedError, configuration_of
 from tests.program.cloud import Live
 from tests.running import eventually
 

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hpkit.catalog import kubernetes_versions
-from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.backend import ManualClock
 from hpkit_local.aws.lateness import LATENESS
 from tests.endpoint import RunningEndpoint, running_endpoint
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hpkit_local.aws.state import StateFile
+from hpkit_local.aws.backend import StateFile
 from tests.endpoint import client
 
 MANAGED = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"

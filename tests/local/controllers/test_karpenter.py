@@ -6,11 +6,12 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpkit_local.controllers.karpenter.disruption import Claimed, surplus
 from hpkit_local.controllers.karpenter.scheduling import (
+    Claimed,
     Offering,
     amounts_of,
     launches,
+    surplus,
 )
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

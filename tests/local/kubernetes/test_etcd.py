@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import urllib3
 
-from hpkit_local.kubernetes.etcd import etcd
+from hpkit_local.kubernetes.control_plane import etcd
 from hpkit_local.toolchain import tool_path
 from tests.running import eventually, free_ports, get_tools
 

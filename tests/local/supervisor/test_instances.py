@@ -8,8 +8,8 @@ import socket
 import botocore.session
 import pytest
 
+from hpkit_local import processes
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.processes import ports
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from tests.running import eventually, free_ports
@@ -45,7 +45,7 @@ def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):
     before = instance.ports()
     with instance.claim_ports():
         assert instance.ports() == before
-        monkeypatch.setattr(ports, "_below_those_of_the_kernel", lambda: range(before["aws"], before["aws"] + 1))
+        monkeypatch.setattr(processes, "_below_those_of_the_kernel", lambda: range(before["aws"], before["aws"] + 1))
         with pytest.raises(OSError, match="no loopback port is free"):
             free_ports(("another",))
         # A service listens on a port that its supervisor reserved.
@@ -65,7 +65,7 @@ def test_no_other_user_opens_the_folder_of_an_instance(tmp_path):
 
 def test_ports_are_below_those_that_the_kernel_gives_to_connections(tmp_path, monkeypatch):
     kernel = tmp_path / "ip_local_port_range"
-    monkeypatch.setattr(ports, "_RANGE", kernel)
+    monkeypatch.setattr(processes, "_RANGE", kernel)
     for text, last in (("20000 60999", 19_999), ("1024 65535", 32_767), ("", 32_767)):
         kernel.write_text(text)
         assert all(10_000 <= port <= last for port in free_ports("abcdefgh").values()), text

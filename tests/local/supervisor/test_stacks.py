@@ -7,11 +7,10 @@ import pytest
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.derive import derive
 from hpkit_local.cli.local_env import stack_environment
-from hpkit_local.processes.process import identify
+from hpkit_local.processes import identify
 from hpkit_local.supervisor.existing import create_existing
 from hpkit_local.supervisor.instance import Instance, State
-from hpkit_local.supervisor.instances import the_only
-from hpkit_local.supervisor.stacks import StackThere, stacks_of, stacks_up
+from hpkit_local.supervisor.instances import StackThere, stacks_of, stacks_up, the_only
 from tests.builders import group, organization, typed
 from tests.endpoint import running_endpoint
 

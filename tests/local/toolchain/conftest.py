@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from hpkit_local.toolchain.cache import tool_folder
-from hpkit_local.toolchain.model import GoBuild, GoFiles, Release, Tool
-from hpkit_local.toolchain.versions import Range
+from hpkit_local.toolchain.model import GoBuild, GoFiles, Range, Release, Tool
 from tests.running import unavailable
 
 MODULE = "example.com/tiny"

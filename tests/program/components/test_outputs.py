@@ -11,7 +11,7 @@ from hpkit.config.models.observability import MetricsProvider
 from hpkit.plan.derive import derive, quotas_of
 from hpkit.program.components.addons.observability import hyperpod_values
 from hpkit.program.components.common.outputs import team_table
-from hpkit_local.aws.services.eks.addon_versions import ADDONS
+from hpkit_local.aws.services.eks.addon_catalog import ADDONS
 from tests.builders import group, organization, rules, team, typed
 
 G5 = "ml.g5.12xlarge"

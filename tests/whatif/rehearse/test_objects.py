@@ -11,7 +11,7 @@ from generate.examples import example_files
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
-from hpkit_local.rehearsal.objects import team_objects
+from hpkit_local.rehearsal.jobs import team_objects
 from hpkit_whatif.admission import model_of
 from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.rehearse import object_differences, policy_request, quota_requests

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from hpkit_local.aws.controllers import Snapshot, View
 from hpkit_local.aws.errors import ServiceError
-from hpkit_local.aws.snapshot import Snapshot, View
 from hpkit_local.controllers.karpenter.conditions import (
     CAPACITY_LABEL,
     CLASSES,
@@ -26,8 +26,8 @@ from hpkit_local.controllers.karpenter.conditions import (
     ZONE_LABEL,
     set_conditions,
 )
-from hpkit_local.controllers.karpenter.disruption import Claimed, surplus
 from hpkit_local.controllers.karpenter.scheduling import (
+    Claimed,
     Launch,
     Offering,
     Room,
@@ -36,6 +36,7 @@ from hpkit_local.controllers.karpenter.scheduling import (
     launches,
     matches_all,
     requests,
+    surplus,
     waits_for_node,
 )
 from hpkit_local.controllers.nodes import (

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.check import DEFAULTS
-from hpkit_local.plugins.aws.diff import changes, inputs_of, overlaid, projected
+from hpkit_local.plugins.aws.check import DEFAULTS, changes, inputs_of, overlaid, projected
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType, defaults
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.results import PropertyChange

@@ -11,7 +11,7 @@ from hpkit.catalog import TypeFacts, type_calls, type_facts
 from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_provider.engine.values import Props
 
-__all__ = ["REGION", "ChangeTags", "PlannedUpdate", "Prop", "ResourceType", "defaults"]
+__all__ = ["ChangeTags", "Function", "PlannedUpdate", "Prop", "ResourceType", "defaults"]
 
 
 @dataclass(frozen=True)
@@ -161,3 +161,14 @@ class ResourceType:
 def defaults(spec: Prop) -> Props:
     """Return the real provider's values for omitted inputs."""
     return {prop.name: prop.default for prop in spec.members if prop.default is not None}
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function: its arguments, its calls, and its result."""
+
+    token: str
+    service: str
+    takes: tuple[str, ...]
+    calls: str
+    answer: Callable[[Calls, Props], Props]

@@ -13,12 +13,10 @@ from pulumi.runtime.proto import provider_pb2
 
 from hpkit_local.plugins.aws import VERSION
 from hpkit_local.plugins.aws.calls import Calls, Clients
-from hpkit_local.plugins.aws.check import check, named
+from hpkit_local.plugins.aws.check import check, deletes_first, named
 from hpkit_local.plugins.aws.config import CONFIG, settings_from
-from hpkit_local.plugins.aws.diff import deletes_first
-from hpkit_local.plugins.aws.function import Function
 from hpkit_local.plugins.aws.lifecycle import create, delete, differences, preview_outputs, read, update
-from hpkit_local.plugins.aws.resource_type import ResourceType
+from hpkit_local.plugins.aws.resource_type import Function, ResourceType
 from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 from hpkit_provider.engine.call import EngineCall, silent
 from hpkit_provider.engine.errors import PluginError
@@ -214,7 +212,7 @@ def _resource_type(urn: str) -> ResourceType:
     if token not in RESOURCE_TYPES:
         raise PluginError(
             f"The local cloud has no fake of {token}. Try it on AWS, or add an entry to "
-            "local/hpkit_local/plugins/aws/services in hpkit's repository."
+            "local/hpkit_local/plugins/aws/resources in hpkit's repository."
         )
     return RESOURCE_TYPES[token]
 

@@ -7,8 +7,7 @@ import pkgutil
 from typing import Final
 
 from hpkit_local.plugins.aws import resources
-from hpkit_local.plugins.aws.function import Function
-from hpkit_local.plugins.aws.resource_type import ResourceType
+from hpkit_local.plugins.aws.resource_type import Function, ResourceType
 
 __all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
 

@@ -10,7 +10,7 @@ from kubernetes.client import Configuration
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from hpkit_local.kubernetes.client import APPLY_PATCH, JSON, ApiResource, request
+from hpkit_local.kubernetes.api import APPLY_PATCH, JSON, ApiResource, request
 from hpkit_local.plugins.kubernetes.access import Connection
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError

@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
-from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.api import ApiResource
 from hpkit_local.kubernetes.crds import without_descriptions
 from hpkit_local.plugins.kubernetes.api import RetryingApi
-from hpkit_local.plugins.kubernetes.documents import documents_of
+from hpkit_local.plugins.kubernetes.helm import documents_of
 from hpkit_local.plugins.kubernetes.objects import metadata_of
 from hpkit_local.plugins.kubernetes.ready import Condition
 from hpkit_local.plugins.kubernetes.release_inputs import with_values

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.api import ApiResource
 from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
-from hpkit_local.plugins.kubernetes.related import Related
+from hpkit_local.plugins.kubernetes.ready import Related
 from hpkit_local.plugins.kubernetes.waiting import Readiness, why
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError

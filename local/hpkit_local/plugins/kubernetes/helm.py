@@ -11,15 +11,34 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import yaml
 from kubernetes.client import Configuration
+from packaging.version import InvalidVersion, Version
 
 from hpkit.errors import ToolError
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.toolchain import tool_path
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import Props
 
-__all__ = ["Answer", "Helm", "HelmRun"]
+__all__ = ["MIRROR", "Answer", "Helm", "HelmRun", "chart_of", "documents_of"]
+
+
+class _Loader(yaml.CSafeLoader):
+    """Read dates as text, because JSON has no dates."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def documents_of(text: str) -> list[Any]:
+    """Return the documents of a text; yaml.YAMLError if it is not YAML."""
+    return list(yaml.load_all(text, Loader=_Loader))
+
 
 _LOOK_SECONDS: Final = 0.2
 _GRACE_SECONDS: Final = 10  # in which helm writes down that a release failed
@@ -167,3 +186,63 @@ def _error(errors: str) -> str:
             break
         lines.append(line)
     return " ".join(" ".join(lines).split()) or "helm gives no reason"
+
+
+MIRROR: Final = "HPKIT_MIRROR"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart on disk; without a path, why it isn't available."""
+
+    path: Path | None
+    missing: str = ""
+
+
+def chart_of(call: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
+    """Return the chart that a release names, as a path that helm can install from."""
+    name = str(inputs["chart"])
+    if Path(name).exists():
+        return Chart(Path(name).absolute())
+    if Path(name).is_absolute() or name.startswith("."):
+        return Chart(None, f"{name} doesn't exist")
+    kept = _kept(name, str(inputs.get("version") or ""))
+    if kept is not None:
+        call.progress(f"chart {kept.name} of {MIRROR}")
+        return Chart(kept)
+    return _pulled(call, helm, inputs)
+
+
+def _kept(chart: str, version: str) -> Path | None:
+    """Return the package in the mirror: of the version stated, else the newest."""
+    folder = os.environ.get(MIRROR)
+    if not folder:
+        return None
+    if not Path(folder).is_dir():
+        raise PluginError(f"{MIRROR}: folder {folder} doesn't exist. What to do: create it, or unset the variable.")
+    name = chart.rstrip("/").rpartition("/")[2]
+    if version:
+        file = Path(folder) / f"{name}-{version}.tgz"
+        return file if file.is_file() else None
+    found = [(parsed, file) for file in Path(folder).glob(f"{name}-*.tgz") if (parsed := _version(name, file))]
+    return max(found, default=(None, None))[1]
+
+
+def _version(name: str, file: Path) -> Version | None:
+    """Return the version in a package's name; None for another chart whose name begins the same."""
+    try:
+        return Version(file.name.removeprefix(f"{name}-").removesuffix(".tgz"))
+    except InvalidVersion:
+        return None
+
+
+def _pulled(call: EngineCall, helm: HelmRun, inputs: Props) -> Chart:
+    """Let helm download the package from a registry."""
+    version = ["--version", str(inputs["version"])] if inputs.get("version") else []
+    target = helm.folder / "chart"
+    call.progress(f"getting chart {inputs['chart']}")
+    answer = helm.call(call, "pull", str(inputs["chart"]), "--destination", str(target), *version)
+    if answer.code:
+        return Chart(None, f"helm can't get the chart: {answer.error}")
+    (package,) = target.glob("*.tgz")
+    return Chart(package)

@@ -5,20 +5,22 @@ import hashlib
 import random
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from hpkit.catalog import differences, object_facts, type_facts
 from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.results import PropertyChange, property_changes
 from hpkit_provider.engine.values import Props, is_unknown
 
 __all__ = [
-    "AUTONAMED",
-    "SERVER_FIELDS",
     "LiveObject",
     "Ref",
     "annotation",
     "applied",
+    "changes",
     "clean",
+    "deletes_first",
     "is_patch",
     "manager_of",
     "metadata_of",
@@ -204,3 +206,26 @@ def _paired(stated: list[Any], live: list[Any]) -> Iterable[tuple[Any, Any]]:
     by_name = {str(item[key]): item for item in live}
     first = [(item, by_name.pop(str(item[key]))) for item in stated if str(item[key]) in by_name]
     return [*first, *((item, item) for item in by_name.values())]
+
+
+def changes(token: str, old: Props, new: Props, *, release: bool) -> list[PropertyChange]:
+    """Return the differences between two objects, or two Helm releases."""
+    if release:
+        facts = type_facts(token)
+    else:
+        versions = [str(side.get("apiVersion") or "") for side in (old, new)]
+        facts = object_facts(versions[0], str(old.get("kind", "")), patch=is_patch(token, new))
+        # Another version of a group shows the same object.
+        moved = len({version.rpartition("/")[0] for version in versions}) > 1
+        facts = replace(facts, immutable=facts.immutable | {"kind", *(["apiVersion"] if moved else [])})
+    before, after = ({key: value for key, value in side.items() if not key.startswith("__")} for side in (old, new))
+    return property_changes(differences(facts, before, after))
+
+
+def deletes_first(old: Props, new: Props) -> bool:
+    """Return whether the old object must be deleted before the new one can be created: they have one name."""
+    before, after = metadata_of(old), metadata_of(new)
+    if annotation(new, AUTONAMED.rpartition("/")[2]) == "true":
+        return False
+    same = [before.get(key) == after.get(key) for key in ("name", "namespace")]
+    return all(same) and old.get("kind") == new.get("kind")

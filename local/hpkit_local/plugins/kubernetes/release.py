@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Final
 
 from hpkit.catalog import CHARTS_FOLDER
-from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.api import ApiResource
 from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
-from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
 from hpkit_local.plugins.kubernetes.cluster import Cluster
-from hpkit_local.plugins.kubernetes.helm import Answer, Helm, HelmRun
-from hpkit_local.plugins.kubernetes.live_release import LiveRelease, live_release, written_release
+from hpkit_local.plugins.kubernetes.helm import MIRROR, Answer, Helm, HelmRun, chart_of
+from hpkit_local.plugins.kubernetes.live_release import (
+    LACKING,
+    RECORDED,
+    LiveRelease,
+    RecordedReleases,
+    live_release,
+    written_release,
+)
 from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
-from hpkit_local.plugins.kubernetes.recorded import LACKING, RECORDED, RecordedReleases
 from hpkit_local.plugins.kubernetes.release_inputs import flags, values_files, waits
 from hpkit_local.plugins.kubernetes.substitute_chart import install_substitute, may_substitute
 from hpkit_provider.engine.call import EngineCall

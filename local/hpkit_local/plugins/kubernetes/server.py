@@ -13,13 +13,14 @@ from hpkit_local.plugins.kubernetes import VERSION
 from hpkit_local.plugins.kubernetes.access import KNOWN, connect
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.cluster import Cluster
-from hpkit_local.plugins.kubernetes.diff import changes, deletes_first
 from hpkit_local.plugins.kubernetes.helm import Helm
 from hpkit_local.plugins.kubernetes.objects import (
     Ref,
     annotation,
     applied,
+    changes,
     clean,
+    deletes_first,
     is_patch,
     manager_of,
     metadata_of,

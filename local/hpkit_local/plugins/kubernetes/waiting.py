@@ -3,11 +3,10 @@
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.api import ApiResource
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject
-from hpkit_local.plugins.kubernetes.ready import tests_of, why_not
-from hpkit_local.plugins.kubernetes.related import Related
+from hpkit_local.plugins.kubernetes.ready import Related, tests_of, why_not
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import CancelledError, ChangeFailedError, InitFailedError, PluginError
 from hpkit_provider.engine.values import Props

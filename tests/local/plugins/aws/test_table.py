@@ -8,9 +8,8 @@ from importlib.metadata import version
 import pytest
 
 from hpkit_local.plugins.aws import VERSION
-from hpkit_local.plugins.aws.check import check
+from hpkit_local.plugins.aws.check import changes, check
 from hpkit_local.plugins.aws.config import settings_from
-from hpkit_local.plugins.aws.diff import changes
 from hpkit_local.plugins.aws.table import RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
 

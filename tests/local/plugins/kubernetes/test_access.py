@@ -6,8 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from hpkit_local.plugins.kubernetes.access import connect
-from hpkit_local.plugins.kubernetes.token import eks_token
+from hpkit_local.plugins.kubernetes.access import connect, eks_token
 from hpkit_provider.engine.errors import PluginError
 from tests.local.plugins.kubernetes.harness import FailedError, in_process
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,15 +13,44 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.lateness import is_effective
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.eks.addon_catalog import check_configuration, find_addon
-from hpkit_local.aws.services.eks.addon_versions import ADDONS, AddonInfo
+from hpkit_local.aws.services.eks.addon_catalog import ADDONS, AddonInfo, check_configuration, find_addon
 from hpkit_local.aws.services.eks.clusters import require_cluster
-from hpkit_local.aws.services.eks.configured_role import takes_configured_role, unrendered
 from hpkit_local.aws.services.eks.podidentity import associate, dissociate
 from hpkit_local.aws.services.eks.updates import finish_update, start_update
-from hpkit_local.aws.services.iam.references import require_role
+from hpkit_local.aws.services.iam import require_role, web_identities
 
 __all__ = ["addon_document", "is_joined", "nodes_arrived"]
+
+_REQUIRED = ("executionRoleArn", "tlsCertificateS3Bucket")
+_PREFIX = "SageMakerHyperPodInference"
+
+
+def unrendered(addon: Record) -> str:
+    """Return why the chart of the add-on cannot be rendered with its values, or nothing."""
+    values = _values(addon)
+    for name in _REQUIRED:
+        if not values.get(name):
+            return f"execution error: {name} must be set"
+    if not _role_name(values).startswith(_PREFIX):
+        return f"execution error: executionRoleArn must have a role name with prefix '{_PREFIX}'"
+    return ""
+
+
+def takes_configured_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
+    """Return whether pods of the add-on can assume the role, through an existing provider that the role trusts."""
+    issuer = ctx.table("eks")[addon["clusterName"]]["identity"]["oidc"]["issuer"].removeprefix("https://")
+    subjects = {f"system:serviceaccount:{info.namespace}:{name}" for name, _ in info.accounts}
+    return bool(subjects & web_identities(ctx, str(_values(addon)["executionRoleArn"]), issuer))
+
+
+def _values(addon: Record) -> dict[str, Any]:
+    found = json.loads(addon.get("configurationValues") or "{}")
+    return found if isinstance(found, dict) else {}
+
+
+def _role_name(values: dict[str, Any]) -> str:
+    return str(values["executionRoleArn"]).rpartition("/")[2]
+
 
 _CERT_MANAGER = "cert-manager"
 INVALID = "InvalidParameterException"

@@ -13,13 +13,13 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.controllers import ControllerError
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.ec2.references import require_security_group, require_subnet
+from hpkit_local.aws.services.ec2.rules import require_security_group, require_subnet
 from hpkit_local.aws.services.eks.entries import ensure_creator_entry, principal_arn
 from hpkit_local.aws.services.eks.reachability import check_ranges
 from hpkit_local.aws.services.eks.updates import finish_update, start_update
 from hpkit_local.aws.services.eks.versions import check_policy_change, check_version, default_version, next_version
-from hpkit_local.aws.services.iam.references import require_role
-from hpkit_local.aws.services.kms.references import may_use, require_usable_key
+from hpkit_local.aws.services.iam import require_role
+from hpkit_local.aws.services.kms import may_use, require_usable_key
 
 __all__ = ["cluster_document", "require_cluster"]
 

@@ -6,7 +6,7 @@ from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.eks.clusters import require_cluster
-from hpkit_local.aws.services.iam.references import require_role
+from hpkit_local.aws.services.iam import require_role
 
 __all__ = ["associate", "dissociate"]
 

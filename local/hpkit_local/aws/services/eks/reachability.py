@@ -17,7 +17,7 @@ from typing import Any
 from hpkit.plan.endpoint import address_within
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
-from hpkit_local.aws.services.ec2.references import ranges_of
+from hpkit_local.aws.services.ec2.rules import ranges_of
 
 __all__ = ["admitted_address", "check_ranges", "why_unreachable"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.sagemaker.events import record_event
-from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, require
+from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, record_event, require
 from hpkit_local.aws.services.sagemaker.rules import refuse
 from hpkit_local.aws.services.sagemaker.scaling import add_nodes, is_continuous, nodes_up, remove_nodes
 

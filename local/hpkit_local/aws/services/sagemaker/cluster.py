@@ -11,11 +11,9 @@ from hpkit_local.aws.controllers import RequeueAfter
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.eks.entries import ensure_node_entry, remove_node_entry
-from hpkit_local.aws.services.iam.references import may
-from hpkit_local.aws.services.s3.references import object_exists, object_key_arn
-from hpkit_local.aws.services.sagemaker.autoscaling import set_autoscaling
-from hpkit_local.aws.services.sagemaker.events import record_event
-from hpkit_local.aws.services.sagemaker.records import busy, describe, moment, require
+from hpkit_local.aws.services.iam import may
+from hpkit_local.aws.services.s3 import object_exists, object_key_arn
+from hpkit_local.aws.services.sagemaker.records import busy, describe, moment, record_event, require
 from hpkit_local.aws.services.sagemaker.rules import (
     check_autoscaling,
     check_groups,
@@ -24,10 +22,10 @@ from hpkit_local.aws.services.sagemaker.rules import (
     check_vpc,
     refuse,
 )
-from hpkit_local.aws.services.sagemaker.scaling import launch_all, new_group, scale
+from hpkit_local.aws.services.sagemaker.scaling import launch_all, new_group, scale, set_autoscaling
 from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
 
-__all__ = ["SETTINGS"]
+__all__: list[str] = []
 
 SETTINGS = (
     "VpcConfig",
@@ -255,3 +253,49 @@ def deleted(ctx: Context, *, name: str, failure: str = "") -> None:
     for role in cluster["entries"]:
         remove_node_entry(ctx, eks, role)
     del ctx.table("clusters")[name]
+
+
+MOST = 50
+
+
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AddTags.html
+def _tags(ctx: Context, arn: str) -> dict[str, str]:
+    for table in ("clusters", "quotas", "policies"):
+        for entry in ctx.table(table).values():
+            if entry["arn"] == arn:
+                found: dict[str, str] = entry["tags"]
+                return found
+    raise ServiceError("ValidationException", f"Could not find resource with ARN: {arn}")
+
+
+def _listed(tags: dict[str, str]) -> list[Record]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+# Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AddTags.html
+@operation("sagemaker", "AddTags")
+def add_tags(ctx: Context, params: Record) -> Record:
+    """Set tags; a key that exists gets the new value."""
+    tags = _tags(ctx, params["ResourceArn"])
+    new_tags = {tag["Key"]: tag["Value"] for tag in params["Tags"]}
+    if len({**tags, **new_tags}) > MOST:
+        raise ServiceError("ResourceLimitExceeded", f"A resource can have up to {MOST} tags")
+    tags.update(new_tags)
+    return {"Tags": _listed(tags)}
+
+
+@operation("sagemaker", "DeleteTags")
+def delete_tags(ctx: Context, params: Record) -> Record:
+    """Remove tags by key; a key that is not there is no error."""
+    tags = _tags(ctx, params["ResourceArn"])
+    for key in params["TagKeys"]:
+        tags.pop(key, None)
+    return {}
+
+
+@operation("sagemaker", "ListTags")
+def list_tags(ctx: Context, params: Record) -> Record:
+    """Tags in pages."""
+    listed = _listed(_tags(ctx, params["ResourceArn"]))
+    tags, token = page(listed, size=params.get("MaxResults"), token=params.get("NextToken"))
+    return {"Tags": tags, **({"NextToken": token} if token else {})}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
-__all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "require"]
+__all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "record_event", "require"]
 
 GONE = "ShuttingDown"
 
@@ -182,3 +183,59 @@ def _patching(config: Record) -> Record:
     if "PatchSchedule" in config:
         document["CurrentPatchSchedule"] = document["DesiredPatchSchedule"] = config["PatchSchedule"]
     return document
+
+
+KEPT = 1000
+
+
+def record_event(
+    ctx: Context,
+    cluster: Record,
+    description: str,
+    *,
+    group: str = "",
+    node: str = "",
+    level: str = "Info",
+) -> None:
+    """Write down something that happened to a cluster, a group or a node."""
+    resource_type = "Instance" if node else "InstanceGroup" if group else "Cluster"
+    event: Record = {
+        "EventId": ctx.uuid(),
+        "ClusterArn": cluster["arn"],
+        "ClusterName": cluster["name"],
+        "ResourceType": resource_type,
+        "EventTime": ctx.now,
+        "Description": description,
+        "EventLevel": level,
+    }
+    if group:
+        event["InstanceGroupName"] = group
+    if node:
+        event["InstanceId"] = node
+    cluster["events"].append(event)
+    del cluster["events"][:-KEPT]
+
+
+@operation("sagemaker", "ListClusterEvents")
+def list_cluster_events(ctx: Context, params: Record) -> Record:
+    """Return events of a cluster, by default newest first."""
+    cluster = require(ctx, params["ClusterName"])
+    found = [event for event in cluster["events"] if _wanted(event, params)]
+    found.sort(key=lambda event: event["EventTime"], reverse=params.get("SortOrder") != "Ascending")
+    events, token = page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    return {"Events": events, **({"NextToken": token} if token else {})}
+
+
+def _wanted(event: Record, params: Record) -> bool:
+    pairs = (
+        ("InstanceGroupName", "InstanceGroupName"),
+        ("NodeId", "InstanceId"),
+        ("ResourceType", "ResourceType"),
+    )
+    if any(wanted in params and params[wanted] != event.get(member) for wanted, member in pairs):
+        return False
+    return _between(event["EventTime"], params.get("EventTimeAfter"), params.get("EventTimeBefore"))
+
+
+def _between(time: float, after: Any, before: Any) -> bool:
+    return (after is None or time > moment(after)) and (before is None or time < moment(before))

@@ -13,9 +13,9 @@ from typing import Any
 from hpkit.catalog.group_constraints import group_problems, patch_problems, type_problems
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
-from hpkit_local.aws.services.ec2.references import Subnet, require_security_group, require_subnet
-from hpkit_local.aws.services.iam.references import require_role
-from hpkit_local.aws.services.s3.references import require_bucket
+from hpkit_local.aws.services.ec2.rules import Subnet, require_security_group, require_subnet
+from hpkit_local.aws.services.iam import require_role
+from hpkit_local.aws.services.s3 import require_bucket
 
 __all__ = [
     "check_autoscaling",

@@ -7,9 +7,7 @@ from typing import Any
 from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.sagemaker.autoscaling import set_autoscaling
-from hpkit_local.aws.services.sagemaker.events import record_event
-from hpkit_local.aws.services.sagemaker.records import busy, describe, nodes_of, require
+from hpkit_local.aws.services.sagemaker.records import busy, describe, nodes_of, record_event, require
 from hpkit_local.aws.services.sagemaker.rules import (
     check_autoscaling,
     check_groups,
@@ -18,7 +16,7 @@ from hpkit_local.aws.services.sagemaker.rules import (
     check_replacement,
     refuse,
 )
-from hpkit_local.aws.services.sagemaker.scaling import is_continuous, new_group, remove_nodes, scale
+from hpkit_local.aws.services.sagemaker.scaling import is_continuous, new_group, remove_nodes, scale, set_autoscaling
 from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
 
 __all__: list[str] = []

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.errors import ServiceError
-from hpkit_local.aws.services.ec2.references import require_subnet
-from hpkit_local.aws.services.sagemaker.governance import document
-from hpkit_local.aws.services.sagemaker.nodes import node_details
-from hpkit_local.aws.services.sagemaker.policy import POLICY
+from hpkit_local.aws.services.ec2.rules import require_subnet
+from hpkit_local.aws.services.sagemaker.governance import POLICY, document
+from hpkit_local.aws.services.sagemaker.nodes import is_cut_off, node_details, reach_of
 from hpkit_local.aws.services.sagemaker.quota import QUOTA
-from hpkit_local.aws.services.sagemaker.reach import is_cut_off, reach_of
 from hpkit_local.aws.services.sagemaker.records import describe
-from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.aws.view import part
 
 __all__: list[str] = []

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.function import Function
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.function import Function
+from hpkit_local.plugins.aws.resource_type import Function
 from hpkit_provider.engine.values import Props
 
 __all__ = ["FUNCTIONS"]

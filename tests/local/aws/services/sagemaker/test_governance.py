@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpkit_local.aws.services.sagemaker.pro_rata import fill_pro_rata
+from hpkit_local.aws.services.sagemaker.quota import fill_pro_rata
 
 G5 = "ml.g5.12xlarge"  # 48 vCPU, 192 GiB, 4 GPUs
 

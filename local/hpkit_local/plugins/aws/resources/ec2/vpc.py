@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_provider.engine.values import Props
 
-__all__ = ["RESOURCE_TYPES"]
+__all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
 
 _ATTRIBUTES = {"enableDnsSupport": "EnableDnsSupport", "enableDnsHostnames": "EnableDnsHostnames"}
 
@@ -147,6 +147,28 @@ def _delete_subnet(call: Calls, subnet: str, state: Props) -> None:
         if subnet in endpoint["SubnetIds"]:
             call("ModifyVpcEndpoint", VpcEndpointId=endpoint["VpcEndpointId"], RemoveSubnetIds=[subnet])
     call.find("DeleteSubnet", SubnetId=subnet)
+
+
+def _zones(call: Calls, args: Props) -> Props:
+    state = [{"Name": "state", "Values": [args["state"]]}] if args.get("state") else []
+    filters = [*state, *({"Name": each["name"], "Values": each["values"]} for each in args.get("filters", []))]
+    answer = call("DescribeAvailabilityZones", Filters=filters or None)["AvailabilityZones"]
+    left_out = {*args.get("excludeNames", []), *args.get("excludeZoneIds", [])}
+    zones = [zone for zone in answer if not left_out & {zone["ZoneName"], zone["ZoneId"]}]
+    zones.sort(key=lambda zone: zone["ZoneName"])
+    names, ids = [zone["ZoneName"] for zone in zones], [zone["ZoneId"] for zone in zones]
+    return {"id": call.region, "names": names, "zoneIds": ids, "groupNames": [call.region]}
+
+
+FUNCTIONS: Final = (
+    Function(
+        "aws:index/getAvailabilityZones:getAvailabilityZones",
+        "ec2",
+        ("state", "excludeNames", "excludeZoneIds", "filters"),
+        "DescribeAvailabilityZones",
+        _zones,
+    ),
+)
 
 
 RESOURCE_TYPES: Final = (

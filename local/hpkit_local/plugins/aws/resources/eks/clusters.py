@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
 from hpkit_provider.engine.values import Props
 
-__all__ = ["RESOURCE_TYPES", "await_update", "stamp"]
+__all__ = ["FUNCTIONS", "RESOURCE_TYPES", "await_update", "stamp"]
 
 _LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
@@ -170,6 +170,35 @@ _ACCESS = (
     Prop(_ADMIN, "boolean", write_only=True),
 )
 _KEY = Prop("provider", "object", required=True, members=(Prop("keyArn", required=True),))
+
+
+def _get_cluster(call: Calls, args: Props) -> Props:
+    cluster = call("DescribeCluster", name=args["name"])["cluster"]
+    logging = cluster.get("logging", {}).get("clusterLogging", [])
+    plain = ("arn", "endpoint", "name", "platformVersion", "roleArn", "status", "version", "deletionProtection")
+    lists = {
+        "accessConfigs": "accessConfig",
+        "certificateAuthorities": "certificateAuthority",
+        "kubernetesNetworkConfigs": "kubernetesNetworkConfig",
+        "upgradePolicies": "upgradePolicy",
+    }
+    return {
+        "id": cluster["name"],
+        "clusterId": "",
+        **{name: cluster.get(name) for name in plain},
+        **{name: [cluster[member]] for name, member in lists.items() if member in cluster},
+        "createdAt": stamp(cluster["createdAt"]),
+        "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
+        "identities": [{"oidcs": [cluster["identity"]["oidc"]]}],
+        "vpcConfig": cluster["resourcesVpcConfig"],
+        "tags": cluster.get("tags", {}),
+    }
+
+
+FUNCTIONS: Final = (
+    Function("aws:eks/getCluster:getCluster", "eks", ("name", "tags"), "DescribeCluster", _get_cluster),
+)
+
 
 RESOURCE_TYPES: Final = (
     ResourceType(

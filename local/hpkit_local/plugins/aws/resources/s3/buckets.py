@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import base64
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
@@ -65,7 +68,95 @@ def _tag_bucket(call: Calls, bucket: str, live: Props, changed: dict[str, str], 
         call("DeleteBucketTagging", Bucket=bucket)
 
 
-RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
+_HEADERS = {
+    "contentType": "ContentType",
+    "cacheControl": "CacheControl",
+    "contentEncoding": "ContentEncoding",
+    "contentDisposition": "ContentDisposition",
+    "contentLanguage": "ContentLanguage",
+    "serverSideEncryption": "ServerSideEncryption",
+    "kmsKeyId": "SSEKMSKeyId",
+    "storageClass": "StorageClass",
+    "metadata": "Metadata",
+    "websiteRedirect": "WebsiteRedirectLocation",
+}
+
+
+def _body(props: Props) -> bytes:
+    if "content" in props:
+        return str(props["content"]).encode()
+    if "contentBase64" in props:
+        return base64.b64decode(props["contentBase64"])
+    asset: dict[str, Any] = props.get("source") or {}
+    if "text" in asset:
+        return str(asset["text"]).encode()
+    if "path" in asset:
+        try:
+            return Path(asset["path"]).read_bytes()
+        except OSError as error:
+            raise PluginError(f"source: {asset['path']} cannot be read: {error.strerror}") from None
+    if asset:
+        raise PluginError("source: the local cloud takes a FileAsset or a StringAsset.")
+    return b""
+
+
+def _put(call: Calls, inputs: Props) -> str:
+    key = inputs["key"]
+    call(
+        "PutObject",
+        Bucket=inputs["bucket"],
+        Key=key,
+        Body=_body(inputs),
+        Tagging=urlencode(inputs["tagsAll"]) or None,
+        **{member: inputs.get(name) for name, member in _HEADERS.items()},
+    )
+    return f"{inputs['bucket']}/{key}"
+
+
+def _read(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
+    """Find it; at import its id is `BUCKET/KEY` or `s3://BUCKET/KEY`."""
+    bucket, _, key = resource_id.removeprefix("s3://").partition("/")
+    answer = call.find("HeadObject", Bucket=bucket, Key=key)
+    if answer is None:
+        return None
+    tags = call.find("GetObjectTagging", Bucket=bucket, Key=key) or {}
+    live = {name: answer.get(member) for name, member in _HEADERS.items()}
+    return {
+        **live,
+        "id": f"{bucket}/{key}",
+        "arn": f"arn:aws:s3:::{bucket}/{key}",
+        "bucket": bucket,
+        "key": key,
+        "serverSideEncryption": answer.get("ServerSideEncryption", "AES256"),
+        "storageClass": answer.get("StorageClass", "STANDARD"),
+        "etag": answer["ETag"].strip('"'),
+        "versionId": answer.get("VersionId", ""),
+        "tags": tag_map(tags.get("TagSet")),
+    }
+
+
+def _update(call: Calls, _resource_id: str, change: PlannedUpdate) -> None:
+    _put(call, {**change.new, "tagsAll": change.new.get("tagsAll", {})})
+
+
+def _delete(call: Calls, resource_id: str, _state: Props) -> None:
+    """Delete it with all its versions, as the real provider does."""
+    bucket, _, key = resource_id.partition("/")
+    for member in ("Versions", "DeleteMarkers"):
+        for entry in list(call.pages("ListObjectVersions", member, Bucket=bucket, Prefix=key)):
+            if entry["Key"] == key:
+                call.find("DeleteObject", Bucket=bucket, Key=key, VersionId=entry["VersionId"])
+    call.find("DeleteObject", Bucket=bucket, Key=key)
+
+
+def _tag(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    bucket, _, key = resource_id.partition("/")
+    kept = {name: value for name, value in live.get("tagsAll", {}).items() if name not in dropped}
+    tags = tag_list({**kept, **changed}) or []
+    call("PutObjectTagging", Bucket=bucket, Key=key, Tagging={"TagSet": tags})
+
+
+RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:s3/bucket:Bucket",
         props=(
@@ -82,5 +173,26 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         imported={"forceDestroy": False},
         minutes=(20, 20, 60),
         lowercase=True,
+    ),
+    ResourceType(
+        "aws:s3/bucketObjectv2:BucketObjectv2",
+        props=(
+            Prop("bucket", required=True),
+            Prop("key", required=True),
+            Prop("content", write_only=True),
+            Prop("contentBase64", write_only=True),
+            Prop("source", "asset", write_only=True),
+            Prop("sourceHash", write_only=True),
+            Prop("forceDestroy", "boolean", write_only=True),
+            Prop("etag"),
+            *(Prop(name, "map" if name == "metadata" else "string") for name in _HEADERS),
+        ),
+        create=_put,
+        read=_read,
+        update=_update,
+        delete=_delete,
+        outputs=("arn", "versionId"),
+        volatile=("etag", "versionId"),
+        tagging=_tag,
     ),
 )

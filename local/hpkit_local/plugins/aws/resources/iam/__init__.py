@@ -1,1 +1,0 @@
-"""The types of Pulumi's `aws` plugin for IAM."""
