@@ -114,7 +114,7 @@ def test_the_sample_organizations_are_of_the_articles_size(stack, teams, gpus):
     plan = plan_of(stack)
     assert len([team for team in plan.teams if not team.is_shared_pool]) == teams
     assert (
-        sum((instance_type(name).accelerators or 0) * known.guaranteed for name, known in plan.capacity.items()) == gpus
+        sum((instance_type(name).accelerators or 0) * known.permanent for name, known in plan.capacity.items()) == gpus
     )
     if stack == "startup-dev":
         assert len({team.spec.fair_share_weight for team in plan.teams}) == 1

@@ -131,7 +131,7 @@ def test_quotas_made_from_shares_never_exceed_capacity(data):
             )
     for name, count in reserved.items():
         known = plan.capacity.get(name)
-        assert count <= (known.guaranteed if known else 0) * shared[name]
+        assert count <= (known.permanent if known else 0) * shared[name]
 
 
 RAISED = re.compile(r"raise instanceCount of (?P<groups>\S.*) (?:to (?P<to>\d+)|by (?P<by>\d+) in total)\.")
@@ -170,7 +170,7 @@ def test_each_fix_of_counts_and_accelerators_together_holds(lowered):
         },
     )
     (finding,) = [each for each in findings(data) if each.rule == "CAP001"]
-    assert finding.message == "6 × ml.p5.48xlarge reserved (ada 5 instances, bob 8 accelerators), 4 guaranteed"
+    assert finding.message == "6 × ml.p5.48xlarge reserved (ada 5 instances, bob 8 accelerators), but only 4 exist"
     assert finding.fix == ("Lower allocations by 2 instances (16 accelerators), or raise instanceCount of gpu to 6.")
     dev = data["environments"]["dev"]
     if name == "raised":

@@ -106,7 +106,7 @@ def test_quota_says_how_to_get_a_price_that_is_unknown(tmp_path):
 def test_quota_shows_capacity_and_every_teams_part():
     (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)["items"]
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")
-    assert (gpu["guaranteed"], gpu["maximum"], gpu["unreserved"]) == (4, 4, 0)
+    assert (gpu["permanent"], gpu["maximum"], gpu["unreserved"]) == (4, 4, 0)
     costs = [(share.pop("monthlyUsd"), share.pop("pricesOf")) for share in gpu["teams"]]
     assert costs == [(15527, "us-east-1"), (5176, "us-east-1")], "no price of it in us-west-2 is known"
     assert gpu["teams"] == [
@@ -149,7 +149,7 @@ def test_quota_says_what_a_teams_part_costs_where_the_price_is_known():
 def test_quota_counts_what_karpenter_may_add_as_maximum():
     (stack,) = json.loads(hpkit("quota", "--stack", "autoscale-dev", "--format", "json", cwd=ROOT).stdout)["items"]
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.8xlarge")
-    assert (gpu["guaranteed"], gpu["maximum"]) == (2, 18)
+    assert (gpu["permanent"], gpu["maximum"]) == (2, 18)
     assert [share["elastic"] for share in gpu["teams"]] == [0, 8]
 
 
@@ -244,7 +244,7 @@ def test_rules_lists_all_and_explains_one_with_an_example():
     assert (
         "    - - {instanceType: ml.g5.12xlarge, count: 3}\n    + - {instanceType: ml.g5.12xlarge, count: 2}\n" in text
     )
-    assert "ml.g5.12xlarge reserved (nlp 3, vision 2), 4 guaranteed" in " ".join(text.split())
+    assert "ml.g5.12xlarge reserved (nlp 3, vision 2), but only 4 exist" in " ".join(text.split())
     assert hpkit("catalog", "rules", "CAP999", cwd=ROOT).returncode == 1
 
 

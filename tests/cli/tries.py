@@ -19,7 +19,7 @@ RUNS = {
     "local": ("list", 1, "pip install 'hpkit[local]'"),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "aws preflight": ("--stack handson-dev", 2, "no AWS credentials"),
-    "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
+    "quota": ("", 0, "ml.g5.12xlarge: 4 permanent"),
     "whatif recommend": (
         "no.yaml --stack handson-dev --goal fairness>0.9",
         1,

@@ -232,7 +232,7 @@ def test_karpenters_groups_add_to_the_maximum_only():
 def test_a_flexible_group_guarantees_none_of_its_types():
     flexible = {"name": "any", "instanceTypes": ["ml.g5.12xlarge", "ml.g5.24xlarge"], "instanceCount": 3}
     capacity = derive(typed(organization(groups=[flexible])), "dev").capacity
-    assert {name: known.guaranteed for name, known in capacity.items()} == {
+    assert {name: known.permanent for name, known in capacity.items()} == {
         "ml.g5.12xlarge": 0,
         "ml.g5.24xlarge": 0,
     }
@@ -278,7 +278,7 @@ def test_whole_instances_are_as_many_with_one_thread():
     gpu = group("gpu", "ml.g5.12xlarge", 4, threadsPerCore=1)
     plan = plan_of(gpu, teams=[team("nlp")], allocations=allocations)
     (quota,) = quotas_of(plan)
-    assert quota.capacity.guaranteed == 4
+    assert quota.capacity.permanent == 4
     assert "CAP001" not in {
         each.rule for each in findings(organization(groups=[gpu], teams=[team("nlp")], allocations=allocations))
     }

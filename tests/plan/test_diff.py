@@ -45,7 +45,7 @@ def test_a_plan_does_not_differ_from_itself(plan):
 @given(plans, plans)
 def test_the_way_back_is_the_way_there_turned_around(before, after):
     there, back = diff(before, after, stack="acme-dev"), diff(after, before, stack="acme-dev")
-    assert [each.guaranteed for each in back.capacity] == [flipped(each.guaranteed) for each in there.capacity]
+    assert [each.permanent for each in back.capacity] == [flipped(each.permanent) for each in there.capacity]
     for one, other in zip(there.teams, back.teams, strict=True):
         assert one.name == other.name
         assert [share.guarantee for share in other.shares] == [flipped(share.guarantee) for share in one.shares]
@@ -81,7 +81,7 @@ def test_a_team_that_only_may_borrow_less_changed_but_was_not_edited():
 def test_a_stack_that_comes_has_nothing_before():
     found = diff(None, plan_of({"ada": 4}), stack="acme-dev")
     assert found.teams[0].present == Change(False, True)
-    assert found.capacity[0].guaranteed == Change(None, 8)
+    assert found.capacity[0].permanent == Change(None, 8)
 
 
 def test_members_and_settings_of_a_team_are_compared():

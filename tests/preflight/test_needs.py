@@ -42,8 +42,8 @@ def test_groups_of_one_type_add_up_and_spot_stands_apart():
     )
     needs, flexible = instance_needs(recording)
     assert needs == (
-        InstanceNeed("ml.g5.12xlarge", spot=False, guaranteed=5, maximum=5),
-        InstanceNeed("ml.g5.12xlarge", spot=True, guaranteed=4, maximum=4),
+        InstanceNeed("ml.g5.12xlarge", spot=False, permanent=5, maximum=5),
+        InstanceNeed("ml.g5.12xlarge", spot=True, permanent=4, maximum=4),
     )
     assert flexible == ()
     assert total_need(recording) == (9, 9)
@@ -54,7 +54,7 @@ def test_karpenter_adds_what_the_limits_of_its_pool_allow_over_all_its_groups_to
     recording = recording_of(
         burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool(**{"nvidia.com/gpu": "16"}))
     )
-    assert instance_needs(recording)[0] == (InstanceNeed("ml.g5.8xlarge", spot=False, guaranteed=2, maximum=18),)
+    assert instance_needs(recording)[0] == (InstanceNeed("ml.g5.8xlarge", spot=False, permanent=2, maximum=18),)
     assert total_need(recording) == (2, 18)
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from hpkit.changes import change
-from hpkit.changes.review.cost import guaranteed_cost
+from hpkit.changes.review.cost import minimum_cost
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.protected import contents_of
 from hpkit.preflight.needs import InstanceNeed, instance_needs, volume_need
@@ -82,9 +82,9 @@ def test_a_cluster_without_restricted_groups_is_registered_as_before():
 def test_a_restricted_group_counts_as_nodes_and_not_as_capacity_of_teams():
     recording = recorded_from(with_groups(nova()))
     plan = recording.plan
-    assert [quota.capacity.guaranteed for quota in quotas_of(plan)] == [4]
-    assert instance_needs(recording)[0] == (InstanceNeed("ml.g5.12xlarge", spot=False, guaranteed=6, maximum=6),)
-    assert guaranteed_cost(plan, lambda _, region: SimpleNamespace(monthly=10, region=region)).known == 60
+    assert [quota.capacity.permanent for quota in quotas_of(plan)] == [4]
+    assert instance_needs(recording)[0] == (InstanceNeed("ml.g5.12xlarge", spot=False, permanent=6, maximum=6),)
+    assert minimum_cost(plan, lambda _, region: SimpleNamespace(monthly=10, region=region)).known == 60
     assert "nova 2 × ml.g5.12xlarge" in contents_of(plan)["cluster"]
     assert "2 × ml.g5.12xlarge in us-west-2a, restricted" in str(tree_of(recording))
 

@@ -109,7 +109,7 @@ class TeamChange:
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """One instance type: guaranteed, maximum and unreserved amounts.
+    """One instance type: permanent, maximum and unreserved amounts.
 
     - present: whether a group provides the type.
     - bounded: whether a NodePool limit bounds its maximum. If not, a maximum of None means unbounded if the type is
@@ -118,7 +118,7 @@ class CapacityChange:
 
     instance_type: str
     present: Change[bool]
-    guaranteed: Change[int]
+    permanent: Change[int]
     maximum: Annotated[
         Change[int], Field(description="On a side that has the type, null means that no NodePool limit bounds it.")
     ]
@@ -129,9 +129,7 @@ class CapacityChange:
     @property
     def changed(self) -> bool:
         """Return whether capacity or the unreserved amount differs."""
-        return any(
-            part.changed for part in (self.present, self.guaranteed, self.maximum, self.bounded, self.unreserved)
-        )
+        return any(part.changed for part in (self.present, self.permanent, self.maximum, self.bounded, self.unreserved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +243,7 @@ def _capacity(
                 before is not None and instance_type in before.capacity,
                 after is not None and instance_type in after.capacity,
             ),
-            guaranteed=_both(was, now, lambda quota: quota.capacity.guaranteed),
+            permanent=_both(was, now, lambda quota: quota.capacity.permanent),
             maximum=_both(was, now, lambda quota: quota.capacity.maximum),
             bounded=_both(was, now, lambda quota: quota.capacity.maximum is not None),
             unreserved=_both(was, now, lambda quota: quota.unreserved),

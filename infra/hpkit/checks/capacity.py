@@ -75,14 +75,22 @@ def excess(
     if not over:
         return None
     teams = _contributors(quota_resources, instance)
-    limit = "at most {} with Karpenter" if with_karpenter else "{} guaranteed"
     if over[0].dimension == "instances":
         reserved = amount(_wanted(quota_resources, instance))
-        return f"{reserved} × {name} reserved ({teams}), {limit.format(instances)}"
+        return f"{reserved} × {name} reserved ({teams}), but {_exist(instances, with_karpenter=with_karpenter)}"
     measures = "; ".join(
-        f"{amount(each.reserved)} {each.dimension} reserved, {limit.format(amount(each.limit))}" for each in over
+        f"{amount(each.reserved)} {each.dimension} reserved, but {_exist(each.limit, with_karpenter=with_karpenter)}"
+        for each in over
     )
     return f"{name}: {measures} ({teams})"
+
+
+def _exist(limit: Amount, *, with_karpenter: bool) -> str:
+    if with_karpenter:
+        return f"at most {amount(limit)} can exist with Karpenter"
+    if not limit:
+        return "none are permanent"
+    return f"only {amount(limit)} {'exists' if limit == 1 else 'exist'}"
 
 
 def _overruns(
@@ -185,7 +193,7 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
         flexible = listing([group.name for group in permanent])
         return (
             f"Add an instance group with {name} as its only type: {flexible} can start instances of any of its "
-            "types, so none is guaranteed."
+            "types, so none is permanent."
         )
     maximum = context.plan.capacity[name].maximum
     if maximum is not None and _wanted(quota_resources, instance) > maximum:
@@ -193,7 +201,7 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
             f"Lower allocations by {_surplus(quota_resources, maximum, instance)}: Karpenter manages all groups of "
             f"{name}, and adds at most {maximum} (CAP002). Then set `elastic: true`."
         )
-    return "Set `elastic: true`: Karpenter manages all groups of this type, so no instances are guaranteed."
+    return "Set `elastic: true`: Karpenter manages all groups of this type, so no instances are permanent."
 
 
 def _surplus(
@@ -255,14 +263,14 @@ def _below(limit: str, needed: str) -> bool:
     return quantity(limit) < quantity(needed)
 
 
-def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
+def _reserved_fits_permanent(context: Context) -> Iterator[Issue]:
     for name, quota_resources in _resources_by_type(context).items():
         capacity = context.plan.capacity.get(name)
         static = [(team, quota_resource) for team, quota_resource in quota_resources if not quota_resource.elastic]
         if capacity is None or not context.is_capacity_certain(name):
             continue
         if any(quota_resource.path for _, quota_resource in static):
-            yield from _too_much(context, name, static, capacity.guaranteed)
+            yield from _too_much(context, name, static, capacity.permanent)
 
 
 def _elastic(context: Context) -> Iterator[Issue]:
@@ -340,7 +348,7 @@ def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
 
 
 def _pools_together(context: Context) -> Iterator[Issue]:
-    """Compare what elastic quota requires beyond the guaranteed capacity with the sum of the pools' limits."""
+    """Compare what elastic quota requires beyond the permanent capacity with the sum of the pools' limits."""
     need: dict[str, Amount] = {}
     pools_by_resource: dict[str, list[str]] = {}
     for name, quota_resources in _resources_by_type(context).items():
@@ -359,8 +367,8 @@ def _pools_together(context: Context) -> Iterator[Issue]:
         )
         for resource, index in (("cpu", 2), ("memory", 3), (instance.accelerator_resource, 1)):
             used, one = reserved[index], unit[index]
-            if resource and used is not None and one is not None and used > one * capacity.guaranteed:
-                need[resource] = need.get(resource, 0) + used - one * capacity.guaranteed
+            if resource and used is not None and one is not None and used > one * capacity.permanent:
+                need[resource] = need.get(resource, 0) + used - one * capacity.permanent
                 pools_by_resource.setdefault(resource, []).append(name)
     for resource, needed in need.items():
         limits = [pool.spec.limits.get(resource) for pool in context.plan.node_pools]
@@ -372,7 +380,7 @@ def _pools_together(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools"),
                 f"elastic quota of {listing(pools_by_resource[resource])} together needs {amount(needed)} {resource} "
-                f"beyond the guaranteed capacity; the NodePools' limits allow {amount(total)}",
+                f"beyond the permanent capacity; the NodePools' limits allow {amount(total)}",
                 "Lower an elastic allocation, or raise the limits.",
             )
 
@@ -505,14 +513,14 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         if unlent > 0 and for_tasks:
             yield Issue(
                 (*context.path, "governance"),
-                f"no team reserves {amount(unlent)} of {quota.capacity.guaranteed} × {quota.instance_type}, and "
+                f"no team reserves {amount(unlent)} of {quota.capacity.permanent} × {quota.instance_type}, and "
                 "nothing lends them, so no queue can use them",
                 _lending(context, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
             )
 
 
 def _unlent(quota: TypeQuota) -> Amount:
-    """Return the unreserved guaranteed instances, less those that elastic quota relies on."""
+    """Return the unreserved permanent instances, less those that elastic quota relies on."""
     maximum = quota.capacity.maximum
     if maximum is None:
         return quota.unreserved
@@ -665,11 +673,11 @@ def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
         written = [(team, row) for team, row in rows if not row.elastic and row.path]
         if capacity is None or instance is None or not spot.get(name) or not written:
             continue
-        certain, reserved = capacity.guaranteed - spot[name], math.ceil(_wanted(written, instance))
+        certain, reserved = capacity.permanent - spot[name], math.ceil(_wanted(written, instance))
         if reserved > certain:
             yield Issue(
                 _last_path(written),
-                f"{reserved} × {name} reserved, but only {certain} of {capacity.guaranteed} are on-demand; AWS can "
+                f"{reserved} × {name} reserved, but only {certain} of {capacity.permanent} are on-demand; AWS can "
                 f"reclaim the {spot[name]} Spot instances at any time",
                 "Reserve only on-demand instances, and let teams borrow the rest.",
             )
@@ -692,7 +700,7 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
                 # The share of a misspelled group's type (CLU003) is zero only until the type is corrected.
                 continue
             known = context.plan.capacity.get(resource.instance_type)
-            of = known.guaranteed if known and not resource.elastic else known.maximum if known else None
+            of = known.permanent if known and not resource.elastic else known.maximum if known else None
             if resource.share and of:
                 why = f"{amount(resource.share * 100)}% of {of} × {resource.instance_type} is less than one instance"
             else:
@@ -802,9 +810,9 @@ RULES = (
     Rule(
         "CAP001",
         "error",
-        "The reserved quota of an instance type fits its guaranteed capacity.",
+        "The reserved quota of an instance type fits its permanent capacity.",
         _GUIDE,
-        _reserved_fits_guaranteed,
+        _reserved_fits_permanent,
         waivable=False,
     ),
     Rule(

@@ -93,7 +93,7 @@ def addresses_needed(context: Context, zone: str) -> tuple[int, list[str], dict[
             # A limit bounds all types and zones of a pool together; the smallest bound is the honest one here.
             nodes = min(
                 (
-                    known.maximum - known.guaranteed
+                    known.maximum - known.permanent
                     for name in group.spec.types
                     if (known := context.plan.capacity.get(name)) and known.maximum is not None
                 ),

@@ -113,9 +113,9 @@ def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
     """Return the queue that lends unreserved, permanent instances."""
     flavors = []
     for instance_type, capacity in plan.capacity.items():
-        if not capacity.guaranteed:
+        if not capacity.permanent:
             continue
-        has = amounts_of_instances(instance_type, capacity.guaranteed)
+        has = amounts_of_instances(instance_type, capacity.permanent)
         mine = reserved.get(instance_type, Counter())
         quotas = {name: ResourceQuota(max(0, has.get(name, 0) - mine[name]), 0) for name in QUEUE_RESOURCES}
         flavors.append(FlavorQuotas(instance_type, quotas))

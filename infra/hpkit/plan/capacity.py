@@ -235,7 +235,7 @@ def rounding(quota_resource: QuotaResource, capacity: TypeCapacity | None) -> st
     "" if it wasn't.
     """
     share, count = quota_resource.share, quota_resource.count
-    total = None if capacity is None else capacity.maximum if quota_resource.elastic else capacity.guaranteed
+    total = None if capacity is None else capacity.maximum if quota_resource.elastic else capacity.permanent
     if share is None or count is None or not total or share * total == count:
         return ""
     direction = "down" if count < share * total else "up"
@@ -359,24 +359,24 @@ def type_capacities(
 
     A flexible group guarantees its count over all its types, so it guarantees no single type.
     """
-    guaranteed: dict[str, int] = {}
+    permanent: dict[str, int] = {}
     flexible: dict[str, int] = {}
     from_groups: dict[str, set[str]] = {}
     for group in groups:
         alone = len(set(group.instance_types)) == 1
         for name in dict.fromkeys(group.instance_types):
-            permanent = 0 if group.autoscaled else group.count
-            guaranteed[name] = guaranteed.get(name, 0) + (permanent if alone else 0)
-            flexible[name] = flexible.get(name, 0) + (0 if alone else permanent)
+            count = 0 if group.autoscaled else group.count
+            permanent[name] = permanent.get(name, 0) + (count if alone else 0)
+            flexible[name] = flexible.get(name, 0) + (0 if alone else count)
             from_groups.setdefault(name, set()).add(group.name)
     return {
         name: TypeCapacity(
-            guaranteed=guaranteed[name],
-            maximum=_maximum(name, guaranteed[name] + flexible[name], pools, instances.get(name)),
+            permanent=permanent[name],
+            maximum=_maximum(name, permanent[name] + flexible[name], pools, instances.get(name)),
             groups=tuple(sorted(from_groups[name])),
             pools=tuple(pool.name for pool in pools if name in pool.instance_types),
         )
-        for name in sorted(guaranteed)
+        for name in sorted(permanent)
     }
 
 
@@ -513,7 +513,7 @@ def _type_quota(
     static = {team: _instances(own, instance, elastic=False) for team, own in quota_resources.items()}
     elastic = {team: _instances(own, instance, elastic=True) for team, own in quota_resources.items()}
     quota = {team: static[team] + elastic[team] for team in quota_resources}
-    unreserved = max(capacity.guaranteed - sum(static.values()), 0)
+    unreserved = max(capacity.permanent - sum(static.values()), 0)
     lendable = {team: quota[team] if teams[team].lends else 0 for team in quota_resources}
     pool = sum(lendable.values()) + (unreserved if lend_unreserved else 0)
     shares = []

@@ -124,7 +124,7 @@ def instances_of(plan: Plan) -> dict[str, InstanceType]:
 def _effective_types(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dict[str, InstanceType]:
     """Return types as the groups run them: with one thread per core, if a group disables multithreading.
 
-    If two groups with the same type differ, the smaller counts, so that guaranteed amounts exist on either.
+    If two groups with the same type differ, the smaller counts, so that permanent amounts exist on either.
     """
     threads: dict[str, list[int]] = {}
     for group in groups:
@@ -265,7 +265,7 @@ def _share_counts(governance: Governance, capacity: Mapping[str, TypeCapacity]) 
     counts: dict[tuple[str, int], int] = {}
     for (name, elastic), holders in shares.items():
         known = capacity.get(name)
-        total = 0 if known is None else (known.maximum or 0) if elastic else known.guaranteed
+        total = 0 if known is None else (known.maximum or 0) if elastic else known.permanent
         keys = {f"{team}\0{index:06d}": (team, index) for team, index in holders}
         by_key = {key: holders[pair] for key, pair in keys.items()}
         counts.update({keys[key]: count for key, count in apportion(total, by_key).items()})
@@ -322,7 +322,7 @@ def unreserved(
 ) -> list[QuotaResource]:
     """Return a shared pool's resources, one for each instance type with remaining capacity.
 
-    The pool gets what no static quota needs of the guaranteed instances, within the maximum minus elastic quota. It
+    The pool gets what no static quota needs of the permanent instances, within the maximum minus elastic quota. It
     gets whole instances, or accelerators, vCPU and memory if teams reserve parts. Types without accelerators are for
     add-ons, unless a team has static quota of them.
     """
@@ -336,7 +336,7 @@ def unreserved(
         static = [each for each in of_type if not each.elastic]
         if not static and catalogued is not None and catalogued.accelerators == 0:
             continue
-        limits = [(static, available.guaranteed)]
+        limits = [(static, available.permanent)]
         if available.maximum is not None:
             limits.append((of_type, available.maximum))
         left = _left(name, limits, instance)

@@ -174,12 +174,12 @@ class TeamPlan:
 
 @dataclass(frozen=True, slots=True)
 class TypeCapacity:
-    """Instances of one type: guaranteed ones always run; maximum is what Karpenter can grow to.
+    """Instances of one type: permanent ones always run; maximum is what Karpenter can grow to.
 
     maximum is None if no NodePool limit bounds it. groups and pools are the contributors.
     """
 
-    guaranteed: int
+    permanent: int
     maximum: int | None
     groups: tuple[str, ...]
     pools: tuple[str, ...]

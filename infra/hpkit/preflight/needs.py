@@ -52,11 +52,11 @@ class RegisteredGroup:
 
 @dataclass(frozen=True, slots=True)
 class InstanceNeed:
-    """Instances of one type: guaranteed without Karpenter, and the maximum with it; None if no NodePool limits it."""
+    """Instances of one type: permanent without Karpenter, and the maximum with it; None if no NodePool limits it."""
 
     instance_type: str
     spot: bool
-    guaranteed: int
+    permanent: int
     maximum: int | None
 
 
@@ -145,16 +145,16 @@ def instance_needs(recording: Recording) -> tuple[tuple[InstanceNeed, ...], tupl
         for key in _pool_types(recording.plan, pool):
             pool_limits[key] = _sum((pool_limits.get(key, 0), _pool_limit(pool, key[0])))
     needs = tuple(
-        InstanceNeed(*key, guaranteed=count, maximum=_sum((count, pool_limits.get(key, 0))))
+        InstanceNeed(*key, permanent=count, maximum=_sum((count, pool_limits.get(key, 0))))
         for key, count in sorted(fixed.items())
     )
     return needs, tuple(flexible)
 
 
 def total_need(recording: Recording, *, spot_only: bool = False) -> tuple[int, int | None]:
-    """Return the instances of the whole cluster: guaranteed without Karpenter, and the maximum with it."""
+    """Return the instances of the whole cluster: permanent without Karpenter, and the maximum with it."""
     groups = [group for group in registered_groups(recording) if group.spot or not spot_only]
-    guaranteed = sum(group.count for group in groups if not group.autoscaled)
+    permanent = sum(group.count for group in groups if not group.autoscaled)
     pool_total: int | None = 0
     for pool in recording.plan.node_pools:
         names = {name for name, spot in _pool_types(recording.plan, pool) if spot or not spot_only}
@@ -162,17 +162,17 @@ def total_need(recording: Recording, *, spot_only: bool = False) -> tuple[int, i
         # A limit applies to all types of a pool together: the smallest type alone allows the most nodes.
         most = None if None in limits else max((limit for limit in limits if limit is not None), default=0)
         pool_total = _sum((pool_total, most))
-    return guaranteed, _sum((guaranteed, pool_total))
+    return permanent, _sum((permanent, pool_total))
 
 
 def interface_need(recording: Recording) -> InterfaceNeed:
     """Return the network interfaces that the stack uses.
 
-    Where no NodePool limits Karpenter, only the guaranteed nodes count.
+    Where no NodePool limits Karpenter, only the permanent nodes count.
     """
     needs, flexible = instance_needs(recording)
     counts: list[tuple[tuple[str, ...], int]] = [(need.instance_types, need.count) for need in flexible]
-    counts += [((need.instance_type,), need.guaranteed if need.maximum is None else need.maximum) for need in needs]
+    counts += [((need.instance_type,), need.permanent if need.maximum is None else need.maximum) for need in needs]
     names = [name for types, _ in counts for name in types]
     all_known = all((instance := find_instance_type(name)) and instance.efa_interfaces is not None for name in names)
     endpoints = _of_type(recording, "aws:ec2/vpcEndpoint:VpcEndpoint")

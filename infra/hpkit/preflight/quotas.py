@@ -93,7 +93,7 @@ class _Instances:
     """Running instances: in the account, and those of this stack's cluster without and with Karpenter's nodes."""
 
     used: int | FailedCall
-    guaranteed: int
+    permanent: int
     maximum: int
 
 
@@ -144,7 +144,7 @@ def _demands(recording: Recording, responses: Responses, running: _Running) -> I
     for need in running.needs:
         name = _usage_name(need.instance_type, spot=need.spot)
         present = running.of_type(need.instance_type, spot=need.spot)
-        yield from _with_karpenter(name, (need.guaranteed, need.maximum), present)
+        yield from _with_karpenter(name, (need.permanent, need.maximum), present)
     total = running.total()
     own = replace(total, used=total.maximum)
     yield from _with_karpenter(_PER_CLUSTER, total_need(recording), own)
@@ -161,10 +161,10 @@ def _demands(recording: Recording, responses: Responses, running: _Running) -> I
 
 def _with_karpenter(name: str, need: tuple[int, int | None], present: _Instances) -> Iterator[_Demand]:
     """Yield the demand of permanent instances and, if Karpenter can add nodes, of the maximum."""
-    guaranteed, maximum = need
-    if guaranteed or maximum == guaranteed:
-        yield _Demand("sagemaker", name, guaranteed, present.used, present.guaranteed)
-    if maximum != guaranteed:
+    permanent, maximum = need
+    if permanent or maximum == permanent:
+        yield _Demand("sagemaker", name, permanent, present.used, present.permanent)
+    if maximum != permanent:
         yield _Demand("sagemaker", name, maximum, present.used, present.maximum, "with Karpenter")
 
 
@@ -296,7 +296,7 @@ def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed)
         return call_failed(_AREA, subject, running.failure, needed=str(need.count))
     existing = running.of_group(need.group)
     demand = _Demand("sagemaker", subject, need.count, existing=existing.total())
-    fixed = {(each.instance_type, each.spot): each.guaranteed for each in running.needs}
+    fixed = {(each.instance_type, each.spot): each.permanent for each in running.needs}
     free, parts = 0, []
     for name in need.instance_types:
         quota = _find(responses, "sagemaker", _usage_name(name, spot=need.spot))
@@ -304,7 +304,7 @@ def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed)
             return call_failed(_AREA, subject, quota, needed=demand.needed)
         present = running.of_type(name, spot=need.spot)
         used = count_instances(running.groups)[name, need.spot]
-        fixed_new = max(fixed.get((name, need.spot), 0) - present.guaranteed, 0)
+        fixed_new = max(fixed.get((name, need.spot), 0) - present.permanent, 0)
         left = max((quota.value if quota else 0) - used - fixed_new, 0)
         free += left
         parts.append(f"{name} {left}")

@@ -46,12 +46,12 @@ def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Result
 
 def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, capacity: TypeCapacity) -> Results:
     instance = known_types(cluster, [name]).get(name)
-    guaranteed = _of_type(name, [quota for quota in quotas if name not in quota.elastic])
+    static = _of_type(name, [quota for quota in quotas if name not in quota.elastic])
     all_quota = _of_type(name, quotas)
-    message = excess(name, guaranteed, capacity.guaranteed, instance=instance)
+    message = excess(name, static, capacity.permanent, instance=instance)
     fix = f"Lower a quota, or raise instanceCount of {listing(list(capacity.groups))}"
-    if message is None and len(guaranteed) < len(all_quota):
-        limit = capacity.guaranteed if capacity.maximum is None else capacity.maximum
+    if message is None and len(static) < len(all_quota):
+        limit = capacity.permanent if capacity.maximum is None else capacity.maximum
         message = excess(name, all_quota, limit, instance=instance, with_karpenter=True)
         fix += " or the limits of its NodePools"
         if message is not None and capacity.maximum is None:
@@ -104,7 +104,7 @@ def _fraction_exists(quota: Resource, _settings: Settings) -> Results:
 POLICIES = (
     Policy(
         name="quota-fits-capacity",
-        description="Quotas of a cluster of the stack fit its guaranteed capacity in every dimension. Quota of "
+        description="Quotas of a cluster of the stack fit its permanent capacity in every dimension. Quota of "
         "`elasticInstanceTypes` fits the limits of the NodePools.",
         validate_stack=_fits_capacity,
         waivable=False,

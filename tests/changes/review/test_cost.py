@@ -10,7 +10,7 @@ from hpkit.catalog import find_kubernetes_version
 from hpkit.catalog.prices import PRICE_FILE
 from hpkit.changes.plan_diff import Change
 from hpkit.changes.review.as_json import ChangeReview
-from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, platform_cost, total
+from hpkit.changes.review.cost import maximum_cost, minimum_cost, platform_cost, total
 from hpkit.changes.review.formatting import cost, cost_change
 from hpkit.changes.review.model import Cost
 from hpkit.changes.review.tables import summary_rows
@@ -42,7 +42,7 @@ def flexible(name, types, count):
 
 
 def test_standing_groups_are_summed_and_those_of_karpenter_are_not():
-    cost = guaranteed_cost(
+    cost = minimum_cost(
         plan(group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.8xlarge", 0), pools={"nodes": "5"}), price
     )
     assert cost == Cost(Decimal(120), own=OWN)
@@ -50,18 +50,18 @@ def test_standing_groups_are_summed_and_those_of_karpenter_are_not():
 
 
 def test_a_type_without_a_price_is_named_and_the_rest_still_counts():
-    found = guaranteed_cost(plan(group("gpu", "ml.g5.12xlarge", 1), group("new", "ml.p5en.48xlarge", 2)), price)
+    found = minimum_cost(plan(group("gpu", "ml.g5.12xlarge", 1), group("new", "ml.p5en.48xlarge", 2)), price)
     assert found == Cost(Decimal(30), ("2 × ml.p5en.48xlarge",), own=OWN)
     assert cost(found) == "at least $30"
 
 
 def test_a_flexible_group_costs_at_least_its_cheapest_type():
-    found = guaranteed_cost(plan(flexible("mix", ["ml.g5.12xlarge", "ml.g5.8xlarge"], 3)), price)
+    found = minimum_cost(plan(flexible("mix", ["ml.g5.12xlarge", "ml.g5.8xlarge"], 3)), price)
     assert found == Cost(Decimal(30), ("3 × ml.g5.12xlarge | ml.g5.8xlarge above the cheapest type",), own=OWN)
 
 
 def test_a_flexible_group_with_a_type_of_unknown_price_has_no_known_cost():
-    found = guaranteed_cost(plan(flexible("mix", ["ml.g5.12xlarge", "ml.p5en.48xlarge"], 3)), price)
+    found = minimum_cost(plan(flexible("mix", ["ml.g5.12xlarge", "ml.p5en.48xlarge"], 3)), price)
     assert found == Cost(Decimal(0), ("3 × ml.g5.12xlarge | ml.p5en.48xlarge",))
     assert cost(found) == "unknown"
 
@@ -74,7 +74,7 @@ def test_a_flexible_group_with_a_type_of_unknown_price_has_no_known_cost():
     ],
 )
 def test_what_is_not_bought_on_demand_has_no_price_on_demand(more, why):
-    found = guaranteed_cost(plan(group("gpu", "ml.g5.12xlarge", 4, **more)), price)
+    found = minimum_cost(plan(group("gpu", "ml.g5.12xlarge", 4, **more)), price)
     assert found == Cost(Decimal(0), (f"4 × ml.g5.12xlarge ({why})",))
 
 
@@ -123,7 +123,7 @@ def test_what_is_no_longer_described_costs_on_until_it_is_destroyed():
     row = next(row for row in summary_rows(review) if row[0] == "acme-dev")
     assert row[-2:] == ("about $5,176 until it is destroyed",) * 2
     stacks = plain(ChangeReview.model_validate(review))["stacks"]
-    told = next(each for each in stacks if each["stack"] == "acme-dev")["guaranteedCost"]
+    told = next(each for each in stacks if each["stack"] == "acme-dev")["minimumCost"]
     assert (told["before"]["known"], told["after"]) == ("5175.70", None)
     assert told["change"] == "about −$5,176 once it is destroyed"
 
@@ -131,7 +131,7 @@ def test_what_is_no_longer_described_costs_on_until_it_is_destroyed():
 def test_what_a_side_costs_that_cannot_be_read_is_unknown():
     review = review_of(text_of(organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])), b"environments: [")
     for told in plain(ChangeReview.model_validate(review))["stacks"]:
-        assert told["guaranteedCost"] == {"before": None, "after": None, "change": "unknown"}
+        assert told["minimumCost"] == {"before": None, "after": None, "change": "unknown"}
 
 
 def test_the_platform_costs_what_the_projects_prices_say_and_names_what_they_lack(tmp_path, monkeypatch):

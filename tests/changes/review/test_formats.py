@@ -149,13 +149,13 @@ def test_json_keys_are_the_contract():
     (stack,) = said["stacks"]
     assert list(stack) == [
         "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "nodesLost",
-        "teamsConcerned", "guaranteedCost",
+        "teamsConcerned", "minimumCost",
         "maximumCost", "platformCost", "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
         "preview", "scenario",
     ]  # fmt: skip
     loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
     assert loss in stack["losses"]
-    assert stack["guaranteedCost"]["before"] == {
+    assert stack["minimumCost"]["before"] == {
         "known": str(4 * near_price("ml.g5.12xlarge", "us-west-2").monthly),
         "unknown": [],
         "unbounded": [],

@@ -142,8 +142,8 @@ LIMIT = {"nvidia.com/gpu": 16}
 def test_what_has_no_price_any_more_is_unknown_and_no_saving():
     spot = [group("gpu", "ml.g5.12xlarge", 4) | {"capacityType": "Spot"}, group("system", "ml.m5.4xlarge", 1)]
     review, _ = compared(platform(), platform(groups=spot))
-    (guaranteed,) = [row for row in cost_rows(review.stacks[0]) if row[0] == "guaranteed"]
-    assert guaranteed[2:] == ("unknown", "unknown")
+    (minimum,) = [row for row in cost_rows(review.stacks[0]) if row[0] == "minimum"]
+    assert minimum[2:] == ("unknown", "unknown")
     assert "→ unknown" in as_text(review, width=10_000)
 
 
@@ -152,8 +152,8 @@ def test_nodes_that_a_warm_pool_keeps_are_counted_among_what_stands_always():
     _, stack = compared(autoscaled(LIMIT), autoscaled(LIMIT, warm))
     (risk,) = [each for each in stack.risks if each.code == "node-pool-settings"]
     assert "8 × ml.g5.8xlarge always run" in risk.message
-    grown = stack.guaranteed_cost.after.known - stack.guaranteed_cost.before.known
-    assert (risk.monthly_cost.change, risk.monthly_cost.of) == (grown, "guaranteed")
+    grown = stack.minimum_cost.after.known - stack.minimum_cost.before.known
+    assert (risk.monthly_cost.change, risk.monthly_cost.of) == (grown, "minimum")
     assert grown > 0
     assert stack.maximum_cost.after == stack.maximum_cost.before
 

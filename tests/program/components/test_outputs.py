@@ -35,7 +35,7 @@ def test_guarantees_are_what_was_reserved_and_sum_to_no_more_than_there_is(count
     built = plan(counts)
     table = team_table(built)
     assert {name: row["guarantee"][G5] for name, row in table.items()} == counts
-    assert sum(row["guarantee"][G5] for row in table.values()) <= built.capacity[G5].guaranteed
+    assert sum(row["guarantee"][G5] for row in table.values()) <= built.capacity[G5].permanent
 
 
 @settings(max_examples=60, deadline=None)

@@ -29,8 +29,8 @@ def plan_of(stem, environment):
 
 
 def objects_of(plan):
-    guaranteed = {kind: capacity.guaranteed for kind, capacity in plan.capacity.items()}
-    return team_objects(quota_requests(plan), policy_request(plan), guaranteed)
+    permanent = {kind: capacity.permanent for kind, capacity in plan.capacity.items()}
+    return team_objects(quota_requests(plan), policy_request(plan), permanent)
 
 
 def differences(plan, objects):

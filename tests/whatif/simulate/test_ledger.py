@@ -135,5 +135,5 @@ def test_elastic_quota_counts_on_the_nodes_that_it_will_get():
     elastic = {each.instance_type for team in plan.teams for each in team.quota_resources if each.elastic}
     found = type_quotas(plan, model_of(plan))
     assert elastic
-    assert all(found[kind].instances > plan.capacity[kind].guaranteed for kind in elastic)
+    assert all(found[kind].instances > plan.capacity[kind].permanent for kind in elastic)
     assert not simulate(plan, open_scenario(ROOT / "stacks" / "scenarios" / "autoscale.yaml")).warnings

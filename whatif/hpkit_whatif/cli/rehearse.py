@@ -161,9 +161,9 @@ class Rehearsal:
         from hpkit_whatif.rehearse import event_differences, object_differences, policy_request, quota_requests, run
 
         until = self.source.scenario.until
-        guaranteed = {kind: capacity.guaranteed for kind, capacity in self.plan.capacity.items()}
-        objects = team_objects(quota_requests(self.plan), policy_request(self.plan), guaranteed)
-        nodes = _nodes(self.model, objects, guaranteed)
+        permanent = {kind: capacity.permanent for kind, capacity in self.plan.capacity.items()}
+        objects = team_objects(quota_requests(self.plan), policy_request(self.plan), permanent)
+        nodes = _nodes(self.model, objects, permanent)
         notes = _Notes(self, _Pace(speed, len(self.workloads), say))
         with rehearsal(instance, objects, nodes, classes=self.classes) as session:
             differences = object_differences(
@@ -221,7 +221,7 @@ def _refuse_other_weights(workloads: list[Workload], classes: dict[int, str]) ->
             )
 
 
-def _nodes(model: Model, objects: list[dict[str, Any]], guaranteed: dict[str, int]) -> list[Node]:
+def _nodes(model: Model, objects: list[dict[str, Any]], permanent: dict[str, int]) -> list[Node]:
     """Return the scenario's nodes; without any, nodes side by side of each type that has a topology."""
     from hpkit_whatif.scenario import Rack, rack_nodes
 
@@ -229,7 +229,7 @@ def _nodes(model: Model, objects: list[dict[str, Any]], guaranteed: dict[str, in
         return [node for topology in model.topologies for node in topology.nodes]
     kinds = [each["metadata"]["name"] for each in objects if "topologyName" in each.get("spec", {})]
     near = ("nn-1", "nn-2", "nn-3")
-    there = {kind: guaranteed[kind] for kind in kinds if guaranteed.get(kind)}
+    there = {kind: permanent[kind] for kind in kinds if permanent.get(kind)}
     return list(rack_nodes(Rack(instance_type=kind, nodes=count, layers=near) for kind, count in there.items()))
 
 

@@ -97,7 +97,7 @@ def _quotas(plan: Plan, team: TeamPlan) -> Iterator[Lever]:
         if unit_and_value is None or capacity is None or not resource.path:
             continue
         unit, value = unit_and_value
-        most = _MOST_PERCENT if unit == "share" else capacity.guaranteed * per_instance(resource.instance_type, unit)
+        most = _MOST_PERCENT if unit == "share" else capacity.permanent * per_instance(resource.instance_type, unit)
         if resource.elastic and isinstance(value, int):
             most = max(most, value)
         label = f"{resource.instance_type} {unit} of {team.name}"

@@ -60,7 +60,7 @@ def _type_quota(plan: Plan, instance_type: str, nominal: dict[str, dict[str, int
         if amount and name != EFA
     }
     capacity = plan.capacity.get(instance_type)
-    instances = float(capacity.guaranteed) if capacity is not None else 0.0
+    instances = float(capacity.permanent) if capacity is not None else 0.0
     if grows:
         # Elastic quota relies on nodes in addition to those that always run.
         sums = {name: sum(mine.get(name, 0) for mine in nominal.values()) for name in instance_amounts}
@@ -83,9 +83,9 @@ def over_reserved(plan: Plan) -> tuple[str, ...]:
     sentences = []
     for instance_type, resources in sorted(reserved.items()):
         instance, capacity = find_instance_type(instance_type), plan.capacity.get(instance_type)
-        guaranteed = capacity.guaranteed if capacity is not None else 0
+        permanent = capacity.permanent if capacity is not None else 0
         over = (
-            overruns(reserve((resource, instance) for resource in resources), guaranteed, instance)
+            overruns(reserve((resource, instance) for resource in resources), permanent, instance)
             if instance is not None
             else ()
         )

@@ -66,7 +66,7 @@ class _Stack(Document):
     losses: list[Loss]
     nodes_lost: int
     teams_concerned: list[str]
-    guaranteed_cost: _Costs
+    minimum_cost: _Costs
     maximum_cost: _Costs
     platform_cost: _Costs = Field(
         description="EKS, NAT gateways, interface endpoints, additional volumes, FSx for Lustre; not in the others."

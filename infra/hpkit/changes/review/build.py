@@ -8,7 +8,7 @@ from typing import Any
 
 from hpkit.changes import Recorded, StackChange, change, change_of_plans
 from hpkit.changes.plan_diff import Change, PlanDiff, diff
-from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, platform_cost
+from hpkit.changes.review.cost import maximum_cost, minimum_cost, platform_cost
 from hpkit.changes.review.losses import losses_of
 from hpkit.changes.review.model import (
     Cost,
@@ -274,7 +274,7 @@ def _stack(
         note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded,
         diff=difference,
         change=changed,
-        guaranteed_cost=_costs(*priced, guaranteed_cost),
+        minimum_cost=_costs(*priced, minimum_cost),
         maximum_cost=_costs(*priced, maximum_cost),
         platform_cost=_costs(*priced, lambda plan: platform_cost(plan, today)),
         findings=findings,

@@ -275,7 +275,7 @@ def _limit_risk(
     )
 
 
-def _change(was: Cost | None, now: Cost | None, capacity: Literal["guaranteed", "maximum"]) -> MoneyChange | None:
+def _change(was: Cost | None, now: Cost | None, capacity: Literal["minimum", "maximum"]) -> MoneyChange | None:
     """Return the change of a cost; None if it doesn't change, or a side isn't known. A missing side costs nothing."""
     before, after = (total([each]) for each in (was, now))
     change = after.known - before.known
@@ -299,7 +299,7 @@ def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after:
         "attention",
         new.spec.name,
         f"warmPool of NodePool {new.spec.name} {_difference(was, now)}: {means}",
-        monthly_cost=_change(*sides, "guaranteed"),
+        monthly_cost=_change(*sides, "minimum"),
     )
 
 

@@ -18,8 +18,8 @@ __all__ = [
     "FindPrice",
     "PlatformItem",
     "group_cost",
-    "guaranteed_cost",
     "maximum_cost",
+    "minimum_cost",
     "nat_data_price",
     "platform_cost",
     "platform_items",
@@ -32,14 +32,14 @@ __all__ = [
 FindPrice = Callable[[str, str], Price | None]
 
 
-def guaranteed_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
+def minimum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
     """Return the cost of permanent nodes: groups by their counts, and warm pools."""
     region = plan.spec.region
     return total([_groups(plan, find), *(ready_cost(pool, region, find) for pool in plan.node_pools)])
 
 
 def maximum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
-    """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
+    """Return the minimum cost plus every NodePool filled to its limits with its dearest type."""
     pools = [pool_cost(pool, plan, find) for pool in plan.node_pools if pool.instance_types]
     return total([_groups(plan, find), *pools])
 

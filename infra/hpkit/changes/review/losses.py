@@ -261,4 +261,4 @@ def _of_group(name: str, before: Plan, after: Plan) -> MoneyChange | None:
     )
     if not (old.complete and new.complete) or old.known == new.known:
         return None
-    return MoneyChange(new.known - old.known, "guaranteed", bool(old.prices_of or new.prices_of))
+    return MoneyChange(new.known - old.known, "minimum", bool(old.prices_of or new.prices_of))

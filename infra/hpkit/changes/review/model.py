@@ -61,13 +61,13 @@ class FindingChanges:
 
 @dataclass(frozen=True, slots=True)
 class MoneyChange:
-    """The change of a month's cost by one item, in dollars; of: whether guaranteed or maximum.
+    """The change of a month's cost by one item, in dollars; of: whether minimum or maximum.
 
     about: whether another region's prices are used.
     """
 
     change: Decimal
-    of: Literal["guaranteed", "maximum"]
+    of: Literal["minimum", "maximum"]
     about: bool = False
 
 
@@ -204,7 +204,7 @@ class StackReview:
     note: str
     diff: PlanDiff | None
     change: StackChange | None
-    guaranteed_cost: Change[Cost]
+    minimum_cost: Change[Cost]
     maximum_cost: Change[Cost]
     platform_cost: Change[Cost]
     findings: FindingChanges

@@ -10,7 +10,7 @@ from hpkit.changes import GUARDED_TYPES, StackChange, Step
 from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.access_risks import access_risks
 from hpkit.changes.review.capacity_risks import group_risks, node_pool_risks
-from hpkit.changes.review.cost import guaranteed_cost
+from hpkit.changes.review.cost import minimum_cost
 from hpkit.changes.review.formatting import as_fraction, cost, maximum
 from hpkit.changes.review.losses import TEAM_RESOURCES, most_severe_risks_first, with_effects
 from hpkit.changes.review.model import Loss, Risk, StackReview, worst
@@ -105,7 +105,7 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
             "attention",
             diff.stack,
             f"{diff.stack} is no longer described, and nothing deletes what it created. If it is deployed, "
-            f"{nodes or 'its resources'} keep costing {cost(guaranteed_cost(diff.before))} a month: first run "
+            f"{nodes or 'its resources'} keep costing {cost(minimum_cost(diff.before))} a month: first run "
             f"`hpkit aws destroy --stack {diff.stack}` from the old commit",
         )
 
@@ -213,7 +213,7 @@ def _capacity(diff: PlanDiff) -> Iterator[Risk]:
                 "type-removed",
                 "attention",
                 name,
-                f"{name} is removed: {change.guaranteed.before} guaranteed instances, "
+                f"{name} is removed: {change.permanent.before} permanent instances, "
                 f"{maximum(change, after=False)} at most, and the jobs on them{quota}",
             )
         yield from _limit(diff, name)

@@ -66,9 +66,9 @@ _VERDICTS: dict[Verdict, str] = {
     "attention": "Attention: review the following before you merge",
     "blocked": "Blocked: this change can't be deployed as it is",
 }
-CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
+CAPACITY_HEAD = ("instance type", "permanent", "at most", "quota", "unreserved")
 COST_HEAD = ("cost of", "before", "after", "change")
-SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "guaranteed monthly cost", "maximum monthly cost")
+SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "minimum monthly cost", "maximum monthly cost")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
 # Who can no longer do what, by the kind of loss.
 _LOSSES = {
@@ -137,7 +137,7 @@ def _summary_row(stack: StackReview) -> Row:
         goes = teams = "not known"
     elif stack.status == "removed":
         goes = "its description"
-    money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
+    money = [_cost_both(change) for change in (stack.minimum_cost, stack.maximum_cost)]
     return (stack.stack, f"{stack.verdict} ({stack.status})", goes, teams, *money)
 
 
@@ -234,19 +234,19 @@ def setting_list(teams: Iterable[TeamChange]) -> list[str]:
 
 
 def capacity_rows(stack: StackReview) -> Iterator[Row]:
-    """Return one row per instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
+    """Return one row per instance type: permanent, at most, reserved and elastic quota, unreserved."""
     if stack.diff is None:
         return
     for change in stack.diff.capacity:
         most = arrow(maximum(change, after=False), maximum(change, after=True))
-        cells = (_both(change.guaranteed), most, _both(change.quota), _both(change.unreserved))
+        cells = (_both(change.permanent), most, _both(change.quota), _both(change.unreserved))
         yield (_marked(stack.diff, change.instance_type, change.present), *_only_side(change.present, cells))
 
 
 def cost_rows(stack: StackReview) -> Iterator[Row]:
-    """Return the monthly cost of guaranteed and maximum capacity, and of the rest of the platform, with the change."""
+    """Return the monthly cost of permanent and maximum capacity, and of the rest of the platform, with the change."""
     rows = (
-        ("guaranteed", stack.guaranteed_cost),
+        ("minimum", stack.minimum_cost),
         ("maximum", stack.maximum_cost),
         ("platform", stack.platform_cost),
     )
@@ -256,7 +256,7 @@ def cost_rows(stack: StackReview) -> Iterator[Row]:
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:
     """Return what the cost omits, and whose prices it uses, once."""
-    changes = (stack.guaranteed_cost, stack.maximum_cost, stack.platform_cost)
+    changes = (stack.minimum_cost, stack.maximum_cost, stack.platform_cost)
     instances, most, platform = (
         [side for side in (change.before, change.after) if side is not None] for change in changes
     )

@@ -42,7 +42,7 @@ class _Share(Document):
 
 class _TypeQuota(Document):
     instance_type: str
-    guaranteed: int = Field(validation_alias=AliasPath("capacity", "guaranteed"))
+    permanent: int = Field(validation_alias=AliasPath("capacity", "permanent"))
     maximum: int | None = Field(
         validation_alias=AliasPath("capacity", "maximum"), description="null: no NodePool limit bounds it."
     )
@@ -95,7 +95,7 @@ class QuotaList(Document):
 def command(files: tuple[str, ...], stacks: tuple[str, ...], team: str | None) -> Output:
     """Show capacity and each team's share of it, in instances.
 
-    For each instance type: guaranteed, maximum and unreserved capacity. For each team: reserved and elastic quota, and
+    For each instance type: permanent, maximum and unreserved capacity. For each team: reserved and elastic quota, and
     the on-demand price of its quota per month. Also shows how much each team can borrow (its limit, or what others can
     lend) and lend. Restricted instance groups are listed separately, because no quota counts them.
     """
@@ -227,7 +227,7 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
         capacity = quota.capacity
         maximum = "unbounded" if capacity.maximum is None else str(capacity.maximum)
         title = (
-            f"{quota.instance_type}: {capacity.guaranteed} guaranteed, {maximum} at most, "
+            f"{quota.instance_type}: {capacity.permanent} permanent, {maximum} at most, "
             f"{amount(quota.unreserved)} unreserved"
         )
         if not quota.teams:

@@ -301,14 +301,14 @@ class ComputeQuotaResource(QuotaAmount):
     share: str | None = Field(
         default=None,
         pattern=r"^(?:100|[1-9]?[0-9])(?:\.[0-9]{1,3})?%$",
-        description="Percent of the type's guaranteed instances (with `elastic`, of the maximum), such as `40%`. "
+        description="Percent of the type's permanent instances (with `elastic`, of the maximum), such as `40%`. "
         "Whole instances: the sum of a type's shares is rounded down, so a single `60%` of 3 is 1.",
         examples=["40%"],
     )
     # Developer guide, task governance, "Policies": reserved quota "should not surpass" the capacity. Whether the API
     # rejects more than the running instances isn't documented.
     elastic: bool = Field(
-        default=False, description="Quota relies on Karpenter: it must fit the maximum, not the guaranteed capacity."
+        default=False, description="Quota relies on Karpenter: it must fit the maximum, not the permanent capacity."
     )
     future: bool = Field(
         default=False, description="The instance type will be added later; its absence is only a warning."
