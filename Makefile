@@ -7,7 +7,7 @@ STACK  ?= handson-dev
 # Shells of CI images often forbid writing bytecode. Then each start would compile the SDKs of Pulumi again: 3 seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install schemas up down lint types check tools unit pages docs pictures prose workflows test generate lock audit outdated release scan lock-scanners bench bench-program clean
+.PHONY: install schemas up down lint types check tools unit pages docs pictures prose workflows test generate lock audit release scan lock-scanners bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -174,7 +174,3 @@ audit: install
 	@if grep -q 'could not be audited' .audit.log; then \
 	  echo "pip-audit: $$(grep -c 'could not be audited' .audit.log) packages could not be looked up from here"; \
 	else tail -n 1 .audit.log; fi
-
-# Lists newer versions of everything that this repository pins: packages, Go modules, actions, charts, images, commits.
-outdated: install
-	@$(BIN)/python .ci/outdated.py

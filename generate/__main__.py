@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 
 from generate import (
     commands,
-    deployer_policy,
     metrics,
     policies,
     team_rights,
 )
-from generate.catalog import service_model_text
 from generate.create_cluster import without_key_text
-from generate.hyperpod import hyperpod_text
+from generate.hyperpod import hyperpod_text, service_model_text
 from generate.rules import examples_text, rules_page
 from generate.sdk import resource_files
 from hpkit.config.schema.reference import reference
@@ -30,7 +28,7 @@ FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
     "docs/reference/policies.md": policies.page,
-    **deployer_policy.FILES,
+    "docs/reference/deployer-policy.md": policies.deployer_policy_page,
     **team_rights.FILES,
 }
 

@@ -1,13 +1,19 @@
-"""The page that lists every policy."""
+"""The page that lists every policy of the pack, and the page about the deployer's permissions."""
 
 import json
+from pathlib import Path
+from string import Template
 from typing import Final
 
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies
+from hpkit.program.recording import Answers, record
+from hpkit.project import load_stack
 from hpkit_policies.model import Policy
 from hpkit_policies.pack import POLICIES
 from hpkit_policies.waivers import RunState, configuration_policy
 
-__all__ = ["page"]
+__all__ = ["deployer_policy_page", "page"]
 
 _HEAD: Final = """# Policies of the pack
 
@@ -16,6 +22,7 @@ _HEAD: Final = """# Policies of the pack
 This page lists what each policy requires, its level, and its parameters. Organizations can
 [set levels, parameters and waivers](../guides/policies.md#deviations-from-the-defaults).
 """
+_EXAMPLE: Final = "handson-dev"
 
 
 def page() -> str:
@@ -37,3 +44,18 @@ def _section(policy: Policy) -> list[str]:
             for parameter in policy.parameters
         ]
     return lines
+
+
+def deployer_policy_page() -> str:
+    """Return the page about the deployer's permissions, with the number of policies of one example."""
+    (plan,) = load_stack(_EXAMPLE).plans.values()
+    account = plan.spec.account or NO_ACCOUNT
+    types = calling_types(each.type for each in record(plan, Answers(account=account)).resources.values())
+    policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, account), types)
+    parts = {
+        "COUNT": str(len(policies)),
+        "EXAMPLE": _EXAMPLE,
+        "LIMIT": f"{SIZE_LIMIT:,}",
+        "NO_ACCOUNT": NO_ACCOUNT,
+    }
+    return Template((Path(__file__).parent / "deployer_policy.md").read_text(encoding="utf-8")).substitute(parts)

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any
 
 import psutil
-import urllib3
 
 __all__ = [
     "Identity",
@@ -57,6 +56,8 @@ def http_status(
     With the certificate of an authority, it's called with TLS; client: the caller's certificate and key; posts: a
     document to send.
     """
+    import urllib3
+
     method = "GET" if posts is None else "POST"
     certificate, key = map(str, client) if client else (None, None)
     url = f"{'https' if authority else 'http'}://127.0.0.1:{port}{path}"

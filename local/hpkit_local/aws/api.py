@@ -120,20 +120,16 @@ def _check_answer(call: Call, result: Record) -> None:
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ListClusters.html
 def page(
-    items: Sequence[Any],
-    *,
-    size: int | None,
-    token: str | None,
-    default: int = 100,
-    code: str = "ValidationException",
-) -> tuple[list[Any], str | None]:
-    """One page of `items`, and the token of the next one."""
+    member: str, items: Sequence[Any], params: Record, *, default: int = 100, code: str = "ValidationException"
+) -> Record:
+    """Return the answer of a List operation: a page of `items` as `member`, and the token of the next page."""
+    size, token = ("maxResults", "nextToken") if member[0].islower() else ("MaxResults", "NextToken")
     start = 0
-    if token:
+    if params.get(token):
         try:
-            start = int(base64.urlsafe_b64decode(token.encode()).decode().removeprefix("offset:"))
+            start = int(base64.urlsafe_b64decode(params[token].encode()).decode().removeprefix("offset:"))
         except ValueError:
-            raise ServiceError(code, f"Invalid pagination token: {token}") from None
-    end = start + (size or default)
-    following = base64.urlsafe_b64encode(f"offset:{end}".encode()).decode() if end < len(items) else None
-    return list(items[start:end]), following
+            raise ServiceError(code, f"Invalid pagination token: {params[token]}") from None
+    end = start + (params.get(size) or default)
+    following = base64.urlsafe_b64encode(f"offset:{end}".encode()).decode()
+    return {member: list(items[start:end]), **({token: following} if end < len(items) else {})}

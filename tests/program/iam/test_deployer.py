@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 import pytest
 from click.testing import CliRunner
 
-from generate.deployer_policy import FILES
 from generate.examples import example_files
+from generate.policies import FILES
 from hpkit.catalog import type_calls
 from hpkit.cli.account.deployer_policy import command
 from hpkit.errors import CatalogError

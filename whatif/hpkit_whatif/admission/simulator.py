@@ -12,11 +12,10 @@ from hpkit.kueue.model import Model, PodSetAssignment, Workload
 from hpkit_whatif.admission.assign import Resolver
 from hpkit_whatif.admission.check import refuse_admission, refuse_model
 from hpkit_whatif.admission.cycle import Cycle
-from hpkit_whatif.admission.gang import backoff_of, is_retried
 from hpkit_whatif.admission.placement import Places
 from hpkit_whatif.admission.queue import Queue, QueuedWorkload
 from hpkit_whatif.admission.tree import Pairs, TreeNode, build
-from hpkit_whatif.admission.turn import Entry
+from hpkit_whatif.admission.turn import Entry, backoff_of, is_retried
 
 __all__ = ["Simulator"]
 

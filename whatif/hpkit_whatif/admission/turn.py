@@ -9,12 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from hpkit.kueue.model import WaitForPodsReady
 from hpkit_whatif.admission.assign import Assignment, Mode
 from hpkit_whatif.admission.preempt import Target
 from hpkit_whatif.admission.queue import QueuedWorkload
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
-__all__ = ["Entry", "classic_order", "fair_order"]
+__all__ = ["Entry", "backoff_of", "classic_order", "fair_order", "is_retried"]
+
+# Beyond it, any base has passed any limit.
+_MOST_DOUBLINGS = 32
+
+
+def backoff_of(gang: WaitForPodsReady, retries: int) -> float:
+    """Return the seconds that a workload waits before a retry; the first retry is number 1."""
+    first = float(gang.backoff_base_seconds)
+    return (
+        first if retries == 1 else min(first * 2 ** min(retries - 1, _MOST_DOUBLINGS), float(gang.backoff_max_seconds))
+    )
+
+
+def is_retried(gang: WaitForPodsReady, retries: int) -> bool:
+    """Return whether a workload is retried again after this number of retries."""
+    return gang.backoff_limit_count is None or retries < gang.backoff_limit_count
 
 
 @dataclass(slots=True)

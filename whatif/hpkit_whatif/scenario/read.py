@@ -3,18 +3,23 @@
 It doesn't hold a CSV in memory. Rows are read when needed, so tasks must be in the order of `submit`.
 """
 
+from __future__ import annotations
+
 import csv
 import heapq
 import os
 import re
+from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TextIO
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hpkit.config import require_file
 from hpkit.config.messages.suggest import nearest
 from hpkit.config.messages.wording import expected, root_errors, shown
 from hpkit.config.reading.document import Document, Mark, format_path
@@ -24,18 +29,94 @@ from hpkit.config.schema.contract import inner_types
 from hpkit.errors import InputError
 from hpkit.text.printable import quoted
 from hpkit_whatif.scenario.generate import generated
-from hpkit_whatif.scenario.lines import lines, opened
 from hpkit_whatif.scenario.model import Scenario, TaskSpec
-from hpkit_whatif.scenario.names import Names
 
-__all__ = ["COLUMNS", "Located", "Source", "open_scenario"]
+__all__ = ["Located", "Source", "open_scenario"]
 
+_FIRST = 1024
+_ALL = (1 << 64) - 1
+# Python's replacement of bytes that aren't UTF-8, with the error handler surrogateescape.
+_NO_UTF8: Final = re.compile("[\udc80-\udcff]")
+_LONGEST: Final = 1_000_000
 COLUMNS = tuple(field.alias or name for name, field in TaskSpec.model_fields.items() if name != "placement")
 _NEEDED = ("name", "team", "submit", "run")
 _WHOLE = ("count", "accelerators", "pods")
 _FRACTIONS = ("vCpu", "memoryInGiB")
 _FIELD_LIMIT = 100_000
 _WEIGHT = re.compile(r"-?[0-9]{1,9}\Z", re.ASCII)
+
+
+class Names:
+    """A set of names that stores 64 bits of each.
+
+    Among a million names, a collision happens in one of 37 million runs.
+    """
+
+    __slots__ = ("_count", "_slots")
+
+    def __init__(self) -> None:
+        self._slots = array("Q", [0]) * _FIRST
+        self._count = 0
+
+    def add(self, name: str) -> bool:
+        """Add a name; return whether it's new."""
+        key = hash(name) & _ALL or 1
+        if not self._put(key):
+            return False
+        self._count += 1
+        if 4 * self._count > 3 * len(self._slots):
+            old = self._slots
+            self._slots = array("Q", [0]) * (2 * len(old))
+            for each in old:
+                if each:
+                    self._put(each)
+        return True
+
+    def _put(self, key: int) -> bool:
+        slots = self._slots
+        most = len(slots) - 1
+        slot = key & most
+        while slots[slot]:
+            if slots[slot] == key:
+                return False
+            slot = (slot + 1) & most
+        slots[slot] = key
+        return True
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """Open a file for `lines`; InputError where it cannot be opened."""
+    try:
+        require_file(path)
+        # Python decodes in blocks, and its error wouldn't state the line.
+        file = path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="")
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else None
+        raise InputError(f"{path}: {(said or str(error)).lower()}") from None
+    with file:
+        yield file
+
+
+def lines(path: Path, file: TextIO) -> Iterator[str]:
+    """Return an opened file's lines one by one; InputError for the first that is no UTF-8 or too long."""
+    # A file that is no text may have no end of a line, and is never read whole.
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST + 1), ""), 1):
+        if len(line) > _LONGEST:
+            raise InputError(
+                f"{path}:{number}: the line is longer than {_LONGEST:,} characters; each task must be on its own line"
+            )
+        if not line.isascii():
+            _refuse_no_utf8(path, number, line)
+        yield line
+
+
+def _refuse_no_utf8(path: Path, line: int, text: str) -> None:
+    """Raise InputError if a byte of a text, which begins in that line of the file, was not UTF-8."""
+    match = _NO_UTF8.search(text)
+    if match is not None:
+        line += text.count("\n", 0, match.start())
+        raise InputError(f"{path}:{line}: byte 0x{ord(match[0]) - 0xDC00:02x} is not UTF-8; save the file as UTF-8")
 
 
 @dataclass(frozen=True, slots=True)

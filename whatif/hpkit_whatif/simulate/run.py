@@ -13,8 +13,7 @@ from hpkit.plan.model import Plan
 from hpkit_whatif.admission import Event, Model, Simulator, Workload
 from hpkit_whatif.scenario.read import Located, Source
 from hpkit_whatif.scenario.workloads import Task, Tasks, scenario_model
-from hpkit_whatif.simulate.ledger import Ledger
-from hpkit_whatif.simulate.meters import Gauge, Timeline, Waits
+from hpkit_whatif.simulate.ledger import Gauge, Ledger, Timeline, Waits
 from hpkit_whatif.simulate.quotas import over_reserved, type_quotas
 from hpkit_whatif.simulate.report import (
     QUEUED,

@@ -145,8 +145,7 @@ def list_workspaces(ctx: Context, params: Record) -> Record:
         }
         for workspace in ctx.table(TABLE).values()
     ]
-    entries, token = page(summaries, size=params.get("maxResults"), token=params.get("nextToken"))
-    return {"workspaces": entries, **({"nextToken": token} if token else {})}
+    return page("workspaces", summaries, params)
 
 
 @operation("grafana", "UpdateWorkspace")
@@ -237,8 +236,7 @@ def list_permissions(ctx: Context, params: Record) -> Record:
         for entry in require_workspace(ctx, params["workspaceId"])["permissions"]
         if all(entry["user"][key] == value for key, value in user.items())
     ]
-    entries, token = page(matching, size=params.get("maxResults"), token=params.get("nextToken"))
-    return {"permissions": entries, **({"nextToken": token} if token else {})}
+    return page("permissions", matching, params)
 
 
 # Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_TagResource.html

@@ -131,8 +131,7 @@ def list_access_entries(ctx: Context, params: Record) -> Record:
         for item in ctx.table("access").values()
         if item["entry"]["clusterName"] == cluster["name"] and (policy_arn is None or policy_arn in item["policies"])
     )
-    entries, token = page(principals, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
-    return {"accessEntries": entries, **({"nextToken": token} if token else {})}
+    return page("accessEntries", principals, params, code=INVALID)
 
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_AssociateAccessPolicy.html
@@ -186,18 +185,12 @@ def disassociate_access_policy(ctx: Context, params: Record) -> Record:
 def list_associated_access_policies(ctx: Context, params: Record) -> Record:
     """Policies of an entry in pages."""
     found = list(_entry(ctx, params)["policies"].values())
-    policies, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
-    return {
-        "clusterName": params["clusterName"],
-        "principalArn": params["principalArn"],
-        "associatedAccessPolicies": policies,
-        **({"nextToken": token} if token else {}),
-    }
+    shown = page("associatedAccessPolicies", found, params, code=INVALID)
+    return {"clusterName": params["clusterName"], "principalArn": params["principalArn"], **shown}
 
 
 @operation("eks", "ListAccessPolicies")
 def list_access_policies(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - every operation has one signature
     """Return the policies that EKS offers."""
     found = [{"name": name, "arn": POLICY_ARN + name} for name in POLICIES]
-    policies, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
-    return {"accessPolicies": policies, **({"nextToken": token} if token else {})}
+    return page("accessPolicies", found, params, code=INVALID)

@@ -278,13 +278,7 @@ def describe_addon_versions(ctx: Context, params: Record) -> Record:
     ]
     if not {"aws"} & set(params.get("owners", ["aws"])) or not {"eks"} & set(params.get("publishers", ["eks"])):
         entries = []
-    addons, token = page(
-        [entry for entry in entries if entry["addonVersions"]],
-        size=params.get("maxResults"),
-        token=params.get("nextToken"),
-        code=INVALID,
-    )
-    return {"addons": addons, **({"nextToken": token} if token else {})}
+    return page("addons", [entry for entry in entries if entry["addonVersions"]], params, code=INVALID)
 
 
 def _versions(ctx: Context, info: AddonInfo, kubernetes: str | None) -> Record:

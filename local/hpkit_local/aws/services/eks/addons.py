@@ -238,8 +238,7 @@ def list_addons(ctx: Context, params: Record) -> Record:
     installed = sorted(
         addon["addonName"] for addon in ctx.table("addons").values() if addon["clusterName"] == cluster["name"]
     )
-    names, token = page(installed, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
-    return {"addons": names, **({"nextToken": token} if token else {})}
+    return page("addons", installed, params, code=INVALID)
 
 
 @operation("eks", "UpdateAddon")

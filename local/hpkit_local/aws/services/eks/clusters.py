@@ -172,10 +172,7 @@ def describe_cluster(ctx: Context, params: Record) -> Record:
 @operation("eks", "ListClusters")
 def list_clusters(ctx: Context, params: Record) -> Record:
     """Names of the clusters."""
-    names, token = page(
-        sorted(ctx.table("eks")), size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID
-    )
-    return {"clusters": names, **({"nextToken": token} if token else {})}
+    return page("clusters", sorted(ctx.table("eks")), params, code=INVALID)
 
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html

@@ -117,5 +117,4 @@ def list_pod_identity_associations(ctx: Context, params: Record) -> Record:
         and params.get("namespace", entry["namespace"]) == entry["namespace"]
         and params.get("serviceAccount", entry["serviceAccount"]) == entry["serviceAccount"]
     ]
-    entries, token = page(summaries, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
-    return {"associations": entries, **({"nextToken": token} if token else {})}
+    return page("associations", summaries, params, code=INVALID)

@@ -54,7 +54,4 @@ def list_updates(ctx: Context, params: Record) -> Record:
         for key, entry in ctx.table("updates").items()
         if key.startswith(f"{params['name']}|") and entry["addon"] == params.get("addonName", "")
     ]
-    shown, token = page(
-        ids, size=params.get("maxResults"), token=params.get("nextToken"), code="InvalidParameterException"
-    )
-    return {"updateIds": shown, **({"nextToken": token} if token else {})}
+    return page("updateIds", ids, params, code="InvalidParameterException")

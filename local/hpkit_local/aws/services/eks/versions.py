@@ -116,8 +116,7 @@ def describe_cluster_versions(ctx: Context, params: Record) -> Record:
         entries = [each for each in entries if each["defaultVersion"]]
     if params.get("clusterType", "eks") != "eks":
         entries = []
-    versions, token = page(entries, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
-    return {"clusterVersions": versions, **({"nextToken": token} if token else {})}
+    return page("clusterVersions", entries, params, code=INVALID)
 
 
 def _version(ctx: Context, release: KubernetesVersion) -> Record:

@@ -185,8 +185,7 @@ def list_clusters(ctx: Context, params: Record) -> Record:
         summaries = [entry for entry in summaries if params["TrainingPlanArn"] in entry.get("TrainingPlanArns", [])]
     key = "ClusterName" if params.get("SortBy") == "NAME" else "CreationTime"
     summaries.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
-    entries, token = page(summaries, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
-    return {"ClusterSummaries": entries, **({"NextToken": token} if token else {})}
+    return page("ClusterSummaries", summaries, params, default=10)
 
 
 def _in_period(cluster: Record, params: Record) -> bool:
@@ -297,5 +296,4 @@ def delete_tags(ctx: Context, params: Record) -> Record:
 def list_tags(ctx: Context, params: Record) -> Record:
     """Tags in pages."""
     listed = _listed(_tags(ctx, params["ResourceArn"]))
-    tags, token = page(listed, size=params.get("MaxResults"), token=params.get("NextToken"))
-    return {"Tags": tags, **({"NextToken": token} if token else {})}
+    return page("Tags", listed, params)

@@ -193,8 +193,8 @@ def _begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> N
     entry["status"] = ctx.begin(f"{resource.kind}.delete", f"{resource.kind}.vanished", entry_id=entry["id"])
 
 
-def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple[list[Record], str | None]:
-    """Return the entries of a List call in its order, and the token of the next page."""
+def _listing(ctx: Context, resource: VersionedResource, params: Record) -> list[Record]:
+    """Return the entries of a List call in its order."""
     after: Any = params.get("CreatedAfter")
     before: Any = params.get("CreatedBefore")
     matching = [
@@ -209,7 +209,7 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple
     keys = {"Name": "name", "Status": "status", "ClusterArn": "cluster"}
     key = keys.get(params.get("SortBy", ""), "created")
     matching.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
-    return page(matching, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    return matching
 
 
 # Source of the order: SageMaker developer guide, "Delete policies", which deletes quotas first. The message isn't
@@ -236,10 +236,9 @@ def register(resource: VersionedResource) -> None:
     def list_all(ctx: Context, params: Record) -> Record:
         """Summaries, filtered, sorted and in pages."""
         shown = service_model("sagemaker").shape_for(f"{title}Summary").members
-        entries, token = _listing(ctx, resource, params)
-        documents = [document(entry, resource) for entry in entries]
+        documents = [document(entry, resource) for entry in _listing(ctx, resource, params)]
         summaries = [{name: value for name, value in each.items() if name in shown} for each in documents]
-        return {f"{title}Summaries": summaries, **({"NextToken": token} if token else {})}
+        return page(f"{title}Summaries", summaries, params, default=10)
 
     @operation("sagemaker", f"Delete{title}")
     def delete(ctx: Context, params: Record) -> Record:

@@ -80,10 +80,9 @@ def list_cluster_nodes(ctx: Context, params: Record) -> Record:
     ]
     key = "group" if params.get("SortBy") == "NAME" else "launched"
     matching.sort(key=lambda node: node[key], reverse=params.get("SortOrder") == "Descending")
-    nodes, token = page(matching, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
     logical = bool(params.get("IncludeNodeLogicalIds"))
-    summaries = [_summary(cluster, node, logical=logical) for node in nodes]
-    return {"ClusterNodeSummaries": summaries, **({"NextToken": token} if token else {})}
+    summaries = [_summary(cluster, node, logical=logical) for node in matching]
+    return page("ClusterNodeSummaries", summaries, params, default=10)
 
 
 def _summary(cluster: Record, node: Record, *, logical: bool) -> Record:

@@ -222,8 +222,7 @@ def list_cluster_events(ctx: Context, params: Record) -> Record:
     cluster = require(ctx, params["ClusterName"])
     found = [event for event in cluster["events"] if _wanted(event, params)]
     found.sort(key=lambda event: event["EventTime"], reverse=params.get("SortOrder") != "Ascending")
-    events, token = page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
-    return {"Events": events, **({"NextToken": token} if token else {})}
+    return page("Events", found, params, default=10)
 
 
 def _wanted(event: Record, params: Record) -> bool:

@@ -107,8 +107,7 @@ def list_training_plans(ctx: Context, params: Record) -> Record:
     plans = [_described(ctx, plan) for plan in ctx.table("training_plans").values()]
     wanted = {entry["Value"] for entry in params.get("Filters", []) if entry["Name"] == "Status"}
     found = [plan for plan in plans if not wanted or plan["Status"] in wanted]
-    summaries, token = page(found, size=params.get("MaxResults"), token=params.get("NextToken"))
-    return {"TrainingPlanSummaries": summaries, **({"NextToken": token} if token else {})}
+    return page("TrainingPlanSummaries", found, params)
 
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html

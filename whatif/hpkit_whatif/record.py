@@ -1,32 +1,82 @@
-"""Converts Kueue's Workloads to tasks of a scenario, without side effects.
-
-Deleted Workloads are missing: Kueue keeps a Workload as long as its job exists, and its metrics are sums over queues,
-which don't show single tasks.
-"""
+"""Records what a running cluster's teams requested, as a scenario."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
+from pathlib import Path
+from typing import Final, TextIO
 
-from hpkit.catalog import find_instance_type
-from hpkit.cluster.live.model import Observed
+from hpkit.catalog import NETWORK_LAYERS, find_instance_type
+from hpkit.cluster.live.model import KubernetesNode, Observed, Task
 from hpkit.cluster.live.model import Task as Workload
+from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import plural
-from hpkit_whatif.record.places import NOT_READ, group_racks, parse_placement
-from hpkit_whatif.scenario.model import MOST_NAME, Placement, Rack, TaskSpec
+from hpkit_whatif.scenario.model import MOST_NAME, MOST_PODS, Placement, Rack, TaskSpec, written_duration
 from hpkit_whatif.scenario.workloads import Tasks, scenario_model
 
-__all__ = ["Recorded", "recorded"]
+__all__ = ["Recorded", "Yaml", "recorded", "writing"]
 
+NOT_READ = "Workloads request a placement that a scenario can't express"
 _GIB: Final = 1024**3
 _MOST_PRIORITY: Final = 100
 _FRACTIONS: Final = 3
+
+
+def parse_placement(workload: Task) -> tuple[Placement | None, str | None]:
+    """Return how close a Workload's pods must be, and the parts that aren't supported; None if nothing is requested.
+
+    Source: Kueue 0.19 API, PodSetTopologyRequest: required and preferred name the node label of a level. A scenario has
+    HyperPod's network layers, for all pods of a task.
+    """
+    requests = [pods.topology for pods in workload.pod_sets]
+    wishes = {request and (request.mode, request.level) for request in requests}
+    if wishes <= {None}:
+        return None, None
+    if len(wishes) > 1:
+        return None, "not the same for all of their pods: they get no placement"
+    (first, *others) = [request for request in requests if request is not None]
+    layer = None
+    if first.level is not None:
+        if first.level not in NETWORK_LAYERS:
+            return None, f"by {first.level}: they get no placement"
+        layer = NETWORK_LAYERS.index(first.level) + 1
+    elif first.mode is None:
+        return None, f"by {', '.join(first.more)}: they get no placement"
+    left = None
+    if more := sorted({key for request in (first, *others) for key in request.more}):
+        left = f"by {', '.join(more)}: they keep only the outer placement"
+    elif others:
+        left = "separately for each kind of their pods: all pods of a task are placed together"
+    return Placement(mode=first.mode or "unconstrained", layer=layer), left
+
+
+def group_racks(
+    nodes: Iterable[KubernetesNode], instance_types: Iterable[str]
+) -> tuple[tuple[Rack, ...], Mapping[str, int]]:
+    """Return the places of nodes with these instance types, and how many of each type have no place."""
+    types = frozenset(instance_types)
+    node_counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    without: Counter[str] = Counter()
+    for node in nodes:
+        if node.instance_type not in types or find_instance_type(node.instance_type) is None:
+            continue
+        if len(node.layers) == len(NETWORK_LAYERS):
+            node_counts[node.instance_type, node.layers] += 1
+        else:
+            without[node.instance_type] += 1
+    racks = [
+        Rack(instance_type=instance_type, nodes=min(count, MOST_PODS), layers=layers)
+        for (instance_type, layers), count in sorted(node_counts.items())
+    ]
+    return tuple(racks), without
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,3 +294,69 @@ def _since(workload: Workload, kind: str) -> float | None:
 
 def _amount(value: Decimal) -> float:
     return float(round(value, _FRACTIONS))
+
+
+@dataclass(frozen=True, slots=True)
+class Yaml:
+    """A scenario as YAML: description, length in seconds, tasks, and places of nodes."""
+
+    description: str
+    until: float
+    tasks: Iterable[TaskSpec]
+    topology: tuple[Rack, ...] = ()
+
+    def write(self, file: TextIO) -> int:
+        """Write it with one line per task, so that it can be edited; return the number of tasks."""
+        import yaml
+
+        tasks = [_as_dict(task) for task in self.tasks]
+        head = {"description": self.description, "until": written_duration(self.until)}
+        yaml.safe_dump(head, file, sort_keys=False, allow_unicode=True)
+        yaml.safe_dump(
+            {"tasks": tasks}, file, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1_000_000
+        )
+        if self.topology:
+            racks = [rack.model_dump(mode="json", by_alias=True) for rack in self.topology]
+            yaml.safe_dump({"topology": racks}, file, sort_keys=False, default_flow_style=None, width=1_000_000)
+        return len(tasks)
+
+
+def _as_dict(task: TaskSpec) -> dict[str, object]:
+    fields = {
+        "name": task.name,
+        "team": task.team,
+        "priority": task.priority,
+        "instanceType": task.instance_type,
+        "count": task.count,
+        "accelerators": task.accelerators,
+        "vCpu": task.v_cpu,
+        "memoryInGiB": task.memory_in_gib,
+        "pods": None if task.count is not None else task.pods,
+        "placement": task.placement and task.placement.model_dump(exclude_none=True),
+        "submit": written_duration(task.submit),
+        "run": None if task.run is None else written_duration(task.run),
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[TextIO]:
+    """Open a file that takes its name when all is written: an error on the way leaves nothing half done.
+
+    InputError where it cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise InputError(f"{path} can't be written: {(error.strerror or str(error)).lower()}") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+        # The permissions of any new file; only the owner can read the temporary file.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

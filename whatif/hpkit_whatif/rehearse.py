@@ -1,0 +1,353 @@
+"""Runs a scenario on a real scheduler: its requests, its clock, and the comparison with the simulator."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+from hpkit_whatif.admission import (
+    Admitted,
+    ClusterQueue,
+    Event,
+    FlavorQuotas,
+    Model,
+    PodSetAssignment,
+    Preempted,
+    Workload,
+    per_unit,
+)
+
+__all__ = [
+    "Scheduler",
+    "apart",
+    "event_differences",
+    "object_differences",
+    "policy_request",
+    "quota_requests",
+    "run",
+]
+
+Document = dict[str, Any]
+# Far below any value in a scenario, so that no two events happen at the same time.
+_SUBMIT_STEP = 1e-4
+_RUN_STEP = 1e-6
+Tell = Callable[[Event], None]
+Live = Mapping[str, Any]
+Quantity = Callable[[str], float]
+_TYPE = "node.kubernetes.io/instance-type"
+
+
+def quota_requests(plan: Plan) -> list[Document]:
+    """Return the parameters of CreateComputeQuota of each team, without cluster, description and tags."""
+    return [
+        {
+            "Name": team.quota_name,
+            "ActivationState": team.spec.activation_state,
+            "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.spec.fair_share_weight},
+            "ComputeQuotaConfig": {
+                "ComputeQuotaResources": [_resource(each) for each in team.quota_resources],
+                "ResourceSharingConfig": _sharing(team),
+                "PreemptTeamTasks": team.spec.preempt_team_tasks,
+            },
+        }
+        for team in plan.teams
+    ]
+
+
+def policy_request(plan: Plan) -> Document | None:
+    """Return the SchedulerConfig of CreateClusterSchedulerConfig; None without a policy."""
+    policy = plan.policy
+    if policy is None:
+        return None
+    classes = [{"Name": each.name, "Weight": each.weight} for each in policy.priority_classes]
+    return {
+        "FairShare": policy.fair_share,
+        "IdleResourceSharing": policy.idle_resource_sharing,
+        **({"PriorityClasses": classes} if classes else {}),
+    }
+
+
+def _sharing(team: TeamPlan) -> Document:
+    sharing: Document = {"Strategy": team.spec.sharing.strategy}
+    if team.spec.sharing.borrow_limit is not None:
+        sharing["BorrowLimit"] = team.spec.sharing.borrow_limit
+    if team.absolute_borrow_limits:
+        sharing["AbsoluteBorrowLimits"] = [
+            _resource(each) for limit in team.absolute_borrow_limits.values() for each in limit
+        ]
+    return sharing
+
+
+def _resource(reserved: QuotaResource) -> Document:
+    partition = reserved.partition
+    row: Document = {
+        "InstanceType": reserved.instance_type,
+        "Count": reserved.count,
+        "Accelerators": reserved.accelerators,
+        "VCpu": None if reserved.v_cpu is None else float(reserved.v_cpu),
+        "MemoryInGiB": None if reserved.memory_in_gib is None else float(reserved.memory_in_gib),
+        "AcceleratorPartition": partition and {"Type": partition.type, "Count": partition.count},
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+class Scheduler(Protocol):
+    """A running scheduler: workloads go in, decisions come out."""
+
+    def submit(self, workload: Workload) -> None:
+        """Add a waiting workload to its queue."""
+
+    def finish(self, name: str) -> None:
+        """End a workload that runs."""
+
+    def settle(self) -> list[Admitted | Preempted]:
+        """Wait until the scheduler is idle; return its decisions since the last call, in order."""
+
+
+def apart(workloads: Iterable[Workload]) -> Iterator[Workload]:
+    """Return the workloads at distinct times.
+
+    The simulator handles simultaneous events in one cycle, and a real scheduler as they arrive. If all events are
+    slightly apart, both make the same decisions.
+    """
+    for number, workload in enumerate(workloads):
+        run = None if workload.run is None else workload.run + number * _RUN_STEP
+        yield replace(workload, created=workload.created + number * _SUBMIT_STEP, run=run)
+
+
+def run(
+    scheduler: Scheduler,
+    workloads: Iterable[Workload],
+    *,
+    until: float | None,
+    on_event: Tell,
+    wait_for: Callable[[float], None] = lambda _time: None,
+) -> float:
+    """Run workloads, in the order of creation, to their end or until a time; return when the last event was.
+
+    wait_for: called with the time of each event before it happens, and returns when it may.
+    """
+    return _Clock(scheduler, until, on_event, wait_for).run(iter(workloads))
+
+
+@dataclass(slots=True)
+class _Clock:
+    scheduler: Scheduler
+    until: float | None
+    on_event: Tell
+    wait_for: Callable[[float], None]
+    now: float = 0.0
+    workloads: dict[str, Workload] = field(default_factory=dict)
+    running: dict[str, int] = field(default_factory=dict)
+    ends: list[tuple[float, int, str]] = field(default_factory=list)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def run(self, workloads: Iterator[Workload]) -> float:
+        coming = next(workloads, None)
+        while True:
+            end = self._next_end()
+            begin = None if coming is None else coming.created
+            times = [each for each in (end, begin) if each is not None]
+            if not times or (self.until is not None and min(times) > self.until):
+                return self.now
+            self.now = min(times)
+            self.wait_for(self.now)
+            if coming is not None and coming.created == self.now:
+                self._submit(coming)
+                coming = next(workloads, None)
+            else:
+                self._finish(heapq.heappop(self.ends)[2])
+            for change in self.scheduler.settle():
+                self._take_up(change)
+
+    def _next_end(self) -> float | None:
+        while self.ends and self.running.get(self.ends[0][2]) != self.ends[0][1]:
+            heapq.heappop(self.ends)
+        return self.ends[0][0] if self.ends else None
+
+    def _submit(self, workload: Workload) -> None:
+        self.workloads[workload.name] = workload
+        self.scheduler.submit(workload)
+        self.on_event(Event(self.now, "Submitted", workload.name))
+
+    def _finish(self, name: str) -> None:
+        del self.running[name], self.workloads[name]
+        self.scheduler.finish(name)
+        self.on_event(Event(self.now, "Finished", name))
+
+    def _take_up(self, change: Admitted | Preempted) -> None:
+        if isinstance(change, Preempted):
+            del self.running[change.name]
+            self.on_event(Event(self.now, "Preempted", change.name, change.reason, change.by))
+            return
+        number = self.running[change.name] = next(self.numbers)
+        lasts = self.workloads[change.name].run
+        if lasts is not None:
+            heapq.heappush(self.ends, (self.now + lasts, number, change.name))
+        self.on_event(Event(self.now, "Admitted", change.name, pod_sets=change.pod_sets))
+
+
+def object_differences(plan: Plan, model: Model, objects: Iterable[Live], *, quantity: Quantity) -> list[str]:
+    """Return where ClusterQueues, their cohorts, ResourceFlavors or WorkloadPriorityClasses are not as in the model.
+
+    objects: as the API server has them. quantity: reads an amount such as `192Gi`.
+    """
+    objects_by_kind: dict[str, dict[str, Live]] = {}
+    for document in objects:
+        objects_by_kind.setdefault(document["kind"], {})[document["metadata"]["name"]] = document
+    queues = {queue.name: _of_model(queue) for queue in model.queues}
+    cluster_queues = {
+        name: _of_object(document["spec"], quantity)
+        for name, document in objects_by_kind.get("ClusterQueue", {}).items()
+    }
+    flavor_names = sorted(
+        {flavor.name for queue in model.queues for group in queue.resource_groups for flavor in group.flavors}
+    )
+    classes = {document.name: document.weight for document in plan.policy.priority_classes} if plan.policy else {}
+    return [
+        *_differences("ClusterQueue", cluster_queues, queues),
+        *_differences(
+            "ResourceFlavor",
+            {
+                name: document["spec"].get("nodeLabels", {})
+                for name, document in objects_by_kind.get("ResourceFlavor", {}).items()
+            },
+            {kind: {_TYPE: kind} for kind in flavor_names},
+        ),
+        *_differences(
+            "WorkloadPriorityClass",
+            {
+                name: {"value": document["value"]}
+                for name, document in objects_by_kind.get("WorkloadPriorityClass", {}).items()
+            },
+            {f"{name}-priority": {"value": weight} for name, weight in classes.items()},
+        ),
+    ]
+
+
+def _differences(object_kind: str, actual: Mapping[str, Live], expected: Mapping[str, Live]) -> list[str]:
+    lines = []
+    for name in sorted(actual.keys() | expected.keys()):
+        if name not in actual or name not in expected:
+            lines.append(f"{object_kind} {name}: {'not in the cluster' if name in expected else 'not in the plan'}")
+            continue
+        existing, simulated = actual[name], expected[name]
+        lines += [
+            f"{object_kind} {name}: {field} is {existing.get(field)}, and {simulated.get(field)} in the simulator"
+            for field in sorted(existing.keys() | simulated.keys())
+            if existing.get(field) != simulated.get(field)
+        ]
+    return lines
+
+
+def _of_model(queue: ClusterQueue) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "cohort": queue.cohort,
+        "stopPolicy": "None" if queue.active else "HoldAndDrain",
+        "queueingStrategy": queue.queueing_strategy,
+        "fairSharing.weight": queue.fair_weight,
+        "preemption.withinClusterQueue": queue.preemption.within_cluster_queue,
+        "preemption.reclaimWithinCohort": queue.preemption.reclaim_within_cohort,
+        "preemption.borrowWithinCohort": _policy(queue),
+        "flavorFungibility.whenCanBorrow": queue.fungibility.when_can_borrow,
+        "flavorFungibility.whenCanPreempt": queue.fungibility.when_can_preempt,
+    }
+    for number, group in enumerate(queue.resource_groups):
+        fields[f"resourceGroups[{number}].coveredResources"] = list(group.covered_resources)
+        fields[f"resourceGroups[{number}].flavors"] = [flavor.name for flavor in group.flavors]
+        for flavor in group.flavors:
+            fields |= _quotas(flavor)
+    return fields
+
+
+def _policy(queue: ClusterQueue) -> str:
+    borrow = queue.preemption.borrow_within_cohort
+    return "Never" if borrow is None else borrow.policy
+
+
+def _quotas(flavor: FlavorQuotas) -> dict[str, Any]:
+    return {
+        f"{flavor.name} {resource}": (quota.nominal, quota.borrowing_limit, quota.lending_limit)
+        for resource, quota in flavor.resources.items()
+    }
+
+
+def _of_object(spec: Live, quantity: Quantity) -> dict[str, Any]:
+    preemption, fungibility = spec.get("preemption", {}), spec.get("flavorFungibility", {})
+    fields: dict[str, Any] = {
+        "cohort": spec.get("cohortName"),
+        "stopPolicy": spec.get("stopPolicy", "None"),
+        "queueingStrategy": spec.get("queueingStrategy", "BestEffortFIFO"),
+        "fairSharing.weight": quantity(str(spec.get("fairSharing", {}).get("weight", "1"))),
+        "preemption.withinClusterQueue": preemption.get("withinClusterQueue", "Never"),
+        "preemption.reclaimWithinCohort": preemption.get("reclaimWithinCohort", "Never"),
+        "preemption.borrowWithinCohort": preemption.get("borrowWithinCohort", {}).get("policy", "Never"),
+        "flavorFungibility.whenCanBorrow": _of_this_api(fungibility.get("whenCanBorrow", "MayStopSearch")),
+        "flavorFungibility.whenCanPreempt": _of_this_api(fungibility.get("whenCanPreempt", "TryNextFlavor")),
+    }
+    for number, group in enumerate(spec.get("resourceGroups", [])):
+        fields[f"resourceGroups[{number}].coveredResources"] = list(group["coveredResources"])
+        fields[f"resourceGroups[{number}].flavors"] = [flavor["name"] for flavor in group["flavors"]]
+        for flavor in group["flavors"]:
+            for resource in flavor["resources"]:
+                amounts = (resource.get(name) for name in ("nominalQuota", "borrowingLimit", "lendingLimit"))
+                fields[f"{flavor['name']} {resource['name']}"] = tuple(
+                    None if text is None else round(quantity(str(text)) * per_unit(resource["name"]))
+                    for text in amounts
+                )
+    return fields
+
+
+def _of_this_api(value: str) -> str:
+    """Return a value by its current name; older objects use Borrow and Preempt."""
+    return {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}.get(value, value)
+
+
+def event_differences(real: Iterable[Event], simulated: Iterable[Event]) -> list[str]:
+    """Return the differences, one line per task and time; empty if both did the same.
+
+    Compares when tasks are admitted, on which flavors and nodes, and when they are preempted, for which task and why.
+    The order of simultaneous events isn't compared, because a scheduler can decide them in one cycle or in two.
+    """
+    ours, theirs = _by_moment(simulated), _by_moment(real)
+    return [
+        f"{moment[1]} at {_clock(moment[0])}: Kueue {_describe(theirs.get(moment))}, simulated: "
+        f"{_describe(ours.get(moment))}"
+        for moment in sorted(ours.keys() | theirs.keys())
+        if ours.get(moment) != theirs.get(moment)
+    ]
+
+
+def _by_moment(events: Iterable[Event]) -> dict[tuple[int, str], list[str]]:
+    events_by_moment: dict[tuple[int, str], list[str]] = {}
+    for event in events:
+        if event.kind != "Submitted":
+            events_by_moment.setdefault((round(event.time), event.workload), []).append(_words(event))
+    return events_by_moment
+
+
+def _words(event: Event) -> str:
+    if event.kind == "Preempted":
+        return f"preempts it for {event.by or 'nobody'} ({event.detail})"
+    if event.kind == "Finished":
+        return "lets it end"
+    return f"admits it on {', '.join(map(_place, event.pod_sets)) or 'nothing'}"
+
+
+def _place(assignment: PodSetAssignment) -> str:
+    flavors = "+".join(sorted(set(assignment.flavors.values())))
+    nodes = " ".join(f"{name}×{pods}" for name, pods in sorted(assignment.domains))
+    return f"{assignment.count} × {flavors}" + (f" ({nodes})" if nodes else "")
+
+
+def _describe(words: Sequence[str] | None) -> str:
+    return " and ".join(words) if words else "ignores it"
+
+
+def _clock(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}"
