@@ -7,7 +7,6 @@ from hpkit.plan.derive import derive
 from hpkit.preflight.account import check_roles
 from hpkit.preflight.calls import (
     CALLER,
-    SERVICE_ROLE,
     bucket_tags,
     eks_cluster,
     first_calls,
@@ -18,7 +17,7 @@ from hpkit.preflight.calls import (
 )
 from hpkit.preflight.names import check_names
 from hpkit.program.recording import record
-from tests.builders import group, organization, team, typed
+from tests.builders import group, organization, typed
 from tests.program.recorder import recorded_from
 
 ISSUER = "oidc.eks.us-west-2.amazonaws.com/id/ABC"
@@ -149,24 +148,3 @@ def test_they_are_asked_for_and_said_with_what_they_are_for():
         "nodes": ("missing", "execution role of instance groups"),
         "volumes": ("ok", "pods of aws-ebs-csi-driver"),
     }
-
-
-def test_the_local_cloud_accepts_principals_that_its_iam_does_not_have():
-    admin = ROLE.format("Admin")
-    plan = plan_of(teams=[team("nlp", members=[admin])], allocations={"nlp": []})
-    absent = FailedCall("iam:GetRole", "NoSuchEntity", "no such role")
-    none = FailedCall("eks:DescribeCluster", "ResourceNotFoundException", "none")
-    answers = {
-        **{role(name).key: absent for name in ("Admin", "karpenter", "network", "nodes", "volumes", SERVICE_ROLE)},
-        CALLER.key: {"Account": "123456789012", "Arn": ROLE.format("x")},
-    }
-
-    def statuses(cluster, *, on_local_cloud):
-        responses = Responses({**answers, eks_cluster(plan).key: cluster})
-        rows = {row.what: row.status for row in check_roles(plan, responses, on_local_cloud=on_local_cloud)}
-        return rows[f"role {admin}"], rows[f"role {ROLE.format('nodes')}"]
-
-    up = {"cluster": {"status": "ACTIVE"}}
-    assert statuses(up, on_local_cloud=True) == ("ok", "missing"), "what services assume has to exist there too"
-    assert statuses(none, on_local_cloud=True) == ("missing", "missing")
-    assert statuses(up, on_local_cloud=False) == ("missing", "missing")

@@ -8,7 +8,7 @@ from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.existing import given_roles
 from hpkit.plan.model import Plan
 from hpkit.plan.principals import is_administrator, is_viewer, teams_of
-from hpkit.preflight.calls import CALLER, SERVICE_ROLE, eks_cluster, role, role_arns
+from hpkit.preflight.calls import CALLER, SERVICE_ROLE, role, role_arns
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 
 __all__ = ["check_account", "check_roles"]
@@ -31,18 +31,12 @@ def check_account(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
 def check_roles(plan: Plan, responses: Responses, *, on_local_cloud: bool = False) -> Iterator[CheckResult]:
     """Check the roles that the file names, and the service-linked role.
 
-    on_local_cloud: its IAM has only what was created there, and its EKS accepts any principal.
+    on_local_cloud: its IAM has only what was created there.
     """
     caller = responses.of(CALLER)
     account = None if isinstance(caller, FailedCall) else caller["Account"]
-    is_up = on_local_cloud and not isinstance(responses.of(eks_cluster(plan)), FailedCall)
-    accepted = set(role_arns(plan)) - given_roles(plan).keys() if is_up else set()
     for arn in role_arns(plan):
-        if arn in accepted:
-            accepted_as = "accepted; the local cloud doesn't check principals"
-            yield ok(_ROLES, f"role {arn}", found=accepted_as, needed=_purpose(plan, arn))
-        else:
-            yield _role(plan, responses, arn, account=account)
+        yield _role(plan, responses, arn, account=account)
     service_role = responses.of(role(SERVICE_ROLE))
     if not isinstance(service_role, FailedCall):
         yield ok(_ROLES, SERVICE_ROLE, found="exists")

@@ -136,7 +136,9 @@ def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
 
 def test_a_member_sees_the_tasks_of_the_own_team_and_not_those_of_others(live, ask, tasks):
     del tasks
-    role = "arn:aws:iam::123456789012:role/smith-scientists"
+    iam, trust = live.client("iam"), {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = iam.create_role(RoleName="smith-scientists", AssumeRolePolicyDocument=document)["Role"]["Arn"]
     keys = live.client("sts").assume_role(RoleArn=role, RoleSessionName="ann")["Credentials"]
     member = {
         "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
@@ -149,8 +151,10 @@ def test_a_member_sees_the_tasks_of_the_own_team_and_not_those_of_others(live, a
     assert [each["name"] for each in smith["waiting"]] == ["borrowed", "huge"]
     assert (john["seen"], john["running"], john["waiting"], john["shares"][0]["quota"]) == (False, [], [], 12)
     assert (found["problems"], found["differences"]) == ([], [])
-    shown = ask("cluster", "status", **member).stdout
-    assert "smith: 1 running, 2 waiting\n  first (Job, priority 0, " in shown
+    shown = ask("cluster", "status", **member)
+    assert "smith: 1 running, 2 waiting\n  first (Job, priority 0, " in shown.stdout
+    assert "warning" not in shown.stderr
+    iam.delete_role(RoleName="smith-scientists")
 
 
 def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):

@@ -68,8 +68,6 @@ def test_the_clients_of_the_local_cloud_have_the_role_that_it_is_started_with(tm
     file, role = tmp_path / "aws.json", f"arn:aws:iam::{PROD}:role/ci/deployer"
     with running_endpoint(account=PROD, caller_role=role, state_file=file) as endpoint:
         session = f"arn:aws:sts::{PROD}:assumed-role/deployer/hpkit"
-        assert caller(endpoint) == (session, f"arn:aws:iam::{PROD}:role/deployer"), "its path is of a role that is made"
-        endpoint.client("iam").create_role(RoleName="deployer", Path="/ci/", AssumeRolePolicyDocument=DOCUMENT)
         assert caller(endpoint) == (session, role)
         assert endpoint.client("sts").get_caller_identity()["Arn"] == session
         assumed = endpoint.client("sts").assume_role(RoleArn=role.replace("deployer", "other"), RoleSessionName="own")

@@ -140,8 +140,13 @@ def test_a_role_comes_in_by_its_entrys_groups_and_works_in_one_namespace_only(
 def test_an_entry_is_of_one_role_and_not_of_another_with_its_name(environment, aws):
     statement = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
     iam, trust = aws.client("iam"), json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    role = iam.create_role(RoleName="ann", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    role = "arn:aws:iam::123456789012:role/ann"
     bearer = session_token(aws, role, "ann")
+    environment.eks.create_access_entry(clusterName="kube", principalArn=role)
+    assert not reviewed(aws, bearer)["authenticated"], "the role was never created"
+    iam.create_role(RoleName="ann", AssumeRolePolicyDocument=trust)
+    assert reviewed(aws, bearer)["authenticated"]
+    environment.eks.delete_access_entry(clusterName="kube", principalArn=role)
     environment.eks.create_access_entry(clusterName="kube", principalArn=role)
     eventually(lambda: reviewed(aws, bearer)["authenticated"], "the entry takes effect")
     iam.delete_role(RoleName="ann")

@@ -35,6 +35,7 @@ def identity(ctx: Context, access_key: str) -> tuple[str, str, str]:
 
 # The session's key for callers without a user or session in moto; moto's own keys look different.
 CALLER_KEY = "caller"
+_TRUST = '{"Version": "2012-10-17", "Statement": []}'
 
 _caller_identity = STSBackend.get_caller_identity
 
@@ -50,12 +51,19 @@ def _with_role(backend: Any, access_key_id: str, region: str) -> tuple[str, str,
 
 @restored
 def _set_caller(backend: Backend) -> None:
-    """Give callers with unknown access keys a session of the IAM role in the settings, if there's one."""
+    """Give callers with unknown access keys a session of the IAM role in the settings, if there's one.
+
+    The role is created where it doesn't exist, because a caller's role exists.
+    """
     settings = backend.settings
     sts = backend.moto.backend("sts", settings.region)
     sts.assumed_roles[:] = [each for each in sts.assumed_roles if each.access_key_id != CALLER_KEY]
     if settings.caller_role is not None:
         role = settings.caller_role
+        iam = backend.moto.backend("iam", settings.region)
+        path, _, name = role.partition(":role")[2].rpartition("/")
+        if not any(each.name == name for each in iam.roles.values()):
+            iam.create_role(name, _TRUST, f"{path}/", None, "", [], None)
         session = sts.assume_role(settings.region, "hpkit", role, policy="", duration=3600, external_id="")
         session.access_key_id = CALLER_KEY
 

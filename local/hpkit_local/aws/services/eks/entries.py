@@ -125,10 +125,15 @@ def _role_id(ctx: Context, principal: str) -> str | None:
 def is_admitted(ctx: Context, found: Record) -> bool:
     """Return whether an entry is effective, so that tokens of its principal are accepted.
 
-    EKS ties an entry to the role's unique ID, which a deleted role that is created again doesn't keep.
+    EKS ties an entry to the role's unique ID, which a deleted role that is created again doesn't keep. It rejects an
+    entry of a role that doesn't exist; here, such an entry admits nobody until the role is created.
     """
-    is_same = found.get("roleId") is None or found["roleId"] == _role_id(ctx, found["entry"]["principalArn"])
-    return is_same and is_effective(ctx, "access-entry", found["entry"]["createdAt"])
+    principal = found["entry"]["principalArn"]
+    if ":role/" in principal:
+        role_id = _role_id(ctx, principal)
+        if role_id is None or found["roleId"] not in (None, role_id):
+            return False
+    return is_effective(ctx, "access-entry", found["entry"]["createdAt"])
 
 
 def effective_policies(ctx: Context, found: Record) -> list[Record]:
