@@ -57,9 +57,14 @@ class FailedCall:
         )
 
     @property
+    def is_denial(self) -> bool:
+        """Return whether the caller lacks the permission."""
+        return any(word in self.code for word in _DENIED)
+
+    @property
     def fix(self) -> str:
         """Return advice that makes the call succeed next time."""
-        if any(word in self.code for word in _DENIED):
+        if self.is_denial:
             return f"Allow {self.action} to the caller"
         if any(word in self.code for word in _EXPIRED):
             return "These credentials have expired: log in again, such as with `aws sso login`"

@@ -6,6 +6,7 @@ import re
 import time
 
 import pytest
+import urllib3
 
 from hpkit.program.iam.commands import COMMANDS
 from hpkit_whatif.scenario import open_scenario
@@ -45,6 +46,15 @@ def ask(live):
 def data(answer):
     assert answer.returncode == 0, answer.stderr
     return document(answer.stdout)
+
+
+@contextlib.contextmanager
+def faults(live, found):
+    """Have the endpoint answer with faults."""
+    url = f"{live.url}/_hpkit/faults"
+    urllib3.request("POST", url, json=found)
+    yield
+    urllib3.request("POST", url, json=dict.fromkeys(found))
 
 
 def job(team, name, pods):
@@ -151,9 +161,13 @@ def test_a_member_sees_the_tasks_of_the_own_team_and_not_those_of_others(live, a
     assert [each["name"] for each in smith["waiting"]] == ["borrowed", "huge"]
     assert (john["seen"], john["running"], john["waiting"], john["shares"][0]["quota"]) == (False, [], [], 12)
     assert (found["problems"], found["differences"]) == ([], [])
-    shown = ask("cluster", "status", **member)
-    assert "smith: 1 running, 2 waiting\n  first (Job, priority 0, " in shown.stdout
-    assert "warning" not in shown.stderr
+    # The policy of `hpkit aws team-policy` lets members describe the two clusters, and list nothing below.
+    with faults(live, {"denied": "1.0@List*"}):
+        shown = ask("cluster", "status", **member)
+        assert "smith: 1 running, 2 waiting\n  first (Job, priority 0, " in shown.stdout
+        assert "warning" not in shown.stderr
+        assert shown.stdout.count("?") > 1
+        assert "warning: not read: sagemaker:ListClusterNodes: AccessDenied" in ask("cluster", "status").stderr
     iam.delete_role(RoleName="smith-scientists")
 
 

@@ -45,6 +45,8 @@ _QUOTAS: Final = ("clusterqueues", "workloadpriorityclasses", "resourceflavors")
 # Kinds that a team's members can list only in their team's namespace.
 _NAMESPACED: Final = ("pods", "events", "localqueues", "workloads")
 _KUEUE_CONFIGURATION: Final = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+# Kinds that a team's members can't read.
+_NOT_OF_MEMBERS: Final = ("configmaps", "nodepools")
 _KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools")
 
 
@@ -84,8 +86,15 @@ def read(
             time=datetime.now(tz=UTC),
             platform=None if platform is None else platform.result(),
             **fields,
-            unknown=tuple(unknown),
+            # Members read only their namespaces; that they lack what no member has is no warning.
+            unknown=tuple(each for each in unknown if not (fields.get("namespaces") and isinstance(each, _Denied))),
         )
+
+
+class _Denied(str):
+    """The message of a permission that a team's members don't have."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +199,7 @@ class _Answers:
         self._made = {call.key for call in calls}
         self._responses = Responses(call_all(session, calls, on_progress=lambda *_: None)) if calls else Responses({})
         unknown += [
-            _sentence(call)
+            (_Denied if call.is_denial else str)(_sentence(call))
             for call in map(self._responses.of, calls)
             if isinstance(call, FailedCall) and not call.is_absence
         ]
@@ -333,7 +342,8 @@ class _Objects:
         return list(self._api.pages(path, query))
 
     def _refused(self, kind: str, path: str, error: ApiException) -> None:
-        self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
+        form = _Denied if error.status == FORBIDDEN and kind in _NOT_OF_MEMBERS else str
+        self._unknown.append(form(f"{path} of the Kubernetes API: {error.status} {error.reason}"))
         self._unread.add(kind)
 
     def _list_in_namespaces(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
