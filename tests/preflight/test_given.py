@@ -5,6 +5,7 @@ import pytest
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import (
+    CALLER,
     CLUSTERS,
     bucket_encryption,
     bucket_location,
@@ -14,14 +15,16 @@ from hpkit.preflight.calls import (
     principals,
     role,
     role_arns,
+    team_bucket,
 )
 from hpkit.preflight.calls import simulations as asked_of
 from hpkit.preflight.given import check_given
-from tests.builders import group, organization, typed
+from tests.builders import group, organization, team, typed
 from tests.program.recorder import recording_of
 
 NODES = "arn:aws:iam::123456789012:role/live/nodes"
 KEY = "arn:aws:kms:us-west-2:123456789012:key/12345678-1234-1234-1234-123456789012"
+CLOSED = "AccessDenied: another account's, or closed"
 DENIED = FailedCall("iam:SimulatePrincipalPolicy", "AccessDenied", "not allowed")
 
 
@@ -126,6 +129,27 @@ def test_a_bucket_is_there_and_in_the_region(location, status, detail):
     plan = plan_of()
     row = rows_of(plan, **{bucket_location(plan).key: location})["bucket sagemaker-live"]
     assert (row.status, row.found) == (status, detail)
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "found"),
+    [
+        ({"LocationConstraint": "us-west-2"}, "ok", "in account 123456789012"),
+        (FailedCall("s3:GetBucketLocation", "NoSuchBucket", "none"), "missing", "missing"),
+        (FailedCall("s3:GetBucketLocation", "AccessDenied", "no"), "missing", CLOSED),
+    ],
+    ids=["own", "none", "of another account"],
+)
+def test_a_teams_bucket_is_there_and_of_the_account(response, status, found):
+    quota = {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
+    buckets = {"storage": {"teamBuckets": {"nlp": [{"bucket": "acme-data"}]}}}
+    plan = derive(typed(organization(teams=[team("nlp")], allocations=quota, environment=buckets)), "dev")
+    caller = {CALLER.key: {"Account": "123456789012"}}
+    asked = further_calls(plan, Responses({CLUSTERS.key: {"ClusterSummaries": []}, **caller}))
+    assert team_bucket("acme-data", "123456789012") in asked
+    known = {**caller, team_bucket("acme-data", "123456789012").key: response}
+    (row,) = check_given(plan, Responses(known))
+    assert (row.status, row.found) == (status, found)
 
 
 def test_a_key_of_the_bucket_must_be_the_files():

@@ -84,6 +84,7 @@ def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_n
         repository.write("handson", data)
 
     storage = {"lustre": LUSTRE, "localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}
+    storage["teamBuckets"] = {"john": [{"bucket": "acme-data", "prefix": "john/"}]}
     # The bucket of certificates is protected like that of the scripts.
     added = {"inference": {"modelBuckets": ["acme-models"]}, "spaces": {"remoteAccess": True}}
     write(storage=storage, **added, allowReplace=["bucket"])
@@ -94,6 +95,13 @@ def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_n
     assert_inference(live)
     addon = live.client("eks").describe_addon(clusterName="handson-dev", addonName=SPACES[0])["addon"]
     assert addon["status"] == "ACTIVE"
+
+    def pod_roles():
+        eks = live.client("eks")
+        listed = eks.list_pod_identity_associations(clusterName="handson-dev", namespace="hyperpod-ns-john")
+        return [each["serviceAccount"] for each in listed["associations"]]
+
+    assert pod_roles() == ["default"]
 
     def bound():
         return {
@@ -106,9 +114,11 @@ def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_n
     assert bound() == {("fsx-root", "kube-system"), *claimed}
     # Kubernetes rejects changes to a volume's nodes, so it's replaced together with its claim.
     storage["localDisk"]["instanceTypes"].append("ml.m5.4xlarge")
+    del storage["teamBuckets"]
     write(storage=storage, allowReplace=["bucket"], allowDelete={"addons": [OPERATOR, *NEEDED, *SPACES]})
     program.up()
     assert bound() == {("fsx-root", "kube-system"), *claimed}
+    assert pod_roles() == []
     assert BUCKET not in {each["Name"] for each in live.client("s3").list_buckets()["Buckets"]}
     disks = [volume["spec"] for volume in live.api.items(VOLUMES) if "hostPath" in volume["spec"]]
     assert ["ml.m5.4xlarge" in str(disk["nodeAffinity"]) for disk in disks] == [True, True]

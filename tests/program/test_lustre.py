@@ -39,6 +39,24 @@ def program(**lustre):
     )
 
 
+def test_pods_of_a_team_get_a_role_for_its_buckets_before_its_first_job_starts():
+    found = recorded_from(
+        organization(
+            teams=[team("nlp"), team("vision")],
+            environment={
+                "governance": {"allocations": {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}},
+                "storage": {"teamBuckets": {"nlp": [{"bucket": "acme-data", "prefix": "nlp/"}]}},
+            },
+        )
+    )
+    association = found.one("eks/podIdentityAssociation:PodIdentityAssociation", "buckets-nlp")
+    assert (association.inputs["namespace"], association.inputs["serviceAccount"]) == ("hyperpod-ns-nlp", "default")
+    policy = found.one("iam/rolePolicy:RolePolicy", "buckets-nlp")
+    assert "arn:aws:s3:::acme-data/nlp/*" in policy.inputs["policy"]
+    assert found.waits(association, policy)
+    assert found.waits(found.one("ComputeQuota", "nlp"), association)
+
+
 @pytest.fixture(scope="module")
 def shared():
     return program(teams=True)

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from hpkit.catalog import kubernetes_versions, version_order
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.governance import MOST_ID
+from hpkit.config.models.storage import TeamBucket
 from hpkit.config.reading.document import Path
 from hpkit.plan.lustre import has_team_volumes
+from hpkit.plan.names import bucket_name, certificate_bucket_name
 from hpkit.text.formatting import listing
 
 __all__ = ["RULES", "not_of_lustre"]
@@ -23,6 +25,7 @@ _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser
 _NOBODY = (65534, 65535)
 _GROUPS = "Kubernetes, Configure fine-grained SupplementalGroups control: enabled by default since 1.33"
 _GROUPS_SINCE = "1.33"
+_S3 = "Amazon S3 user guide, identity-based policies: prefixes of object keys"
 _FIRST_FREE, _IDS = 20_000, 1000
 _SMALLEST_GIB, _STEP_GIB = 1200, 2400
 
@@ -49,6 +52,15 @@ def _zone_of_lustre(context: Context) -> Iterator[Issue]:
 
 def _without_teams(context: Context) -> Iterator[Issue]:
     storage = context.spec.storage
+    with_quota = {team.name for team in context.plan.teams}
+    for team in storage.team_buckets if storage else ():
+        if team not in with_quota:
+            yield Issue(
+                (*context.path, "storage", "teamBuckets", team),
+                f"{team} has buckets, but no quota and so no namespace in this environment",
+                f"Add an allocation for {team}, or use the name of a team with quota: "
+                f"{listing(sorted(with_quota)) or 'none'}.",
+            )
     if storage is None or context.plan.teams:
         return
     if storage.lustre is not None and storage.lustre.teams:
@@ -63,6 +75,53 @@ def _without_teams(context: Context) -> Iterator[Issue]:
             "local disks have a folder for each team, but no team has a namespace in this environment",
             "Add an allocation for a team to governance, or remove `localDisk`.",
         )
+
+
+def _buckets_are_separate(context: Context) -> Iterator[Issue]:
+    places = _team_places(context)
+    own = {name: what for name, what in _own_buckets(context) if name}
+    for team, bucket, path in places:
+        if bucket.bucket in own:
+            yield Issue(
+                (*path, "bucket"),
+                f"{team} would have access to {bucket.bucket}, {own[bucket.bucket]}",
+                "Use a bucket that contains only data of the team.",
+            )
+    for position, (team, bucket, path) in enumerate(places):
+        for other, theirs, _ in places[:position]:
+            mine, their = bucket.prefix or "", theirs.prefix or ""
+            apart = team == other or bucket.bucket != theirs.bucket
+            if apart or not (mine.startswith(their) or their.startswith(mine)):
+                continue
+            if not (bucket.read_only and theirs.read_only):
+                yield Issue(
+                    path,
+                    f"{team} and {other} share {bucket.bucket}/{max(mine, their, key=len)}*, and not both of them only "
+                    "read it",
+                    "Give each team a prefix of its own, or let both only read it (readOnly).",
+                )
+                break
+
+
+def _team_places(context: Context) -> list[tuple[str, TeamBucket, Path]]:
+    stated = context.spec.storage.team_buckets if context.spec.storage else {}
+    path = (*context.path, "storage", "teamBuckets")
+    return [
+        (team, bucket, (*path, team, index)) for team, buckets in stated.items() for index, bucket in enumerate(buckets)
+    ]
+
+
+def _own_buckets(context: Context) -> Iterator[tuple[str | None, str]]:
+    """Yield the platform's own buckets, and what they contain."""
+    spec, scripts = context.spec, "which contains scripts that nodes run as root"
+    if spec.account:
+        yield bucket_name(context.plan, spec.account), scripts
+        yield certificate_bucket_name(context.plan, spec.account), "which contains certificates"
+    yield spec.storage.existing.bucket if spec.storage and spec.storage.existing else None, scripts
+    yield spec.inference.tls_certificate_bucket if spec.inference else None, "which contains certificates"
+    for group in context.plan.groups:
+        uri = group.spec.lifecycle_script
+        yield uri.partition("://")[2].partition("/")[0] if uri else None, scripts
 
 
 def _types_with_disks(context: Context) -> Iterator[Issue]:
@@ -195,7 +254,7 @@ def _groups_of_images(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("STO001", "error", "The file system is in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
-    Rule("STO002", "error", "Claims are only created for teams of the environment.", _GOVERNANCE, _without_teams),
+    Rule("STO002", "error", "Only teams of the environment have claims and buckets.", _GOVERNANCE, _without_teams),
     Rule("STO003", "error", "The file system has a valid size and throughput.", _CREATE, _sizes),
     Rule("STO004", "warning", "The file system is in the zone of an instance group.", _FSX, _beside_groups),
     Rule(
@@ -205,6 +264,7 @@ RULES = (
         f"{_SQUASH}; {_IDS_SOURCE}",
         _user_ids,
     ),
+    Rule("STO006", "error", "Teams write only to their own data in buckets.", _S3, _buckets_are_separate),
     Rule("STO008", "error", "Local disks belong to instance types of the environment.", _VOLUMES, _types_with_disks),
     Rule("STO009", "error", "Teams' folders require Kubernetes 1.33.", _GROUPS, _groups_of_images, waivable=False),
 )

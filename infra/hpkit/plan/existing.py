@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hpkit.catalog import find_instance_type
+from hpkit.config.models.storage import TeamBucket
 from hpkit.plan.model import AddonPlan, GroupPlan, Plan
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "overridden_places",
     "pod_roles",
     "service_account_roles",
+    "team_buckets",
     "verified_scripts",
     "watches_alarms",
 ]
@@ -203,9 +205,16 @@ def made_roles(plan: Plan) -> list[MadeRole]:
         # Roles for connecting spaces by Systems Manager, and for the router.
         roles += [MadeRole((), inline=True)] * (plan.spec.spaces.remote_access + (plan.spec.spaces.web_ui is not None))
     roles += [MadeRole((), inline=True) for team in plan.teams if team.made_role]
+    roles += [MadeRole((), inline=True) for _ in team_buckets(plan)]
     pods = [POD_ACCOUNTS[addon.name] for addon in plan.addons if makes_pod_role(plan, addon)]
     pods += [KEDA_ACCOUNT] if makes_keda_role(plan) else []
     return [*roles, *(MadeRole(account.managed, inline=account.inline) for account in pods)]
+
+
+def team_buckets(plan: Plan) -> dict[str, tuple[TeamBucket, ...]]:
+    """Return the buckets of each team that has a namespace in this environment, by the team's name."""
+    stated = plan.spec.storage.team_buckets if plan.spec.storage else {}
+    return {team.name: stated[team.name] for team in plan.teams if stated.get(team.name)}
 
 
 def is_associated(plan: Plan, addon: AddonPlan) -> bool:

@@ -30,6 +30,7 @@ SECTIONS: Final[Mapping[str, Path]] = {
     "Scheduling": ("governance",),
     "Spaces": ("spaces",),
     "Storage": ("storage",),
+    "TeamBuckets": ("storage", "teamBuckets"),
     "TeamDisks": ("storage", "localDisk"),
     "TeamVolumes": ("storage", "lustre"),
     "WarmPools": ("autoscaling",),

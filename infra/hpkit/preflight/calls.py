@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import addons
 from hpkit.clients.calls import ApiCall, FailedCall, Responses
-from hpkit.plan.existing import execution_roles, given_roles, makes_bucket, makes_certificate_bucket, overridden_places
+from hpkit.plan.existing import (
+    execution_roles,
+    given_roles,
+    makes_bucket,
+    makes_certificate_bucket,
+    overridden_places,
+    team_buckets,
+)
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name, certificate_bucket_name
 from hpkit.preflight.needs import count_registered, interface_endpoints, made_role_names, zones_of_gateways
@@ -46,6 +53,7 @@ __all__ = [
     "bucket_encryption",
     "bucket_location",
     "bucket_tags",
+    "buckets_of_teams",
     "cluster",
     "default_quotas",
     "eks_addon",
@@ -70,6 +78,7 @@ __all__ = [
     "simulations",
     "subnets",
     "tags",
+    "team_bucket",
     "topic",
     "training_plan",
     "zone_name",
@@ -283,6 +292,11 @@ def bucket_location(plan: Plan) -> ApiCall:
     return ApiCall("s3", "GetBucketLocation", {"Bucket": existing_bucket(plan)})
 
 
+def team_bucket(bucket: str, account: str) -> ApiCall:
+    """Return the call for the region of a team's bucket, which S3 rejects if another account owns the bucket."""
+    return ApiCall("s3", "GetBucketLocation", {"Bucket": bucket, "ExpectedBucketOwner": account})
+
+
 def bucket_encryption(plan: Plan) -> ApiCall:
     """Return the call for how objects in that bucket are encrypted."""
     return ApiCall("s3", "GetBucketEncryption", {"Bucket": existing_bucket(plan)})
@@ -372,6 +386,9 @@ def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
     calls += [] if provider is None else [oidc_provider(provider)]
     calls += [bucket_tags(name) for name in made_buckets(plan, responses)]
     calls += [key_policy(key) for key in _topic_keys(plan, responses)]
+    caller = responses.of(CALLER)
+    if not isinstance(caller, FailedCall):
+        calls += [team_bucket(name, caller["Account"]) for name in buckets_of_teams(plan)]
     return _unique(calls)
 
 
@@ -400,6 +417,11 @@ def made_buckets(plan: Plan, responses: Responses) -> tuple[str, ...]:
         return ()
     made = ((makes_bucket, bucket_name), (makes_certificate_bucket, certificate_bucket_name))
     return tuple(name(plan, caller["Account"]) for makes, name in made if makes(plan))
+
+
+def buckets_of_teams(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the buckets that teams' pods use."""
+    return tuple(sorted({each.bucket for buckets in team_buckets(plan).values() for each in buckets}))
 
 
 def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:

@@ -15,12 +15,15 @@ from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.existing import cluster_role, execution_roles, pod_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import (
+    CALLER,
     bucket_encryption,
     bucket_location,
+    buckets_of_teams,
     existing_bucket,
     key_of_web_ui,
     role,
     simulations,
+    team_bucket,
 )
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.text.formatting import listing
@@ -51,9 +54,23 @@ def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     bucket = existing_bucket(plan)
     if bucket is not None:
         yield from _bucket(plan, responses, bucket)
+    caller = responses.of(CALLER)
+    if not isinstance(caller, FailedCall):
+        for name in buckets_of_teams(plan):
+            yield _team_bucket(responses.of(team_bucket(name, caller["Account"])), name, caller["Account"])
     key = key_of_web_ui(plan)
     if key is not None:
         yield _key(responses.of(key), f"KMS key {key.params['KeyId']}")
+
+
+def _team_bucket(response: Any, bucket: str, account: str) -> CheckResult:
+    subject, needed = f"bucket {bucket} of storage.teamBuckets", f"in account {account}"
+    if not isinstance(response, FailedCall):
+        return ok(_STORAGE, subject, found=needed, needed=needed)
+    if response.is_absence:
+        return missing(_STORAGE, subject, found="missing", needed=needed, fix="Create it, or correct its name")
+    fix = f"Use a bucket of account {account}: pods can't reach others. If it is one, allow {response.action} on it"
+    return missing(_STORAGE, subject, found=f"{response.code}: another account's, or closed", needed=needed, fix=fix)
 
 
 def _key(response: Any, subject: str) -> CheckResult:

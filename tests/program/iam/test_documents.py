@@ -2,6 +2,7 @@
 
 import pytest
 
+from hpkit.config.models.storage import TeamBucket
 from hpkit.program.iam import documents as iam
 from hpkit.program.iam.account import AwsAccount
 from tests.program.iam.authorization import problems
@@ -43,6 +44,15 @@ RIGHTS = {
     "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
     "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
     "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),
+    "team buckets": iam.team_buckets_policy(
+        ACCOUNT,
+        [
+            TeamBucket(
+                bucket="acme-data", prefix="john/", kmsKeyArn=f"arn:aws:kms:us-west-2:123456789012:key/{'1' * 36}"
+            ),
+            TeamBucket(bucket="acme-models", readOnly=True),
+        ],
+    ),
     "space": iam.space_policy(ACCOUNT),
     "router": iam.router_policy("arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"),
     "load balancers": iam.load_balancer_policy(ACCOUNT),
@@ -78,6 +88,20 @@ NODES_NEED = {
     "ecr:GetDownloadUrlForLayer",
     "eks-auth:AssumeRoleForPodIdentity",
 }
+
+
+def test_the_pods_of_a_team_reach_only_its_prefix_and_only_buckets_of_the_account():
+    statements = RIGHTS["team buckets"]["Statement"]
+    on_s3 = [each for each in statements if each["Action"][0].startswith("s3:")]
+    assert {each["Condition"]["StringEquals"]["aws:ResourceAccount"] for each in on_s3} == {ACCOUNT.id}
+    assert [(each["Action"][-1], each["Resource"]) for each in on_s3] == [
+        ("s3:GetObject", ["arn:aws:s3:::acme-data/john/*"]),
+        ("s3:PutObject", ["arn:aws:s3:::acme-data/john/*"]),
+        ("s3:ListBucket", ["arn:aws:s3:::acme-data"]),
+        ("s3:GetObject", ["arn:aws:s3:::acme-models/*"]),
+        ("s3:ListBucket", ["arn:aws:s3:::acme-models"]),
+    ]
+    assert on_s3[2]["Condition"]["StringLike"] == {"s3:prefix": ["john/", "john/*"]}
 
 
 def actions(document):

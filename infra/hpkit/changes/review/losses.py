@@ -14,6 +14,7 @@ from hpkit.changes.review.formatting import as_fraction, decreased
 from hpkit.changes.review.model import Loss, MoneyChange, Risk
 from hpkit.config.models.registry import Registry
 from hpkit.plan.capacity import DIMENSIONS, usage
+from hpkit.plan.existing import team_buckets
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM
 from hpkit.plan.model import Plan, TeamPlan
 
@@ -31,8 +32,8 @@ _MEASURES: Final = DIMENSIONS[1:4]
 _NOTHING: Final = (Fraction(0),) * len(_MEASURES)
 _ORDER: Final = (
     "queue", "guarantee", *_MEASURES, "elastic quota", "borrowable", "borrow limit", "weight", "access", "workloads",
-    "priority classes", "service accounts", "files", "shared files", "local files", "images kept", "untagged images",
-    "topology", "node recovery",
+    "priority classes", "service accounts", "buckets", "files", "shared files", "local files", "images kept",
+    "untagged images", "topology", "node recovery",
 )  # fmt: skip
 
 
@@ -127,6 +128,7 @@ def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator
     for right, was, now in (
         ("workloads", old.spec.workloads, new.spec.workloads),
         ("service accounts", old.spec.service_accounts, new.spec.service_accounts),
+        ("buckets", _buckets(old, before), _buckets(new, after)),
         # A class that the policy no longer has is reported for the policy, not for each team.
         (
             "priority classes",
@@ -137,6 +139,13 @@ def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator
         removed = tuple(name for name in was if name not in now)
         if removed:
             yield Loss(old.name, right, None, len(was), len(was) - len(removed), removed)
+
+
+def _buckets(team: TeamPlan, plan: Plan) -> tuple[str, ...]:
+    """Return the buckets that the team's pods read, and those that they write, in words."""
+    buckets = team_buckets(plan).get(team.name, ())
+    names = {f"s3://{each.bucket}/{each.prefix or ''}": each.read_only for each in buckets}
+    return (*names, *(f"{name} (write)" for name, read_only in names.items() if not read_only))
 
 
 def _classes(team: TeamPlan, plan: Plan) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ _SAID: Final = tuple(
         r"teams\.(?P<subject>[^.]*)\.priorityClasses": ("priority classes",),
         r"teams\.[^.]*\.priorityClasses": ("priority-class-removed",),
         r"teams\.(?P<subject>[^.]*)\.serviceAccounts": ("service accounts",),
+        r"environment\.storage\.teamBuckets\.(?P<subject>[^.[]*).*": ("buckets", "queue"),
+        r"iam\.RolePolicy buckets-(?P<subject>\S*) .*": ("buckets",),
         r"teams\.(?P<subject>[^.]*)\.registry": ("repository-removed",),
         r"ecr\.LifecyclePolicy .*": ("images kept", "untagged images"),
         r"environment\.registry\.(keepImages|untaggedDays)": ("images kept", "untagged images"),

@@ -74,6 +74,7 @@ TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a
 _LOSSES = {
     "priority classes": "its jobs can no longer use the priority class {names}",
     "service accounts": "its pods can no longer run as the service account {names}",
+    "buckets": "its pods can no longer use {names}",
     "files": "its files and its claim {names} are deleted with the file system: pods that mount it no longer start",
     "shared files": "its claim {names} is deleted: pods that mount it no longer start (the files stay)",
     "local files": "its claim {names} is deleted: pods that mount it no longer start (the files stay on their nodes)",

@@ -6,9 +6,10 @@ from pydantic import Field
 
 from hpkit.config.models.base import BucketName, Model
 
-__all__ = ["ExistingStorage", "LocalDisk", "Lustre", "RootSquash", "Storage"]
+__all__ = ["ExistingStorage", "LocalDisk", "Lustre", "RootSquash", "Storage", "TeamBucket"]
 
 # Amazon FSx API reference, LustreRootSquashConfiguration: NoSquashNids.
+KeyArn = Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$")]
 _NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
 
 
@@ -97,12 +98,30 @@ class ExistingStorage(Model):
     )
 
 
-class Storage(Model):
-    """The bucket of lifecycle scripts, and file systems."""
+class TeamBucket(Model):
+    """An S3 bucket, or a prefix in it, that a team's pods can use. hpkit doesn't create or change it."""
 
-    kms_key_arn: str | None = Field(
+    bucket: BucketName = Field(description="Name of a bucket of the environment's account.", examples=["acme-vision"])
+    prefix: str | None = Field(
         default=None,
-        pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$",
+        # IAM reads `*` and `?` as wildcards, and without the last slash `a` is the beginning of `ab`.
+        pattern=r"^([A-Za-z0-9_.=-]+/)+$",
+        description="Only objects whose keys begin with this, such as `vision/`. Default: the whole bucket.",
+        examples=["vision/"],
+    )
+    read_only: bool = Field(default=False, description="true: pods can't write or delete.")
+    kms_key_arn: KeyArn | None = Field(
+        default=None,
+        description="KMS key of the bucket, whose policy must allow the team's role. Default: S3's key.",
+        examples=["arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"],
+    )
+
+
+class Storage(Model):
+    """The bucket of lifecycle scripts, file systems, and buckets of teams."""
+
+    kms_key_arn: KeyArn | None = Field(
+        default=None,
         description="KMS key of the bucket and the file system. Default: the services' keys.",
         examples=["arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"],
     )
@@ -114,4 +133,10 @@ class Storage(Model):
     lustre: Lustre | None = Field(default=None, description="FSx for Lustre file system. Default: none.")
     local_disk: LocalDisk | None = Field(
         default=None, description="Folders of teams on the local disks of nodes. Default: none."
+    )
+    team_buckets: dict[str, tuple[TeamBucket, ...]] = Field(
+        default={},
+        description="Buckets by team. Pods of the team with the service account `default` get a role for these "
+        "buckets only, by EKS Pod Identity.",
+        examples=[{"john": [{"bucket": "acme-john"}]}],
     )

@@ -20,7 +20,12 @@ _PARTIAL = "part of an [Environment](#environment)"
 # The maximum number of keys of a section without its own table.
 _FEW = 4
 # What a nested section's keys follow, and its type, for the containers that it can be in.
-_NESTED = {"": ("", "map"), "list of ": ("[]", "list of maps"), "map to ": (".<name>", "map of maps")}
+_NESTED = {
+    "": ("", "map"),
+    "list of ": ("[]", "list of maps"),
+    "map to ": (".<name>", "map of maps"),
+    "map to list of ": (".<name>[]", "map of lists of maps"),
+}
 
 
 def json_schema() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from hpkit.catalog import SPACES
+from hpkit.plan.existing import team_buckets
 from hpkit.plan.model import Plan
 from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
@@ -39,6 +40,7 @@ from hpkit.program.components.scheduling.governance import Governance, Schedulin
 from hpkit.program.components.storage.aws_storage import Storage
 from hpkit.program.components.storage.local_disk import TeamDisks
 from hpkit.program.components.storage.lustre import TeamVolumes
+from hpkit.program.components.storage.team_buckets import TeamBuckets
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.documents import lustre_policy, volumes_policy
 from hpkit.program.sdk import Provider
@@ -156,7 +158,7 @@ def _on_the_cluster(
                 opts=opts,
             )
         )
-    governed, quotas = _govern(plan, eks, addons, access, platform.cluster.cluster_arn, opts=opts)
+    governed, quotas = _govern(plan, context, eks, addons, access, platform.cluster.cluster_arn, opts=opts)
     parts += governed
     lustre = plan.spec.storage.lustre if plan.spec.storage else None
     if lustre is not None and lustre.teams and storage.lustre is not None:
@@ -177,6 +179,7 @@ def _on_the_cluster(
 
 def _govern(
     plan: Plan,
+    context: DeployContext,
     eks: Eks,
     addons: Addons,
     access: Access,
@@ -189,19 +192,22 @@ def _govern(
         access.grant({})
         return [], {}
     kueue = addons.task_governance
+    buckets = TeamBuckets("team-buckets", plan, context, eks=eks, opts=opts) if team_buckets(plan) else None
     governance = Governance(
         "governance",
         plan,
         plan.policy,
         cluster_arn=cluster_arn,
         after=[
+            # The teams' first pods start with their roles.
+            *([] if buckets is None else buckets.ready),
             *([] if kueue is None else [kueue_runs(eks, kueue, opts=opts)]),
             # Its controller deletes the spaces of a deleted team, so it's deleted after the teams.
             *(each for name, each in addons.installed.items() if name == SPACES),
         ],
         opts=opts,
     )
-    parts: list[pulumi.Resource] = [governance]
+    parts: list[pulumi.Resource] = [governance, *([] if buckets is None else [buckets])]
     if kueue is not None and plan.gang_scheduling is not None:
         quotas = list(governance.quotas.values())
         parts.append(
@@ -225,7 +231,7 @@ def _govern_existing(
     eks.connect(after=access.administrators)
     addons = Addons("node-addons", plan, context, eks=eks, needing_nodes=True, after=access.administrators, opts=opts)
     named = guard_parts(plan, opts=opts)
-    governed, quotas = _govern(plan, eks, addons, access, cluster_arn, opts=opts)
+    governed, quotas = _govern(plan, context, eks, addons, access, cluster_arn, opts=opts)
     lustre = plan.spec.storage.lustre if plan.spec.storage else None
     if lustre is not None and lustre.teams and lustre.existing is not None:
         shared = lustre.existing

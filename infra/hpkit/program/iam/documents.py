@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from hpkit.config.models.member_role import MemberRole
+from hpkit.config.models.storage import TeamBucket
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.registry import repositories_of
 from hpkit.program.iam.account import AwsAccount
@@ -40,6 +41,7 @@ __all__ = [
     "service_trust",
     "space_policy",
     "space_trust",
+    "team_buckets_policy",
     "topic_policy",
     "trust_of_members",
     "volumes_policy",
@@ -250,6 +252,26 @@ def models_policy(account: AwsAccount, buckets: Sequence[str]) -> Document:
     """Return the S3 CSI driver's permissions to read models in these buckets."""
     arns = [f"arn:{account.partition}:s3:::{bucket}" for bucket in buckets]
     return _document("models", model_buckets=arns, model_objects=[f"{arn}/*" for arn in arns])
+
+
+def team_buckets_policy(account: AwsAccount, buckets: Sequence[TeamBucket]) -> Document:
+    """Return the permissions of a team's pods on its buckets; each has its own statements, for its own prefix."""
+    statements = []
+    for each in buckets:
+        arn, prefix = f"arn:{account.partition}:s3:::{each.bucket}", each.prefix
+        objects = [f"{arn}/{prefix or ''}*"]
+        statements += _document(
+            "team-bucket",
+            account,
+            read=objects,
+            written=[] if each.read_only else objects,
+            whole=[] if prefix else [arn],
+            part=[arn] if prefix else [],
+            prefixes=[prefix, f"{prefix}*"] if prefix else [],
+            deciphered=[each.kms_key_arn] if each.kms_key_arn else [],
+            enciphered=[each.kms_key_arn] if each.kms_key_arn and not each.read_only else [],
+        )["Statement"]
+    return {"Version": "2012-10-17", "Statement": statements}
 
 
 def load_balancer_policy(account: AwsAccount) -> Document:
