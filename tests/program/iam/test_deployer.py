@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from generate.examples import example_files
-from generate.policies import FILES
 from hpkit.catalog import type_calls
 from hpkit.cli.account.deployer_policy import command
 from hpkit.errors import CatalogError
@@ -16,7 +15,7 @@ from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies
 from hpkit.program.iam.live import LiveResource
 from hpkit.program.iam.rules import actions_of_call, rules
-from hpkit.project import load, project_root
+from hpkit.project import load
 from tests import builders
 from tests.program.iam.authorization import dependent_actions, problems
 from tests.program.recorder import recording_of
@@ -384,8 +383,3 @@ def test_an_account_that_is_none_is_refused():
     refused = CliRunner().invoke(command, ["--stack", "handson-dev", "--account", "1234"])
     assert refused.exit_code == 2
     assert "12 digits" in refused.stderr
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_pages_are_as_generated(name):
-    assert (project_root() / name).read_text(encoding="utf-8") == FILES[name]()
