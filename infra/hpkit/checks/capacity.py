@@ -20,9 +20,7 @@ from hpkit.plan.capacity import (
     as_instances,
     dimensions_of,
     is_resource,
-    limits_of,
     overruns,
-    pool_instances,
     quantity,
     reserve,
     usage,
@@ -172,19 +170,13 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
     pools = [pool.spec for pool in context.plan.node_pools if name in pool.instance_types]
     lower = f"Lower allocations by {_surplus(quota_resources, instances, instance)}"
     enough = _enough(quota_resources, instances, instance, elastic=elastic)
-    if elastic and len(pools) == 1 and instance is not None and enough is not None:
-        now = pool_instances(pools[0].limits, instance) or 0
-        needed = limits_of(instance, now + enough - instances)
-        low = [each for each in pools[0].limits if each in needed and _below(pools[0].limits[each], needed[each])]
-        raised = listing([f"{each} {_as_needed(pools[0].limits[each], needed[each])} → {needed[each]}" for each in low])
-        return f"{lower}, or raise limits of the NodePool {pools[0].name}: {raised}."
     if elastic and not pools:
         return f"{lower}, or add a NodePool whose NodeClass has a group of {name}."
     if elastic:
-        return f"{lower}, or raise limits of the NodePools {listing([pool.name for pool in pools])}."
-    if static and enough is None:
-        return f"{lower}."
-    if static and enough is not None:
+        return f"{lower}, or raise limits of {listing([pool.name for pool in pools])}."
+    if static:
+        if enough is None:
+            return f"{lower}."
         counts = "raise instanceCount of " + listing([group.name for group in static])
         if len(static) == 1:
             return f"{lower}, or {counts} to {static[0].instance_count + enough - instances}."
@@ -252,15 +244,6 @@ def _wanted(quota_resources: Sequence[tuple[str, QuotaResource]], instance: Inst
     reserved = reserve((quota_resource, instance) for _, quota_resource in quota_resources)
     parts = zip(reserved, dimensions_of(instance), strict=True)
     return max((Fraction(part) / one for part, one in parts if part and one), default=0)
-
-
-def _as_needed(limit: str, needed: str) -> str:
-    """Return a limit in the unit of the required amount: 1Ti is 1024Gi."""
-    return f"{amount(Fraction(quantity(limit)) / 2**30)}Gi" if needed.endswith("Gi") else limit
-
-
-def _below(limit: str, needed: str) -> bool:
-    return quantity(limit) < quantity(needed)
 
 
 def _reserved_fits_permanent(context: Context) -> Iterator[Issue]:
@@ -446,16 +429,6 @@ def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
     return "Use a provided instance type, add a group of this type, or set `future: true` for the allocation."
 
 
-def _fraction_meant(quota_resource: QuotaResource, instance: InstanceType) -> str:
-    # nvidia-smi calls a profile 1g.5gb, and Kubernetes its resource nvidia.com/mig-1g.5gb.
-    if quota_resource.partition:
-        named = quota_resource.partition.type.lower().removeprefix("nvidia.com/").removeprefix("mig-")
-        for profile in instance.mig_profiles or ():
-            if profile.name == f"mig-{named}":
-                return f"Use `type: {profile.name}`."
-    return "Request a fraction that this type supports, or choose another type."
-
-
 def _fraction_exists(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
         stated = [(each, each.path) for each in team.quota_resources]
@@ -472,7 +445,7 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, key),
                     f"{team.name} {'requests' if quota_resource.path else 'may borrow'} {problem}",
-                    _fraction_meant(quota_resource, instance),
+                    "Request a fraction that this type supports, or choose another type.",
                 )
             elif None in (usage(quota_resource, instance).vector[1:4]):
                 yield Issue(

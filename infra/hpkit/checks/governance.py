@@ -16,7 +16,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.governance import ClusterPolicy, QuotaAmount, Sharing
 from hpkit.config.reading.document import Path
 from hpkit.text.formatting import listing
-from hpkit.text.spelling import near
+from hpkit.text.spelling import did_you_mean, near
 
 __all__ = ["RULES"]
 
@@ -163,21 +163,9 @@ def _team_names(context: Context) -> Iterator[Issue]:
                 f"the team name `{name}` {problem}; `hyperpod-ns-{name}-localqueue` must be a label value of at most "
                 "63 "
                 "characters",
-                (f"Use `{plain}`{_also_in(context, name)}: " if (plain := _plain(name)) else "Use ")
+                (f"Use `{plain}`: " if (plain := _plain(name)) else "Use ")
                 + f"a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
             )
-
-
-def _also_in(context: Context, team: str) -> str:
-    """Return which keys of environments also contain the team's name."""
-    parts = [each.governance for each in context.organization.environments.values() if each.governance]
-    uses = {
-        "allocations": any(team in each.allocations for each in parts),
-        "overrides": any(team in each.overrides for each in parts),
-        "quotaNames": any(team in each.quota_names for each in parts),
-    }
-    names = [name for name, is_used in uses.items() if is_used]
-    return f", also in {listing(names)}" if names else ""
 
 
 def _plain(name: str) -> str:
@@ -448,12 +436,11 @@ def _overrides(context: Context) -> Iterator[Issue]:
         if name in meant:
             continue
         if name not in teams:
-            likely = near(name, teams)
             yield Issue(
                 path,
                 f"the override is for `{name}`, which has no quota in {context.environment} (teams with quota: "
                 f"{listing(sorted(teams)) or 'none'})",
-                f"Did you mean `{likely}`?" if likely else f"Remove it, or give {name} an allocation.",
+                did_you_mean(name, teams, f"Remove it, or give {name} an allocation."),
             )
         elif not override.model_fields_set:
             yield Issue(path, f"the override for {name} is empty", "Remove it, or set what differs here.")

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from hpkit.catalog import (
     TASK_GOVERNANCE,
@@ -14,7 +14,6 @@ from hpkit.catalog.group_constraints import group_problems, patch_problems, type
 from hpkit.checks.cron import aws_schedule_problem
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
-from hpkit.config.models.network import Zone
 from hpkit.config.reading.document import Path
 from hpkit.plan.endpoint import RANGE_PREFIXES, awaited_groups
 from hpkit.text.formatting import listing
@@ -166,7 +165,8 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"{size_text}, but its groups can use {need} ({listing(parts)})",
-                _room_in_zone(context, zone),
+                "Give the zone a larger nodeCidr of at most /16 (a subnet can't grow later), move groups to another "
+                "zone, or lower limits of its NodePools.",
             )
         elif need + _MOST_ADDRESSES * sum(unknown.values()) > addresses:
             yield Issue(
@@ -178,20 +178,6 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
             )
 
 
-def _room_in_zone(context: Context, zone: Zone) -> str:
-    """Return how to make the groups in a zone fit: with its range, or with the limits of Karpenter's nodes."""
-    classes = {
-        group.node_class for group in context.plan.groups if group.autoscaled and zone.availability_zone in group.zones
-    }
-    pools = [pool.spec for pool in context.plan.node_pools if pool.spec.node_class in classes and pool.spec.limits]
-    limits = [f"{pool.name} ({', '.join(f'{key}: {limit}' for key, limit in pool.limits.items())})" for pool in pools]
-    lower = f"ower limits of the {'NodePool' if len(limits) == 1 else 'NodePools'} {listing(limits)}" if limits else ""
-    if ipaddress.IPv4Network(zone.node_cidr).prefixlen <= _LARGEST_PREFIX:
-        return f"L{lower}." if lower else "Move groups to another zone: the largest subnet in AWS is /16."
-    larger = "Give the zone a larger nodeCidr; a subnet can't grow later."
-    return f"{larger} Or l{lower}." if lower else larger
-
-
 def _type_is_offered(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
         for index, name in enumerate(group.types):
@@ -200,17 +186,15 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
                 where = (*path, "instanceTypes", index) if flexible else (*path, "instanceType")
                 yield _not_offered(where, name, group.name)
     governance = context.spec.governance
-    provided = [name for name in sorted(context.plan.capacity) if find_instance_type(name) is not None]
     for team, quota_resources in (governance.allocations if governance else {}).items():
         for index, quota_resource in enumerate(quota_resources):
             if find_instance_type(quota_resource.instance_type) is None:
                 path = (*context.path, "governance", "allocations", team, index, "instanceType")
-                yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}", provided)
+                yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}")
 
 
-def _not_offered(path: Path, name: str, owner: str, provided: Sequence[str] = ()) -> Issue:
-    likely = [each for each in find_nearest(name) if each in provided]
-    names = (*likely, *(each for each in find_nearest(name) if each not in likely))
+def _not_offered(path: Path, name: str, owner: str) -> Issue:
+    names = find_nearest(name)
     also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
     fix = f"Did you mean `{names[0]}`{also}?" if names else "Choose a type that `hpkit catalog instances` lists."
     return Issue(path, f"{owner} has the type `{name}`, which HyperPod doesn't offer", fix)

@@ -1,6 +1,5 @@
 """KAR: managed Karpenter."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -15,7 +14,6 @@ from hpkit.plan.capacity import (
     INSTANCE_TYPE_KEY,
     LIMIT_RESOURCES,
     POD_RESOURCES,
-    as_instances,
     is_resource,
     limits_of,
     pods_on,
@@ -25,9 +23,9 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.endpoint import taints_against_addons
-from hpkit.plan.model import GroupPlan, NodePoolPlan
+from hpkit.plan.model import NodePoolPlan
 from hpkit.text.formatting import listing, plural, seconds_in
-from hpkit.text.spelling import near
+from hpkit.text.spelling import did_you_mean, near
 
 __all__ = ["RULES"]
 
@@ -38,8 +36,6 @@ _COREDNS = "Amazon EKS user guide, CoreDNS; Kubernetes documentation, taints and
 _MOST_GROUPS = 10
 _KEYS = (INSTANCE_TYPE_KEY, ZONE_KEY, ARCHITECTURE_KEY)
 _OPERATORS = ("In", "Exists")
-# What a suggested limit leaves room for: nodes, or CPUs for types whose values aren't known.
-_SOME_NODES, _SOME_CPU = 2, 256
 _POLICY_OF_GROUPS: Final = "karpenter-groups-fit"
 _OS_KEY: Final = "kubernetes.io/os"
 # Until a new node is ready, so many seconds go by, or more: what lives no longer does no work.
@@ -71,7 +67,7 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "autoscaling"),
             "`autoscaling` has neither nodeClasses nor keda, so nothing scales",
-            "Add `nodeClasses` for Karpenter, or `keda: {}`. Or remove autoscaling.",
+            "Add `nodeClasses` for Karpenter, or `keda: {cloudwatch: true}`. Or remove autoscaling.",
         )
     elif autoscaling is not None and not classes and autoscaling.cluster_role is not None:
         yield Issue(
@@ -95,9 +91,9 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
                     (*path, position),
                     f"the NodeClass {node_class.name} names the group `{name}`, which doesn't exist (groups: "
                     f"{listing(sorted(context.group_paths))})",
-                    f"Did you mean `{likely}`?"
-                    if (likely := near(name, context.group_paths.keys() - set(names)))
-                    else "Use an instance group of this environment.",
+                    did_you_mean(
+                        name, context.group_paths.keys() - set(names), "Use an instance group of this environment."
+                    ),
                 )
             elif name in claimed:
                 yield Issue(
@@ -151,9 +147,10 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 *context.path, "autoscaling", "nodePools", index, "requirements", position,
             )  # fmt: skip
             if requirement.key not in _KEYS:
-                ends = [key for key in _KEYS if key.rpartition("/")[2] == requirement.key]
-                likely = ends[0] if ends else _key_meant(requirement.key)
-                fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(_KEYS))}."
+                # Before the slash many keys are alike.
+                ends = {key.rpartition("/")[2]: key for key in _KEYS}
+                likely = near(requirement.key.rpartition("/")[2], ends)
+                fix = f"Did you mean `{ends[likely]}`?" if likely else f"Use one of {listing(list(_KEYS))}."
                 if requirement.key == "karpenter.sh/capacity-type":
                     fix = "Remove it: HyperPod ignores it. To use Spot nodes, set capacityType of their group."
                 elif requirement.key.startswith("karpenter.k8s.aws/"):
@@ -165,9 +162,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "operator"),
                     f"{pool.name}: the operator `{requirement.operator}` isn't one of {listing(list(_OPERATORS))}",
-                    f"Did you mean `{likely}`?"
-                    if (likely := near(requirement.operator, _OPERATORS))
-                    else "Use In with values, or Exists without values.",
+                    did_you_mean(requirement.operator, _OPERATORS, "Use In with values, or Exists without values."),
                 )
             elif (requirement.operator == "In") != bool(requirement.values):
                 yield Issue(
@@ -197,13 +192,6 @@ def _requirements_and_labels(context: Context) -> Iterator[Issue]:
                     "rejects it",
                     "Remove it, or use your own prefix.",
                 )
-
-
-def _key_meant(key: str) -> str | None:
-    # Before the slash many keys are alike.
-    ends = {each.rpartition("/")[2]: each for each in _KEYS}
-    likely = near(key.rpartition("/")[2], ends)
-    return ends[likely] if likely else None
 
 
 def _pools_match(context: Context) -> Iterator[Issue]:
@@ -241,9 +229,7 @@ def _groups_match(context: Context) -> Iterator[Issue]:
                 (*path, "nodeClass"),
                 f"{pool.name} names the NodeClass `{pool.node_class}`, which doesn't exist (classes: "
                 f"{listing(sorted(classes))})",
-                f"Did you mean `{near(pool.node_class, classes)}`?"
-                if near(pool.node_class, classes)
-                else "Use one of nodeClasses.",
+                did_you_mean(pool.node_class, classes, "Use one of nodeClasses."),
             )
         # KAR001 reports missing groups, and KAR004 requirements that nothing meets.
         elif (
@@ -259,24 +245,8 @@ def _groups_match(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "requirements"),
                 f"the requirements of {pool.name} match no group of {pool.node_class} ({listing(have) or 'no group'})",
-                _requirement_meant(pool, groups) or "Widen the requirements, or add a group that meets them.",
+                "Widen the requirements, or add a group that meets them.",
             )
-
-
-def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | None:
-    """Return the similar zone or type of the groups for a requirement that matches none of them."""
-    zones = {zone for group in groups for zone in group.zones}
-    types = {name for group in groups for name in group.spec.types}
-    for requirement in pool.requirements:
-        have = {ZONE_KEY: zones, INSTANCE_TYPE_KEY: types}.get(requirement.key, set())
-        if have & set(requirement.values):
-            continue
-        for value in requirement.values if have else ():
-            # Zones of one region differ by a letter, so the given one might be meant.
-            likely = near(value, types) if requirement.key == INSTANCE_TYPE_KEY else None
-            if likely:
-                return f"Replace `{value}` with `{likely}`."
-    return None
 
 
 def _system_capacity(context: Context) -> Iterator[Issue]:
@@ -307,30 +277,13 @@ def _home_of_system_pods(context: Context) -> Iterator[Issue]:
         )
 
 
-def _limits_meant(context: Context, pool: str) -> str:
-    """Return limits that bound each type of a NodePool and leave room for elastic quota of them, as the file has it."""
-    types = next(each.instance_types for each in context.plan.node_pools if each.spec.name == pool)
-    instances = [context.instances[name] for name in types if name in context.instances]
-    rows = [row for team in context.plan.teams for row in team.quota_resources]
-    elastic = [
-        as_instances(row, context.instances.get(row.instance_type)) or 0
-        for row in rows
-        if row.elastic and row.instance_type in types
-    ]
-    nodes = max(math.ceil(sum(elastic)), _SOME_NODES)
-    devices = {instance.accelerator_resource if instance.accelerators else None for instance in instances}
-    resource = (devices.pop() if len(devices) == 1 else None) or "cpu"
-    amounts = [int(limits_of(instance, nodes).get(resource, 0)) for instance in instances]
-    return f"{{{resource}: {max(amounts, default=0) or _SOME_CPU}}}"
-
-
 def _pool_limits(context: Context) -> Iterator[Issue]:
     for index, pool in enumerate(_node_pools(context)):
         if not pool.limits:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index),
                 f"{pool.name} has no limits, so neither the nodes that Karpenter adds nor their cost are bounded",
-                f"Add limits, such as `limits: {_limits_meant(context, pool.name)}`.",
+                "Add `limits` for a resource of its nodes, such as nvidia.com/gpu or cpu.",
                 policy="nodepool-limits",
             )
     rows = [row for team in context.plan.teams for row in team.quota_resources]

@@ -12,7 +12,7 @@ from hpkit.plan.existing import execution_roles
 from hpkit.plan.registry import NEEDED_ENDPOINTS, repositories_of, repository_prefix
 from hpkit.plan.team_limits import NOT_READY, is_reserved_taint
 from hpkit.text.formatting import listing
-from hpkit.text.spelling import near
+from hpkit.text.spelling import did_you_mean
 
 __all__ = ["RULES"]
 
@@ -42,12 +42,11 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
             class_references.append((("spacePriorityClass",), team.space_priority_class))
         for key, name in class_references:
             if name not in class_names:
-                likely = near(name, class_names)
                 yield Issue(
                     ("teams", index, *key),
                     f"{team.name} may use the priority class {name}, but the policy of {context.environment} doesn't "
                     f"have it ({listing(class_names) or 'it has none'})",
-                    f"Did you mean `{likely}`?" if likely else "Use a class of the policy, or remove it.",
+                    did_you_mean(name, class_names, "Use a class of the policy, or remove it."),
                 )
 
 

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-__all__ = ["alike", "hint", "near"]
+__all__ = ["alike", "did_you_mean", "hint", "near"]
 
 _ALIKE = 0.6
 _NEARLY_THE_SAME = 0.8
@@ -30,6 +30,12 @@ def near(name: str, candidates: Iterable[str]) -> str | None:
 
 def _without_zeros(name: str) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", name)
+
+
+def did_you_mean(name: str, candidates: Iterable[str], otherwise: str) -> str:
+    """Return a fix for an unknown name: the question about the most similar name, or another fix without one."""
+    likely = near(name, candidates)
+    return f"Did you mean `{likely}`?" if likely else otherwise
 
 
 def hint(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hpkit.catalog import aws_regions, find_instance_type, region_in_words, vpc_endpoints
-from hpkit.config.messages.shapes import from_list, from_map, shapes_of
 from hpkit.text.formatting import plural
 from hpkit.text.spelling import near
 
@@ -248,9 +247,7 @@ def candidates(
     if allowed:
         yield from _members(value, allowed)
     if isinstance(value, tuple):
-        yield from from_list(value, key)
-    elif isinstance(value, dict):
-        yield from from_map(value)
+        yield from value if len(value) == 1 else ()
     elif key in _LISTS_OF_A_FORM or (key in _OF_A_FORM and not isinstance(value, str)):
         # In quotes a number would be text, and still no range, zone or name of something.
         yield from _of_a_form(value, key)
@@ -264,7 +261,6 @@ def candidates(
         yield from _from_text(value.strip(), key)
         name = value.strip().removeprefix("role/")
         yield from (f"arn:aws:iam::{account}:role/{name}" for account in accounts if _ROLE_NAME.match(name))
-    yield from shapes_of(value)
     # How many there are of something is what its writer counted, not the most that the API takes.
     yield from () if key.lower().endswith(_COUNTS) else bounds
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):

@@ -650,6 +650,8 @@ class _Reading:
             return "Use `true` or `false`."
         if beginning := beginning_of(detail, path, lambda tried: self._takes(path, tried)):
             return beginning
+        if error_type == "dict_type" and isinstance(value, tuple):
+            return "Write a map: a key and its value on each line, without `- `."
         if error_type in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
