@@ -6,16 +6,21 @@ import shutil
 from pathlib import Path
 
 import pytest
+import urllib3
 import yaml
 
-from hpkit.catalog import metrics
+from hpkit.catalog import kueue_metrics_version, metrics
 from hpkit.grafana import export as dashboards_module
-from hpkit.grafana.export import dashboards, uid_of
+from hpkit.grafana.export import STACK_LABEL, alert_rules, dashboards, uid_of
 from hpkit.project import project_root
+from hpkit_local.toolchain.table import tool_named
 from tests.cli.invoke import hpkit
 from tests.documents import document
-from tests.grafana.builders import exported, file_of, plan_of, scaling_plan_of
+from tests.grafana.builders import TOPIC, exported, file_of, plan_of, scaling_plan_of
+from tests.grafana.exporters import EXPORTERS
 from tests.grafana.expressions import grouped, parsed, selectors
+from tests.program.cloud import Live
+from tests.running import eventually
 
 WIDTH = 24
 FILES = sorted((Path(dashboards_module.__file__).parent / "data").glob("*.json"))
@@ -225,3 +230,149 @@ def test_a_folder_that_cannot_be_written_is_reported(project):
     result = export(project)
     assert result.returncode == 1
     assert "Name a writable folder" in result.stderr
+
+
+def rules(**observability):
+    return {each["title"]: each for each in alert_rules(plan_of(**observability))}
+
+
+def expression(rule):
+    return rule["data"][0]["model"]["expr"]
+
+
+def test_a_file_without_alerts_has_no_rules_and_no_contact_point():
+    files = exported(grafanaAlerts=None, topic_arn=None)
+    assert {name.partition("/")[0] for name in files} == {"data-source.json", "folder.json", "dashboards"}
+
+
+def test_of_waits_only_one_tells():
+    both = rules(alerts={"emails": ["ops@example.com"]})
+    assert rules().keys() - both.keys() == {
+        "Kueue admits nothing",
+        "Tasks wait although the team is below its guarantee",
+        "A team preempts often",
+    }
+    assert "GPU is too hot" in both
+
+
+def test_limits_are_those_of_the_file():
+    alert_rules = rules(
+        grafanaAlerts={
+            "snsTopicArn": TOPIC,
+            "waitingMinutes": 7,
+            "preemptionsPerHour": 3,
+            "gpuTemperature": 77,
+            "idleGpuPercent": 20,
+            "idleGpuHours": 4,
+            "unhealthyNodeMinutes": 9,
+        }
+    )
+    assert alert_rules["Tasks wait although the team is below its guarantee"]["for"] == "7m"
+    assert expression(alert_rules["A team preempts often"]).endswith("> 3")
+    assert expression(alert_rules["GPU is too hot"]).endswith("> 77")
+    assert expression(alert_rules["Allocated GPUs are idle"]).endswith("> 80")
+    assert alert_rules["Allocated GPUs are idle"]["for"] == "240m"
+    assert alert_rules["Node is unhealthy"]["for"] == "9m"
+
+
+def test_rules_have_a_label_of_the_stack_for_the_notification_policy():
+    assert {each["labels"][STACK_LABEL] for each in alert_rules(plan_of())} == {"acme-dev"}
+
+
+def test_the_contact_point_publishes_to_the_topic():
+    assert exported()["contact-point.json"]["settings"]["topic"] == TOPIC
+
+
+def test_every_rule_is_decided_by_its_threshold_over_the_data_source_of_the_kit():
+    files = exported()
+    source = files["data-source.json"]["uid"]
+    for rule in files["alert-rules.json"]["rules"]:
+        query, threshold = rule["data"]
+        assert query["datasourceUid"] == source
+        assert rule["condition"] == threshold["refId"]
+        assert threshold["model"]["expression"] == query["refId"]
+
+
+# It exports the others only after such an event, or not while their feature is off.
+AT_ONCE = {
+    "kueue_cluster_queue_nominal_quota",
+    "kueue_cluster_queue_resource_usage",
+    "kueue_cluster_queue_weighted_share",
+    "kueue_pending_workloads",
+}
+
+
+# Labels that a scrape adds.
+SCRAPED = {"cluster_id", "instance"}
+# Only in AWS's build of the node exporter: its EFA dashboard is the source.
+EFA = "node_amazonefa_rx_drops"
+
+GROUP = "rbac.authorization.k8s.io"
+ROLES, BINDINGS = (f"/apis/{GROUP}/v1/{kind}" for kind in ("clusterroles", "clusterrolebindings"))
+NAME = "scraper"
+LABEL = re.compile(r'(\w+)="')
+
+
+def test_the_catalog_is_of_the_version_that_runs():
+    assert kueue_metrics_version() == tool_named("kueue").version
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("prefix", EXPORTERS)
+def test_exporters_have_the_metrics_of_the_catalog(prefix):
+    exposed = EXPORTERS[prefix]()
+    wanted = {name: metric for name, metric in metrics().items() if name.startswith(prefix) and name != EFA}
+    assert wanted.keys() <= exposed.keys()
+    for name, metric in wanted.items():
+        kind, labels = exposed[name]
+        assert metric.type == kind, name
+        # cAdvisor's page doesn't list labels that all its metrics have.
+        assert prefix == "container_" or metric.labels <= labels | SCRAPED, name
+
+
+@pytest.fixture(scope="module")
+def scraper(clouds):
+    """Yield a running cloud, and a token that may read metrics; Kueue verifies both with the API server."""
+    live = Live(clouds.handson())
+    rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+    reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME}
+    metadata = {"metadata": {"name": NAME}}
+    live.api.create(ROLES, {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", **metadata, "rules": rules})
+    binding = {"kind": "ClusterRoleBinding", **metadata, "subjects": [subject], "roleRef": reference}
+    live.api.create(BINDINGS, {"apiVersion": f"{GROUP}/v1", **binding})
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    token = live.api.create("/api/v1/namespaces/default/serviceaccounts/default/token", request)["status"]["token"]
+    yield live, token
+    for folder in (BINDINGS, ROLES):
+        live.api.delete(f"{folder}/{NAME}")
+
+
+def page(live, token):
+    """Return the lines of Kueue's metrics endpoint about its own metrics."""
+    answer = urllib3.PoolManager(cert_reqs="CERT_NONE").request(
+        "GET",
+        f"https://127.0.0.1:{live.instance.ports()['kueue-metrics']}/metrics",
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert answer.status == 200, answer.data
+    return [line for line in answer.data.decode().splitlines() if line.startswith("kueue_")]
+
+
+def exported_metrics(live, token):
+    """Return metric → labels of Kueue's metrics endpoint."""
+    metrics = {}
+    for line in page(live, token):
+        name, _, rest = line.partition("{")
+        metrics.setdefault(name, set()).update(LABEL.findall(rest))
+    return metrics
+
+
+@pytest.mark.platform
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+def test_the_running_kueue_exports_what_the_catalog_says(scraper):
+    eventually(lambda: exported_metrics(*scraper).keys() >= AT_ONCE, lambda: sorted(exported_metrics(*scraper)))
+    for name, labels in exported_metrics(*scraper).items():
+        assert name in metrics(), f"{name} is not in the catalog"
+        assert labels <= metrics()[name].labels, name

@@ -10,7 +10,7 @@ from tests.builders import group, organization, team, typed
 NAMES = ("ada", "bob", "eve")
 
 
-def plan_of(counts, *, nodes=8, **more):
+def plan_of_file(counts, *, nodes=8, **more):
     rows = {name: [{"instanceType": "ml.g5.12xlarge", "count": count}] for name, count in counts.items() if count}
     data = organization(
         teams=[team(name) for name in NAMES],
@@ -24,7 +24,7 @@ def plan_of(counts, *, nodes=8, **more):
 plans = st.one_of(
     st.none(),
     st.builds(
-        plan_of,
+        plan_of_file,
         st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5), max_size=3),
         nodes=st.integers(0, 12),
     ),
@@ -70,7 +70,7 @@ def test_every_amount_is_what_the_quota_table_says(before, after):
 
 
 def test_a_team_that_only_may_borrow_less_changed_but_was_not_edited():
-    found = diff(plan_of({"ada": 4, "bob": 2}), plan_of({"ada": 1, "bob": 2}), stack="acme-dev")
+    found = diff(plan_of_file({"ada": 4, "bob": 2}), plan_of_file({"ada": 1, "bob": 2}), stack="acme-dev")
     by_name = {each.name: each for each in found.teams}
     assert by_name["ada"].edited
     (share,) = by_name["ada"].shares
@@ -79,7 +79,7 @@ def test_a_team_that_only_may_borrow_less_changed_but_was_not_edited():
 
 
 def test_a_stack_that_comes_has_nothing_before():
-    found = diff(None, plan_of({"ada": 4}), stack="acme-dev")
+    found = diff(None, plan_of_file({"ada": 4}), stack="acme-dev")
     assert found.teams[0].present == Change(False, True)
     assert found.capacity[0].permanent == Change(None, 8)
 

@@ -4,9 +4,31 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from generate.examples import example_files
 from hpkit.clients.calls import Responses
 from hpkit.plan.derive import derive
-from hpkit.preflight.calls import CALLER, CLUSTERS, alerts_topic, eks_cluster, first_calls, further_calls, topic
+from hpkit.preflight.calls import (
+    ADDRESSES,
+    ALL_SUBNETS,
+    CALLER,
+    CLUSTERS,
+    EKS_CLUSTERS,
+    GATEWAYS,
+    INTERFACES,
+    NAT_GATEWAYS,
+    VPCS,
+    alerts_topic,
+    applied_quotas,
+    default_quotas,
+    eks_cluster,
+    first_calls,
+    further_calls,
+    topic,
+)
+from hpkit.preflight.quotas import check_quotas
+from hpkit.project import load
 from tests.builders import group, organization, typed
 from tests.program.recorder import recording_of
 
@@ -88,3 +110,32 @@ def test_every_call_only_reads():
     for environment in ENVIRONMENTS:
         for call in all_calls(environment):
             assert call.operation.startswith(("Describe", "Get", "List", "Simulate")), call.key
+
+
+EXPECTED = json.loads((Path(__file__).parent / "example_needs.json").read_text(encoding="utf-8"))
+EMPTY_ACCOUNT = {
+    **{
+        call(service).key: {"Quotas": []}
+        for call in (applied_quotas, default_quotas)
+        for service in ("ec2", "eks", "sagemaker", "vpc")
+    },
+    VPCS.key: {"Vpcs": []},
+    EKS_CLUSTERS.key: {"clusters": []},
+    NAT_GATEWAYS.key: {"NatGateways": []},
+    ALL_SUBNETS.key: {"Subnets": []},
+    GATEWAYS.key: {"InternetGateways": []},
+    ADDRESSES.key: {"Addresses": []},
+    INTERFACES.key: {"NetworkInterfaces": []},
+    CLUSTERS.key: {"ClusterSummaries": []},
+}
+PLANS = {plan.stack: plan for file in example_files() for plan in load(file).plans.values()}
+
+
+def test_every_example_has_its_figures():
+    assert PLANS.keys() == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("stack", EXPECTED)
+def test_an_example_needs_what_it_always_needed(stack):
+    rows = check_quotas(recording_of(PLANS[stack]), Responses(EMPTY_ACCOUNT))
+    assert {row.what: row.needed for row in rows} == EXPECTED[stack]

@@ -6,7 +6,8 @@ from hpkit.cli.account.preflight import OfferingList
 from hpkit.cli.common.documents import json_document
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
-from hpkit.preflight.calls import CLUSTERS, first_calls, training_plan
+from hpkit.preflight.calls import CLUSTERS, cluster, first_calls, training_plan
+from hpkit.preflight.hyperpod import check_hyperpod
 from hpkit.preflight.training_plans import check_training_plans, offering_calls, offerings_of
 from hpkit.program.recording import record
 from hpkit_local.aws.backend import ManualClock
@@ -122,3 +123,33 @@ def test_offerings_are_searched_for_groups_with_accelerators(clock):
     refused = FailedCall("sagemaker:SearchTrainingPlanOfferings", "ValidationException", "not for this type")
     (none,) = offerings_of(calls, Responses({calls["gpu"].key: refused}))
     assert (none.id, none.why) == ("", "ValidationException: not for this type")
+
+
+PLAN_ARN = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
+LISTED = {CLUSTERS.key: {"ClusterSummaries": [{"ClusterName": "acme", "ClusterArn": PLAN_ARN}]}}
+DENIED = FailedCall("sagemaker:DescribeCluster", "AccessDeniedException", "not allowed")
+
+
+def live(*counts):
+    groups = [{"InstanceGroupName": name, "InstanceType": kind, "TargetCount": count} for name, kind, count in counts]
+    return LISTED | {
+        cluster(PLAN_ARN).key: {"ClusterArn": PLAN_ARN, "ClusterStatus": "InService", "InstanceGroups": groups}
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "detail"),
+    [
+        (live(("gpu", "ml.g5.12xlarge", 4)), "ok", "InService"),
+        (live(("gpu", "ml.g5.12xlarge", 3)), "missing", "gpu has 3 instances instead of 4"),
+        (live(("gpu", "ml.p5.48xlarge", 4)), "missing", "gpu has ml.p5.48xlarge instead of ml.g5.12xlarge"),
+        (live(("gpu", "ml.g5.12xlarge", 5)), "changed", "gpu has 5 instances instead of 4"),
+        (LISTED | {cluster(PLAN_ARN).key: DENIED}, "unknown", "exists"),
+        ({CLUSTERS.key: {"ClusterSummaries": []}}, "missing", "missing"),
+    ],
+)
+def test_an_existing_cluster_has_at_least_the_stated_groups(given, status, detail):
+    data = organization(environment={"eks": {"version": "1.35", "existing": {"name": "kube"}}})
+    data["environments"]["dev"]["cluster"]["existing"] = True
+    (row,) = check_hyperpod(derive(typed(data), "dev"), Responses(given))
+    assert (row.status, row.found) == (status, detail)

@@ -163,9 +163,21 @@ def _team_names(context: Context) -> Iterator[Issue]:
                 f"the team name `{name}` {problem}; `hyperpod-ns-{name}-localqueue` must be a label value of at most "
                 "63 "
                 "characters",
-                (f"Use `{plain}`: " if (plain := _plain(name)) else "Use ")
+                (f"Use `{plain}`{_also_in(context, name)}: " if (plain := _plain(name)) else "Use ")
                 + f"a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
             )
+
+
+def _also_in(context: Context, team: str) -> str:
+    """Return which keys of environments also contain the team's name."""
+    parts = [each.governance for each in context.organization.environments.values() if each.governance]
+    uses = {
+        "allocations": any(team in each.allocations for each in parts),
+        "overrides": any(team in each.overrides for each in parts),
+        "quotaNames": any(team in each.quota_names for each in parts),
+    }
+    names = [name for name, is_used in uses.items() if is_used]
+    return f", also in {listing(names)}" if names else ""
 
 
 def _plain(name: str) -> str:

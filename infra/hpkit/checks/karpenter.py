@@ -67,7 +67,7 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "autoscaling"),
             "`autoscaling` has neither nodeClasses nor keda, so nothing scales",
-            "Add `nodeClasses` for Karpenter, or `keda: {cloudwatch: true}`. Or remove autoscaling.",
+            "Add `nodeClasses` for Karpenter, or `keda` with a source. Or remove autoscaling.",
         )
     elif autoscaling is not None and not classes and autoscaling.cluster_role is not None:
         yield Issue(

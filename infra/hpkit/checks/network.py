@@ -221,7 +221,7 @@ def _zones(context: Context) -> Iterator[Issue]:
                 f"the zone {name} isn't in {context.spec.region}",
                 f"Use a zone that `aws ec2 describe-availability-zones --region {context.spec.region}` lists."
                 if is_zone_id(name) or is_local_zone(name)
-                else f"Use `{context.spec.region}{name[-1]}`.",
+                else f"Use `{context.spec.region}{name[-1]}`{_also_in(context, name)}.",
             )
         elif name[-1] <= LAST_ZONE:
             yield from _behind_the_last(context.spec.region, name, path)
@@ -264,6 +264,14 @@ def _by_id(context: Context) -> Iterator[Issue]:
                 f"{pool.name} requires zones by {ZONE_KEY}, which has names, but the network has zone IDs",
                 "Use names of zones in the network, or remove the requirement.",
             )
+
+
+def _also_in(context: Context, zone: str) -> str:
+    """Return what else is in a zone, and moves with it."""
+    names = [group.name for _, group in context.groups if group.availability_zone == zone]
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    names += ["the file system"] if lustre and lustre.availability_zone == zone else []
+    return f", also as availabilityZone of {listing(names)}" if names else ""
 
 
 def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
