@@ -93,14 +93,20 @@ def get_tools(*names: str) -> list[Found]:
 
 
 @contextmanager
-def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Iterator[Instance]:
+def running(
+    name: str, root: Path, *arguments: str, engine: bool = False, kubernetes: str | None = None
+) -> Iterator[Instance]:
     """Yield an instance whose AWS endpoint has these arguments; engine: whether Pulumi is needed too.
+
+    kubernetes: the version to emulate, if not the default.
 
     The test requires the tools.
     """
     get_tools(*(WITH_PULUMI if engine else TOOL_NAMES))
     instance = Instance.named(name, root=root)
     instance.write_aws_arguments(list(arguments))
+    if kubernetes is not None:
+        instance.write_kubernetes(kubernetes)
     ended_with_this_process(instance.folder)
     try:
         control.start(instance, say=print)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from hpkit.catalog import dependencies_chart, keda_chart
+from hpkit.catalog import dependencies_chart, keda_chart, operator_charts
 from hpkit.cli.organization.chart_hash import command
 from hpkit.config.reading.chart import chart_hash
 from hpkit.plan.lustre import folder_image
@@ -110,15 +110,17 @@ def test_a_fetch_without_a_network_says_what_to_do(project):
 
 
 def test_a_fetch_says_where_the_package_is_and_when_it_is_not_the_pins(project, tmp_path, monkeypatch):
-    for pin in (dependencies_chart(), keda_chart()):
+    for pin in (dependencies_chart(), keda_chart(), *operator_charts()):
         write_archive(tmp_path / "mirror" / pin.published_file, "chart", {"Chart.yaml": b"name: chart\n"})
     monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "mirror"))
     done = hpkit("catalog", "fetch-chart", "--format", "json", cwd=project)
-    places = [project / ".hpkit" / "charts" / pin.file for pin in (dependencies_chart(), keda_chart())]
+    places = [
+        project / ".hpkit" / "charts" / pin.file for pin in (dependencies_chart(), keda_chart(), *operator_charts())
+    ]
     assert [item["target"] for item in document(done.stdout)["items"]] == [str(place) for place in places]
     assert all(place.is_file() for place in places)
     assert hpkit("catalog", "fetch-chart", cwd=project).stdout.split() == [str(place) for place in places]
-    assert done.stderr.count("differs from hpkit's pin, so AWS deployments reject it") == 2
+    assert done.stderr.count("differs from hpkit's pin, so AWS deployments reject it") == 4
 
 
 def test_validating_and_planning_need_no_chart(project):

@@ -86,6 +86,19 @@ def _ray_job(name, **spec):
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": _labelled(name), "spec": body}
 
 
+def _ray_service(name, **spec):
+    body = {"serveConfigV2": "applications: []", "rayClusterConfig": _cluster(**spec)}
+    return {"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": _labelled(name), "spec": body}
+
+
+def _leader_workers(name, **spec):
+    template = _template(**spec)
+    del template["spec"]["restartPolicy"]
+    body = {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}}
+    version = "leaderworkerset.x-k8s.io/v1"
+    return {"apiVersion": version, "kind": "LeaderWorkerSet", "metadata": _labelled(name), "spec": body}
+
+
 def _hyperpod(name, **spec):
     replicas = [{"name": "pods", "replicas": 1, "template": _template(**spec)}]
     body = {"nprocPerNode": "1", "replicaSpecs": replicas}
@@ -112,19 +125,22 @@ KINDS = {
     "JobSet": _job_set,
     "RayCluster": _ray_cluster,
     "RayJob": _ray_job,
+    "RayService": _ray_service,
+    "LeaderWorkerSet": _leader_workers,
     "HyperPodPyTorchJob": _hyperpod,
     "Deployment": _deployment,
 }
 
 
 def ray(kind, name, change):
-    """Return a RayCluster or RayJob after a function has changed its spec and its cluster's spec."""
+    """Return a job of Ray after a function has changed its spec and its cluster's spec."""
     document = KINDS[kind](name)
-    change(document["spec"], document["spec"].get("rayClusterSpec", document["spec"]))
+    spec = document["spec"]
+    change(spec, spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec)
     return document
 
 
-_RAY = ("RayCluster", "RayJob")
+_RAY = ("RayCluster", "RayJob", "RayService")
 _SERVICE = "spec.headGroupSpec.serviceType"
 # By a member's action: the change, the rejected field, and the kinds that have it.
 RAY_EVASIONS = {
@@ -167,6 +183,11 @@ RAY_EVASIONS = {
         lambda _, cluster: cluster["headGroupSpec"].update(headService={"spec": {"type": "NodePort"}}),
         _SERVICE,
         _RAY,
+    ),
+    "a service of a RayService": (
+        lambda spec, _: spec.update(serveService={"spec": {"type": "LoadBalancer"}}),
+        _SERVICE,
+        ("RayService",),
     ),
     "an ingress": (lambda _, cluster: cluster["headGroupSpec"].update(enableIngress=True), _SERVICE, _RAY),
 }

@@ -19,6 +19,7 @@ from hpkit.catalog.dependencies import (
     PublishedChart,
     dependencies_chart,
     keda_chart,
+    operator_charts,
 )
 from hpkit.catalog.differences import UNKNOWN, Difference, differences, has_unknown
 from hpkit.catalog.eks import (
@@ -153,6 +154,7 @@ __all__ = [
     "metrics",
     "object_facts",
     "offered_addon",
+    "operator_charts",
     "other_volume_keys",
     "program_calls",
     "quantity_of",

@@ -1,7 +1,7 @@
 """The charts that hpkit installs, with their parts and images."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ __all__ = [
     "PublishedChart",
     "dependencies_chart",
     "keda_chart",
+    "operator_charts",
 ]
 
 # Folder of the project with packaged charts, from which the engine installs them.
@@ -26,7 +27,8 @@ class PublishedChart:
     """A chart that is published as a package.
 
     sha256 is the hash of its contents, as `hpkit catalog hash-chart` prints it for the unpacked folder. It doesn't
-    change when the same files are packed again.
+    change when the same files are packed again. folder: where the chart is in an archive of a repository. namespace and
+    values: of its release.
     """
 
     name: str
@@ -34,6 +36,9 @@ class PublishedChart:
     url: str
     sha256: str
     images: tuple[str, ...] = ()
+    folder: str = ""
+    namespace: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def package(self) -> str:
@@ -172,7 +177,16 @@ def dependencies_chart() -> PinnedChart:
 @cache
 def keda_chart() -> PublishedChart:
     """Return hpkit's pin of KEDA's chart, whose version is that of the operator in it."""
-    data = read_data("dependencies.json")["keda"]
+    return _published(read_data("dependencies.json")["keda"])
+
+
+@cache
+def operator_charts() -> tuple[PublishedChart, ...]:
+    """Return hpkit's pins of the charts that `operators` in the file installs."""
+    return tuple(_published(each) for each in read_data("dependencies.json")["operators"])
+
+
+def _published(data: Mapping[str, Any]) -> PublishedChart:
     return PublishedChart(**{**data, "images": tuple(data["images"])})
 
 

@@ -280,6 +280,7 @@ def _existing(context: Context) -> Iterator[Issue]:
         ("observability",): spec.observability is not None,
         ("inference",): spec.inference is not None,
         ("spaces",): spec.spaces is not None,
+        ("operators",): bool(spec.operators),
         ("autoscaling", "keda"): keda is not None,
         # It states what Karpenter can add, for elastic quota; an `up` compares it with the cluster.
         ("autoscaling",): bool(spec.karpenter and quota_resources)

@@ -9,6 +9,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.reading.document import Path
 from hpkit.plan.dependencies import (
     chart_images,
+    charts_of,
     is_regional,
     mirror_name,
     unmirrored_images,
@@ -94,11 +95,12 @@ def _warm_pool_images(context: Context) -> Iterator[Issue]:
 
 def _unreachable_images(context: Context) -> Iterator[Issue]:
     dependencies, region = context.spec.cluster.dependencies, context.spec.region
-    if context.spec.autoscaling is not None and context.spec.autoscaling.keda is not None:
+    for chart in charts_of(context.spec):
+        place = ("operators",) if chart.name in context.spec.operators else ("autoscaling", chart.name)
         yield Issue(
-            (*context.path, "autoscaling", "keda"),
-            "the network is closed, but KEDA's images come from ghcr.io",
-            "Remove keda, and install its chart with images from your own registry.",
+            (*context.path, *place),
+            f"the network is closed, but the images of {chart.name} come from {chart.images[0].partition('/')[0]}",
+            f"Remove {chart.name}, and install its chart with images from your own registry.",
         )
     if dependencies.installed:
         return

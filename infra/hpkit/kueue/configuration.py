@@ -213,6 +213,7 @@ def _set(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 _KUBEFLOW: Final = "kubeflow.org/v1"
+_INFERENCE: Final = "inference.sagemaker.aws.amazon.com/v1"
 # Kind → its API version, and its resource in URLs and RBAC rules.
 JOB_RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "Job": ("batch/v1", "jobs"),
@@ -226,7 +227,11 @@ JOB_RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets"),
     "RayJob": ("ray.io/v1", "rayjobs"),
     "RayCluster": ("ray.io/v1", "rayclusters"),
+    "RayService": ("ray.io/v1", "rayservices"),
     "Deployment": ("apps/v1", "deployments"),
+    "LeaderWorkerSet": ("leaderworkerset.x-k8s.io/v1", "leaderworkersets"),
+    "InferenceEndpointConfig": (_INFERENCE, "inferenceendpointconfigs"),
+    "JumpStartModel": (_INFERENCE, "jumpstartmodels"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit.plan.existing import KEDA_ACCOUNT
+from hpkit.plan.dependencies import charts_of
 from hpkit.plan.model import Plan
 from hpkit.plan.names import GROUP_PREFIX
 
@@ -44,6 +44,5 @@ def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 def release_namespaces(plan: Plan) -> tuple[str, ...]:
     """Return the namespaces where the program installs Helm charts."""
-    scaling = plan.spec.autoscaling
-    keda = [KEDA_ACCOUNT.namespace] if scaling is not None and scaling.keda is not None else []
-    return (*keda, *([DEPENDENCIES_NAMESPACE] if plan.dependencies is not None else []))
+    charts = (each.namespace for each in charts_of(plan.spec))
+    return (*charts, *([DEPENDENCIES_NAMESPACE] if plan.dependencies is not None else []))

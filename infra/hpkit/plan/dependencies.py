@@ -10,18 +10,23 @@ from hpkit.catalog import (
     TASK_GOVERNANCE,
     Alternative,
     ChartImage,
+    PublishedChart,
     addon_pin,
     addons,
     dependencies_chart,
+    keda_chart,
+    operator_charts,
 )
 from hpkit.config.models.addons import Addon
 from hpkit.config.models.organization import Environment
 from hpkit.plan.model import AddonPlan, DependenciesPlan
 
 __all__ = [
+    "MUTATING_SINCE",
     "addons_of",
     "alternatives_brought",
     "chart_images",
+    "charts_of",
     "dependencies_of",
     "is_regional",
     "merged",
@@ -156,6 +161,8 @@ def _nested(path: str, value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+# Kubernetes version whose API servers have mutating admission policies (k8s.io/api, admissionregistration/v1).
+MUTATING_SINCE: Final = "1.36"
 _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 # A new EKS cluster has these without EKS add-ons, unless its creator says otherwise (EKS API reference, CreateCluster,
 # bootstrapSelfManagedAddons). hpkit's clusters have none.
@@ -190,6 +197,13 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
         )
         for name, addon in addons.items()
     )
+
+
+def charts_of(spec: Environment) -> tuple[PublishedChart, ...]:
+    """Return the charts that the program installs by their names in the file: KEDA's, and those of operators."""
+    keda = spec.autoscaling is not None and spec.autoscaling.keda is not None
+    operators = (each for each in operator_charts() if each.name in spec.operators)
+    return (*([keda_chart()] if keda else []), *operators)
 
 
 def _with_requirements(spec: Environment, name: str, installed: Sequence[str] = ()) -> set[str]:

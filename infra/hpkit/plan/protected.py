@@ -5,6 +5,7 @@ The program's guards find out whether they would be deleted, by comparing live r
 
 from typing import Final
 
+from hpkit.plan.dependencies import charts_of
 from hpkit.plan.existing import makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.registry import repositories_of
@@ -103,8 +104,8 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
         parts[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes and their jobs")
     for addon in plan.addons:
         parts[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
-    if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
-        parts["addons/keda"] = ("keda", _addon("keda"))
+    for chart in charts_of(plan.spec):
+        parts[f"addons/{chart.name}"] = (chart.name, _addon(chart.name))
     if plan.dependencies is not None:
         parts[f"addons/{DEPENDENCIES}"] = (DEPENDENCIES, _CHART)
     for repository in repositories_of(plan):

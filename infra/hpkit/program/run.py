@@ -9,9 +9,10 @@ from typing import Final
 
 import pulumi
 
-from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
+from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart
 from hpkit.checks import Finding
 from hpkit.errors import UNSUPPORTED, SelectionError, ToolError
+from hpkit.plan.dependencies import charts_of
 from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.program.charts.package import MIRROR, ensure_package
@@ -63,11 +64,10 @@ def missing_charts(plan: Plan) -> Iterator[str]:
 
     The local cloud records a chart that it can't install, and reports it.
     """
-    autoscaling = plan.spec.autoscaling
     if plan.dependencies is not None and plan.spec.cluster.dependencies.is_kits:
         yield from missing_chart(dependencies_chart())
-    if autoscaling is not None and autoscaling.keda is not None:
-        yield from missing_chart(keda_chart())
+    for chart in charts_of(plan.spec):
+        yield from missing_chart(chart)
 
 
 def missing_chart(pin: PinnedChart | PublishedChart) -> Iterator[str]:

@@ -29,6 +29,9 @@ __all__ = [
     "write_kubeconfig",
     "write_reviews",
 ]
+# etcd before 3.5.13 can't report a watch's progress, which streamed lists need, so watches would break. Without the
+# lease of the only API server, nothing is written while nothing happens; from 1.36 on, a proxy to others would need it.
+_OFF = ("WatchList", "APIServerIdentity", "UnknownVersionInteroperabilityProxy")
 
 
 def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
@@ -229,9 +232,7 @@ def apiserver(
             "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
             "--allow-privileged=true",
             f"--emulated-version={minor}",
-            # etcd before 3.5.13 can't report a watch's progress, which streamed lists need, so watches would break.
-            # Without the lease of the only API server, nothing is written while nothing happens.
-            "--feature-gates=WatchList=false,APIServerIdentity=false",
+            f"--feature-gates={','.join(f'{gate}=false' for gate in _OFF)}",
             f"--kubelet-preferred-address-types={KUBELET_ADDRESS['type']}",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",

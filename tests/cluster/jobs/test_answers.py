@@ -255,7 +255,7 @@ CASES = {
             {"leaderWorkerTemplate": {"size": 2, "workerTemplate": pods()}},
             version="leaderworkerset.x-k8s.io/v1",
         ),
-        ["kind"],
+        ["operator"],
         {},
     ),
     "a TrainJob": (of("TrainJob", {}, version="trainer.kubeflow.org/v1alpha1"), ["kind"], {}),
@@ -294,7 +294,7 @@ CASES = {
         {"cpu": 4, "admits": True},
     ),
     "a Kubeflow notebook": (of("Notebook", {}, version="kubeflow.org/v1"), ["kind"], {}),
-    "a RayService": (of("RayService", {}, version="ray.io/v1"), ["kind"], {}),
+    "a RayService": (of("RayService", {}, version="ray.io/v1"), ["operator"], {}),
     "a DaemonSet": (
         of("DaemonSet", {"selector": {"matchLabels": ATTACK}, "template": pods()}, version="apps/v1"),
         ["kind"],

@@ -11,8 +11,9 @@ from hpkit.catalog import EFA, NETWORK_LAYERS, find_instance_type, instance_type
 from hpkit.cluster.jobs.check import Manifest, check, read_manifests
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
-from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, manifest, resources_of, team_of, verdict
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, manifest, resources_of, team_of, verdict, workload_of
 from hpkit.config.models.governance import MaxRunTime
+from hpkit.config.models.inference import Inference
 from hpkit.errors import SelectionError
 from hpkit.kueue.configuration import JOB_RESOURCES
 from hpkit.plan.capacity import quantity
@@ -25,7 +26,8 @@ from tests.builders import ranked_handson
 from tests.cluster.jobs.builders import text_of
 from tests.program.components.evaluation import answers, request_of
 
-TRAINING = [kind for kind in KINDS if kind != "deployment"]
+TRAINING = [kind for kind in KINDS if workload_of(kind) == "training"]
+ENDPOINTS = ("inferenceendpointconfig", "jumpstartmodel")
 KIND = "ml.g5.12xlarge"
 
 
@@ -35,11 +37,16 @@ def plan():
 
 
 def with_workloads(*workloads):
-    plan = ranked_handson()
+    plan = with_operators(ranked_handson())
     teams = [
         dataclasses.replace(each, spec=each.spec.model_copy(update={"workloads": workloads})) for each in plan.teams
     ]
     return dataclasses.replace(plan, teams=tuple(teams))
+
+
+def with_operators(plan):
+    more = {"operators": ("kuberay-operator", "lws"), "inference": Inference()}
+    return dataclasses.replace(plan, spec=plan.spec.model_copy(update=more))
 
 
 def made(plan, team="john", **more):
@@ -56,8 +63,8 @@ def pods_of(document):
 def test_every_pod_and_job_that_is_made_names_the_queue(plan, kind):
     document = made(plan, kind=kind, count=2)
     for pods in pods_of(document):
-        # Kueue itself writes the queue into the template of a Deployment.
-        assert pods.labelled or kind == "deployment"
+        # Kueue itself, or the operator, writes the queue into the templates of the others.
+        assert bool(pods.labelled) == (kind in TRAINING)
         for path in pods.labelled:
             here = document
             for step in path:
@@ -136,7 +143,7 @@ def test_what_cannot_resume_is_refused(plan):
         made(plan, kind="deployment", checkpoints=Checkpoints.at("/fsx/a", plan, john))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ENDPOINTS])
 def test_pods_meet_the_level_restricted_as_a_user_of_their_team(plan, kind):
     document = made(plan, kind=kind, count=2)
     assert "&id" not in yaml.safe_dump(document), "no part is an alias of another"
@@ -189,7 +196,7 @@ def test_half_of_the_memory_is_shared_where_a_pod_has_several_accelerators(plan)
 
 
 def test_karpenter_keeps_the_nodes_of_training():
-    plan = load_stack("autoscale-dev").plans["dev"]
+    plan = with_operators(load_stack("autoscale-dev").plans["dev"])
     for kind in ("job", "pytorchjob", "rayjob"):
         document = made(plan, plan.teams[0].name, kind=kind, count=2, instance_type="ml.g5.8xlarge", priority=None)
         for pods in pods_of(document):
@@ -207,8 +214,8 @@ def test_a_job_ends_after_the_default_run_time_of_its_team(plan, kind):
     limited = dataclasses.replace(plan, teams=(john,))
     document = made(limited, kind=kind)
     labels = document["metadata"]["labels"]
-    assert labels.pop(RUN_TIME, None) == (None if kind == "deployment" else "86400")
-    checks = [] if kind == "deployment" else ["run-time"]
+    assert labels.pop(RUN_TIME, None) == ("86400" if kind in TRAINING else None)
+    checks = ["run-time"] if kind in TRAINING else []
     for more, expected in (({}, checks), ({RUN_TIME: "604801"}, checks), ({RUN_TIME: "604800"}, [])):
         given = {**document, "metadata": {**document["metadata"], "labels": {**labels, **more}}}
         assert [each.check for each in check(read_manifests("f", text_of(given)), limited)] == expected
@@ -249,19 +256,41 @@ def test_every_kind_carries_queue_priority_and_whole_instances_and_has_no_findin
     document = made(plan, kind=kind, count=2)
     assert document["metadata"]["namespace"] == "hyperpod-ns-john"
     assert document["metadata"]["labels"] == {QUEUE: "hyperpod-ns-john-localqueue", PRIORITY: "training-priority"}
+    assert list(check(read_manifests("f", text_of(document)), plan)) == []
     pods = pods_of(document)
+    if kind == "jumpstartmodel":
+        assert verdict(plan, team_of(plan, "john"), document).words.startswith("the operator chooses")
+        return
     workers = pods[-1]
     assert sum(each.count for each in pods if each.template["spec"].get("nodeSelector")) == 2
     (container,) = workers.template["spec"]["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 4
     assert isinstance(read_manifests("f", text_of(document)), Manifest)
-    assert list(check(read_manifests("f", text_of(document)), plan)) == []
+
+
+OPERATORS = {
+    "rayjob": "operators: [kuberay-operator]",
+    "leaderworkerset": "operators: [lws]",
+    **dict.fromkeys(ENDPOINTS, "inference: {}"),
+}
+
+
+@pytest.mark.parametrize(("kind", "key"), OPERATORS.items())
+def test_a_kind_whose_operator_the_file_does_not_install_is_an_error_with_the_key(plan, kind, key):
+    document = made(plan, kind=kind)
+    without = dataclasses.replace(plan, spec=plan.spec.model_copy(update={"operators": (), "inference": None}))
+    with pytest.raises(SelectionError, match=re.escape(f"add `{key}` to `environments.dev`")):
+        made(without, kind=kind)
+    (found,) = check(read_manifests("f", text_of(document)), without)
+    assert (found.check, found.severity, found.fix) == ("operator", "error", f"Add `{key}` to `environments.dev`")
 
 
 def test_kinds_that_the_teams_workloads_do_not_include_are_refused():
     with pytest.raises(SelectionError) as refused:
         made(with_workloads("inference"))
-    assert str(refused.value) == "john can't run Jobs: its workloads are inference; use --kind deployment"
+    assert str(refused.value) == "john can't run Jobs: its workloads are inference; use --kind " + " or ".join(
+        kind for kind in KINDS if kind not in TRAINING
+    )
     with pytest.raises(SelectionError, match=r"can't run Deployments.*use --kind job or pytorchjob or"):
         made(with_workloads("training"), kind="deployment")
     with pytest.raises(SelectionError, match="its workloads are spaces; this command writes no other kind for them"):

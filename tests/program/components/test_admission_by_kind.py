@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hpkit.cluster.jobs.kinds import KINDS as KINDS_OF_NEW
 from hpkit.cluster.jobs.new import manifest
+from hpkit.config.models.inference import Inference
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.admission.policies import pod_security_labels, policies_of, request_limits
@@ -39,6 +41,11 @@ def policies(limits=None, **of_team):
 
 
 DEFAULT = policies()
+_OF_LWS = {
+    "kueue.x-k8s.io/pod-suspending-parent": "leaderworkerset.x-k8s.io/leaderworkerset",
+    "kueue.x-k8s.io/pod-group-serving": "true",
+    "kueue.x-k8s.io/pod-index-offset": "1",
+}
 
 
 def sent(document):
@@ -55,6 +62,9 @@ def sent(document):
             **template.get("annotations", {}),
         }
         template["labels"] = {"kueue.x-k8s.io/managed": "true", **template["labels"]}
+    if document["kind"] == "LeaderWorkerSet":
+        template = document["spec"]["leaderWorkerTemplate"]["workerTemplate"]["metadata"]
+        template["annotations"] = {**_OF_LWS, **template.get("annotations", {})}
     return document
 
 
@@ -135,7 +145,9 @@ def test_a_member_sends_no_note_of_kueues(kind, key, place):
         for target in targets:
             target["metadata"].setdefault(place, {})[name] = KEYS[key]
         # Kueue adds a hash to each pod, and reads that of pods in groups only.
-        expected = [] if kind == "Pod" and key == "role-hash" else ["labels and annotations of kueue.x-k8s.io"]
+        # Its webhook writes the other into the templates of a LeaderWorkerSet.
+        written = {("Pod", "role-hash"), ("LeaderWorkerSet", "pod-group-serving") if place == "annotations" else ()}
+        expected = [] if (kind, key) in written else ["labels and annotations of kueue.x-k8s.io"]
         assert refused(document) == expected
 
 
@@ -293,9 +305,13 @@ def test_a_pod_on_a_node_keeps_its_time_to_stop(period, ending, seconds, accepte
     assert answers(DEFAULT, request, {**document, "status": {"phase": "Failed"}}) == []
 
 
-@pytest.mark.parametrize("kind", ["job", "pytorchjob", "jobset", "rayjob"])
+@pytest.mark.parametrize("kind", KINDS_OF_NEW)
 def test_what_hpkit_job_new_writes_is_let_in(kind):
     plan = plan_of()
+    team = plan.teams[0]
+    spec = team.spec.model_copy(update={"workloads": ("training", "inference")})
+    operators = {"operators": ("kuberay-operator", "lws"), "inference": Inference()}
+    plan = replace(plan, teams=(replace(team, spec=spec),), spec=plan.spec.model_copy(update=operators))
     document = manifest(
         plan, plan.teams[0], kind=kind, name="train", instance_type=G5, count=1, priority=None, topology=None, image="i"
     )
@@ -365,7 +381,9 @@ def test_a_job_has_a_run_time_within_its_teams(kind):
     for seconds, allowed in ((None, False), ("7201", False), ("0", False), ("-1", False), ("x", False), ("7200", True)):
         document = deepcopy(KINDS[kind]("train"))
         document["metadata"]["labels"] |= {} if seconds is None else {label: seconds}
-        assert refused(document, given) == ([] if allowed or kind == "Deployment" else [label]), seconds
+        assert refused(document, given) == ([] if allowed or kind in ("Deployment", "LeaderWorkerSet") else [label]), (
+            seconds
+        )
     assert refused(KINDS[kind]("train")) == []
     assert refused(space(), given) == []
 

@@ -117,6 +117,8 @@ GROWTH = {
         lambda spec: spec["workerGroupSpecs"].append({**spec["workerGroupSpecs"][0], "groupName": "other"}),
     ),
     "RayJob": (lambda spec: spec["rayClusterSpec"]["workerGroupSpecs"][0].update(replicas=16),),
+    "RayService": (lambda spec: spec["rayClusterConfig"]["workerGroupSpecs"][0].update(replicas=16),),
+    "LeaderWorkerSet": (lambda spec: spec["leaderWorkerTemplate"].update(size=16),),
     "HyperPodPyTorchJob": (
         lambda spec: spec["replicaSpecs"][0].update(replicas=16),
         lambda spec: spec["replicaSpecs"][0].update(spares=16),
@@ -143,6 +145,12 @@ def test_the_pods_of_a_job_change_only_while_it_is_suspended_and_not_by_members(
                         document["spec"].setdefault("runPolicy", {})["suspend"] = True
                 assert answers(POLICIES, update, changed, suspended) == (SIZES if member else [])
                 assert answers(POLICIES, update, stopped, running) == (SIZES if member else [])
+
+
+def test_the_number_of_groups_of_a_leader_worker_set_changes():
+    running, more = KINDS["LeaderWorkerSet"]("x"), KINDS["LeaderWorkerSet"]("x")
+    more["spec"]["replicas"] = 16
+    assert answers(POLICIES, request_of(running, operation="UPDATE"), more, running) == []
 
 
 def test_the_types_of_replicas_of_a_running_job_are_compared_in_any_order():
@@ -328,22 +336,23 @@ POLICY = [ray_policy(PodLimits())]
 
 
 @pytest.mark.parametrize("name", RAY_EVASIONS)
-@pytest.mark.parametrize("kind", ["RayCluster", "RayJob"])
+@pytest.mark.parametrize("kind", ["RayCluster", "RayJob", "RayService"])
 def test_no_ray_cluster_is_larger_lives_longer_or_is_seen_further_than_its_queue_knows(kind, name):
     change, field, kinds = RAY_EVASIONS[name]
     document = ray(kind, "x", change)
-    expected = [field] if kind in kinds else []
+    expected = [field] if kind in kinds or "serveService" in document["spec"] else []
     for operation in ("CREATE", "UPDATE"):
         assert answers(POLICY, request_of(document, operation=operation), document, document) == expected
     assert answers(POLICY, request_of(document, member=False), document) == []
 
 
-@pytest.mark.parametrize("kind", ["RayCluster", "RayJob"])
+@pytest.mark.parametrize("kind", ["RayCluster", "RayJob", "RayService"])
 def test_a_ray_cluster_of_fixed_size_is_let_in(kind):
     document = KINDS[kind]("x")
     assert answers(POLICY, request_of(document), document) == []
     small = deepcopy(document)
-    for group in (small["spec"].get("rayClusterSpec") or small["spec"])["workerGroupSpecs"]:
+    spec = small["spec"]
+    for group in (spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec)["workerGroupSpecs"]:
         del group["replicas"], group["minReplicas"]
     assert answers(POLICY, request_of(small), small) == []
 

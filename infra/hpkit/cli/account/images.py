@@ -79,9 +79,9 @@ def _print(plan: Plan, rows: "Sequence[MirroredImage]", read_from: str) -> None:
 
 def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     """Return image → what brings it, and what that was read from."""
-    from hpkit.catalog import dependencies_chart, keda_chart
+    from hpkit.catalog import dependencies_chart
     from hpkit.errors import ToolError
-    from hpkit.plan.dependencies import chart_images, value_at
+    from hpkit.plan.dependencies import chart_images, charts_of, value_at
     from hpkit.plan.lustre import folder_image, folder_image_source
     from hpkit.program.charts import images_in
     from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers
@@ -91,8 +91,8 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     # The chart is rendered without a mirror; this image is the only other one that follows it.
     copy, source = folder_image(plan.spec), folder_image_source(plan.spec)
     from_program = {source if image == copy else image: "manifests of the stack" for image in images_in(manifests)}
-    if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
-        from_program |= dict.fromkeys(keda_chart().images, "KEDA's chart")
+    for each in charts_of(plan.spec):
+        from_program |= dict.fromkeys(each.images, f"chart {each.name}")
     if plan.dependencies is None:
         return from_program, "the program; the chart is already installed"
     for added in dependencies_chart().injected:

@@ -19,16 +19,17 @@ __all__ = ["command"]
 )
 @acts
 def command(folder: Path | None) -> None:
-    """Download and verify the charts that hpkit pins: HyperPod's dependencies, and KEDA.
+    """Download and verify the charts that hpkit pins: HyperPod's dependencies, KEDA, and operators.
 
     `pulumi up` downloads what a stack needs automatically. Charts that are already in the cache aren't downloaded
     again.
     """
-    from hpkit.catalog import dependencies_chart, keda_chart
+    from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart, operator_charts
     from hpkit.program.charts import ensure_package
     from hpkit.project import project_root
 
-    for pin in (dependencies_chart(), keda_chart()):
+    pins: list[PinnedChart | PublishedChart] = [dependencies_chart(), keda_chart(), *operator_charts()]
+    for pin in pins:
         place = None if folder is None else folder / pin.published_file
         package = ensure_package(pin, project_root(), to=place, say=lambda text: click.echo(text, err=True))
         acted("fetch", package.path)

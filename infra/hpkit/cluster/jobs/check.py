@@ -16,7 +16,7 @@ from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import CREATABLE, WORKLOADS, PodTemplate, Unit, mapping, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach, Severity, breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, priorities_of
-from hpkit.cluster.jobs.operators import breaches_of_operators
+from hpkit.cluster.jobs.operators import breaches_of_operators, missing_operator
 from hpkit.cluster.jobs.placement import breaches_of_claims_and_nodes, breaches_of_comfort
 from hpkit.cluster.jobs.pod_security import violations
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
@@ -49,7 +49,6 @@ _MOST_OF_A_NODE = 0.8
 _INSTEAD: Final = {
     "AppWrapper": "Use a Job or a JobSet",
     "CronJob": "Use a Job, and create it on a schedule from a pipeline",
-    "LeaderWorkerSet": "Use a JobSet, or a Deployment of pods that fit one instance",
     "StatefulSet": "Use a Deployment: the add-on would let the pods run without a queue",
     "TrainJob": "Use a PyTorchJob or a JobSet: task governance doesn't queue TrainJobs",
 }
@@ -190,7 +189,8 @@ def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None) -> Ite
     kind = document.get("kind")
     if team is None or not team.spec.members or not isinstance(kind, str):
         return
-    can = listing([name for name, workload in WORKLOADS.items() if workload in team.spec.workloads])
+    theirs = (name for name, workload in WORKLOADS.items() if workload in team.spec.workloads)
+    can = listing([name for name in theirs if missing_operator(name, plan) is None])
     message = f"members of {team.name} can't create a {kind}"
     # Of another API group, even a Job isn't the kind that task governance queues.
     if kind not in CREATABLE or (kind in WORKLOADS and not any(units(document))):
@@ -204,6 +204,13 @@ def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None) -> Ite
             f"{message}: the team's workloads are {', '.join(team.spec.workloads)}",
             f"Use a kind that they can create ({can}), or add {needed} to `teams[{team.name}].workloads`",
             "kind",
+        )
+    elif (key := missing_operator(kind, plan)) is not None:
+        yield Breach(
+            ("kind",),
+            f"{plan.stack} doesn't install the operator of a {kind}, so the API server doesn't know the kind",
+            f"Add `{key}` to `environments.{plan.environment}`",
+            "operator",
         )
 
 
@@ -355,7 +362,7 @@ class _Job:
         )
 
     def _run_time(self, team: TeamPlan) -> Iterator[JobFinding]:
-        if team.run_seconds is None or self._unit.kind == "Deployment":
+        if team.run_seconds is None or WORKLOADS.get(self._unit.kind) == "inference":
             return
         (default, limit), stated = team.run_seconds, self._label(RUN_TIME)
         text = stated if isinstance(stated, str) else ""

@@ -32,7 +32,10 @@ __all__ = [
 
 Path = tuple[str | int, ...]
 # Kinds that `hpkit job new` writes.
-KINDS: Final = ("job", "pytorchjob", "jobset", "rayjob", "deployment")
+KINDS: Final = (
+    *("job", "pytorchjob", "jobset", "rayjob"),
+    *("deployment", "leaderworkerset", "inferenceendpointconfig", "jumpstartmodel"),
+)
 _REPLICA_SPECS: Final = {
     "PyTorchJob": "pytorchReplicaSpecs",
     "TFJob": "tfReplicaSpecs",
@@ -43,13 +46,15 @@ _REPLICA_SPECS: Final = {
 }
 # Kinds that Kueue queues by a label on themselves.
 _QUEUED: Final = (
-    "Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "Pod", "Deployment", "StatefulSet", "LeaderWorkerSet",
-    "AppWrapper", "HyperPodPyTorchJob",
+    "Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "RayService", "Pod", "Deployment", "StatefulSet",
+    "LeaderWorkerSet", "AppWrapper", "HyperPodPyTorchJob", "InferenceEndpointConfig", "JumpStartModel",
 )  # fmt: skip
 # Kind → the entry of a team's `workloads` without which its members can't create it.
 WORKLOADS: Final[Mapping[str, Workload]] = {
-    **dict.fromkeys(("Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "HyperPodPyTorchJob"), "training"),
-    "Deployment": "inference",
+    **dict.fromkeys(
+        ("Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "RayService", "HyperPodPyTorchJob"), "training"
+    ),
+    **dict.fromkeys(("Deployment", "LeaderWorkerSet", "InferenceEndpointConfig", "JumpStartModel"), "inference"),
 }
 # Kinds that members of every team can create, or (with an entry) of teams with that entry in `workloads`.
 CREATABLE: Final[Mapping[str, Workload | None]] = {
@@ -64,7 +69,6 @@ _GROUPS: Final = {
     **{kind: version.partition("/")[0] for kind, (version, _) in JOB_RESOURCES.items()},
     "Pod": "v1",
     "StatefulSet": "apps",
-    "LeaderWorkerSet": "leaderworkerset.x-k8s.io",
     "AppWrapper": "workload.codeflare.dev",
     "CronJob": "batch",
 }
@@ -139,11 +143,23 @@ def templates(unit: Unit) -> Iterator[PodTemplate]:
         yield PodTemplate((), 1, unit.content)
         return
     spec = unit.content.get("spec")
+    if unit.kind == "InferenceEndpointConfig" and isinstance(spec, Mapping):
+        yield _endpoint(unit.content, spec)
+        return
     if isinstance(spec, Mapping):
         stated = str(mapping(mapping(unit.content.get("metadata")).get("annotations")).get(LEAST, ""))
         for pods in _READERS.get(unit.kind, _replicas)(unit.kind, spec):
             partial = unit.kind == "Job" and stated.isdecimal() and 0 < int(stated) < pods.count
             yield replace(pods, least=int(stated)) if partial else pods
+
+
+def _endpoint(content: Mapping[str, Any], spec: Mapping[str, Any]) -> PodTemplate:
+    """Return the pods of the Deployment that the inference operator creates, as far as its CRD tells."""
+    container = {**mapping(spec.get("worker")), "name": "worker"}
+    chosen = {"node.kubernetes.io/instance-type": spec["instanceType"]} if spec.get("instanceType") else {}
+    pod = {"containers": [container], "nodeSelector": chosen}
+    template = {"metadata": mapping(content.get("metadata")), "spec": pod}
+    return PodTemplate((), _whole(spec.get("replicas", 1)), template, alone=True)
 
 
 def _job(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
@@ -191,6 +207,15 @@ def _ray_cluster(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
     yield from _ray(spec, ("spec",))
 
 
+def _ray_service(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    yield from _ray(mapping(spec.get("rayClusterConfig")), ("spec", "rayClusterConfig"))
+
+
+def _model(_kind: str, _spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    """Return no pods: the inference operator chooses what a model of JumpStart requests."""
+    yield from ()
+
+
 def _ray(cluster: Mapping[str, Any], path: Path) -> Iterator[PodTemplate]:
     yield from _made((*path, "headGroupSpec", "template"), 1, mapping(cluster.get("headGroupSpec")).get("template"))
     for number, each in enumerate(mappings(cluster.get("workerGroupSpecs"))):
@@ -236,6 +261,8 @@ _READERS: Final = {
     "JobSet": _job_set,
     "RayJob": _ray_job,
     "RayCluster": _ray_cluster,
+    "RayService": _ray_service,
+    "JumpStartModel": _model,
     "LeaderWorkerSet": _leader_workers,
     "AppWrapper": _wrapped,
     "HyperPodPyTorchJob": _hyperpod,

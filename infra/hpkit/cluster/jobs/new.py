@@ -12,13 +12,13 @@ from hpkit.catalog import ACCELERATOR_RESOURCES, EFA, InstanceType, find_instanc
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
-from hpkit.cluster.jobs.operators import INIT_IMAGE
+from hpkit.cluster.jobs.operators import INIT_IMAGE, missing_operator
 from hpkit.cluster.jobs.placement import NOT_DISRUPTED, is_by_karpenter
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.config.models.governance import Workload
 from hpkit.errors import SelectionError
-from hpkit.plan.capacity import quantity
+from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
 
@@ -32,6 +32,7 @@ __all__ = [
     "resources_of",
     "team_of",
     "verdict",
+    "workload_of",
 ]
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
@@ -45,6 +46,7 @@ _GROUP: Final = "kueue.x-k8s.io/podset-group-name"
 # Capacity for the DaemonSets of the dependencies chart and the add-ons, in addition to the kubelet's: hpkit's choice.
 _SHARE: Final = 0.9
 _WHOLE: Final = 2
+_INFERENCE: Final = "inference.sagemaker.aws.amazon.com/v1"
 Document = dict[str, Any]
 
 
@@ -77,7 +79,8 @@ def manifest(
     _require_startable(plan, kind, count, checkpoints)
     _require_type(plan, instance_type)
     if workload_of(kind) not in team.spec.workloads:
-        others = " or ".join(name for name in _NAMES if workload_of(name) in team.spec.workloads)
+        theirs = (name for name in _NAMES if workload_of(name) in team.spec.workloads)
+        others = " or ".join(name for name in theirs if missing_operator(_NAMES[name], plan) is None)
         raise SelectionError(
             f"{team.name} can't run {_NAMES[kind]}s: its workloads are {', '.join(team.spec.workloads)}; "
             + (f"use --kind {others}" if others else "this command writes no other kind for them")
@@ -85,7 +88,7 @@ def manifest(
     labels = {QUEUE: team.local_queue}
     if priority is not None:
         labels[PRIORITY] = _priority(plan, team, priority)
-    if team.run_seconds is not None and kind != "deployment":
+    if team.run_seconds is not None and workload_of(kind) == "training":
         labels[RUN_TIME] = str(team.run_seconds[0])
     annotations = {}
     if topology is not None:
@@ -95,7 +98,7 @@ def manifest(
     container = {
         "name": "pytorch" if kind == "pytorchjob" else "main",
         "image": image,
-        "command": ["python", "serve.py" if kind == "deployment" else "train.py"],
+        "command": ["python", "train.py" if workload_of(kind) == "training" else "serve.py"],
         # The user has no home folder, and no name in the image, which PyTorch looks up for its caches.
         "env": [{"name": "HOME", "value": "/tmp"}, {"name": "USER", "value": team.name}],  # noqa: S108 - in the pod
         "resources": resources,
@@ -124,15 +127,23 @@ def manifest(
     # The add-on's admission policy rejects every pod that names no queue.
     metadata: Document = {"labels": {QUEUE: team.local_queue}, **({"annotations": annotations} if annotations else {})}
     template: Document = {"metadata": metadata, "spec": pod}
-    if kind != "deployment" and is_by_karpenter({"spec": pod}, plan):
+    if workload_of(kind) == "training" and is_by_karpenter({"spec": pod}, plan):
         metadata.setdefault("annotations", {})[NOT_DISRUPTED] = "true"
     head = {"name": name, "namespace": team.namespace, "labels": labels}
-    return _BUILDERS[kind](head, template, count)
+    document = _BUILDERS[kind](head, template, count)
+    if kind == "inferenceendpointconfig":
+        document["spec"]["modelSourceConfig"]["s3Storage"]["region"] = plan.spec.region
+    return document
 
 
 def _require_startable(plan: Plan, kind: str, count: int, checkpoints: Checkpoints | None) -> None:
-    if checkpoints is not None and kind == "deployment":
-        raise SelectionError("a Deployment doesn't resume; omit --checkpoint, or use a --kind that trains")
+    if (key := missing_operator(_NAMES[kind], plan)) is not None:
+        raise SelectionError(
+            f"{plan.stack} doesn't install the operator of a {_NAMES[kind]}; add `{key}` to "
+            f"`environments.{plan.environment}`"
+        )
+    if checkpoints is not None and workload_of(kind) == "inference":
+        raise SelectionError(f"a {_NAMES[kind]} doesn't resume; omit --checkpoint, or use a --kind that trains")
     if kind == "pytorchjob" and checkpoints is not None and checkpoints.user is not None:
         raise SelectionError(
             "the training operator starts no pod of a PyTorchJob on the shared file system, because it leaves out "
@@ -228,6 +239,41 @@ def _deployment(head: Document, template: Document, count: int) -> Document:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": head, "spec": spec}
 
 
+def _leader_workers(head: Document, template: Document, count: int) -> Document:
+    spec = {"replicas": 1, "leaderWorkerTemplate": {"size": count, "workerTemplate": template}}
+    return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": head, "spec": spec}
+
+
+def _endpoint(head: Document, template: Document, count: int) -> Document:
+    (container,) = template["spec"]["containers"]
+    spec = {
+        "modelName": head["name"],
+        "instanceType": _selected(template),
+        "replicas": count,
+        "modelSourceConfig": {
+            "modelSourceType": "s3",
+            "modelLocation": "PREFIX",
+            "s3Storage": {"bucketName": "BUCKET"},
+        },
+        "worker": {
+            "image": container["image"],
+            "resources": container["resources"],
+            "modelInvocationPort": {"containerPort": 8080, "name": "http"},
+            "modelVolumeMount": {"name": "model-weights", "mountPath": "/opt/ml/model"},
+        },
+    }
+    return {"apiVersion": _INFERENCE, "kind": "InferenceEndpointConfig", "metadata": head, "spec": spec}
+
+
+def _model(head: Document, template: Document, count: int) -> Document:
+    spec = {"model": {"modelId": "MODEL"}, "server": {"instanceType": _selected(template)}, "replicas": count}
+    return {"apiVersion": _INFERENCE, "kind": "JumpStartModel", "metadata": head, "spec": spec}
+
+
+def _selected(template: Document) -> str:
+    return str(template["spec"]["nodeSelector"][INSTANCE_TYPE_KEY])
+
+
 def _once(template: Document) -> Document:
     return {**template, "spec": {"restartPolicy": "Never", **template["spec"]}}
 
@@ -238,6 +284,9 @@ _BUILDERS: Final = {
     "jobset": _job_set,
     "rayjob": _ray_job,
     "deployment": _deployment,
+    "leaderworkerset": _leader_workers,
+    "inferenceendpointconfig": _endpoint,
+    "jumpstartmodel": _model,
 }
 _NAMES: Final = {name.lower(): name for name in WORKLOADS if name.lower() in _BUILDERS}
 
@@ -250,6 +299,8 @@ def workload_of(kind: str) -> Workload:
 def verdict(plan: Plan, team: TeamPlan, document: Mapping[str, Any]) -> Fit:
     """Return whether a job would be admitted for a team."""
     (unit,) = units(document)
+    if not any(templates(unit)):
+        return Fit("quota", "the operator chooses what its pods request, so compare it with the team's quota")
     return fit(plan, team, pod_sets_of(tuple(templates(unit)), plan))
 
 

@@ -8,22 +8,47 @@ Kubernetes 1.27; aws/sagemaker-hyperpod-cli issue 383.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Any, Final
 
+from hpkit.catalog import INFERENCE_OPERATOR
 from hpkit.cluster.jobs.kinds import LEAST, Path, PodTemplate, Unit, mapping, mappings
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.plan.lustre import CLAIM, has_team_volumes
 from hpkit.plan.model import Plan
 from hpkit.plan.pods import claims_of
 
-__all__ = ["INIT_IMAGE", "breaches_of_operators"]
+__all__ = ["INIT_IMAGE", "breaches_of_operators", "missing_operator"]
 
 # Of the container that Kubeflow's operator adds to workers of a PyTorchJob; the chart has no value for it.
 INIT_IMAGE: Final = "alpine:3.10"
+# Kind → the entry of `operators` that installs it.
+_OPERATORS: Final = {
+    **dict.fromkeys(("RayJob", "RayCluster", "RayService"), "kuberay-operator"),
+    "LeaderWorkerSet": "lws",
+}
+_ENDPOINTS: Final = ("InferenceEndpointConfig", "JumpStartModel")
+# Kind of Ray → the steps from its spec to that of its cluster.
+_CLUSTER_OF: Final[Mapping[str, Path]] = {
+    "RayCluster": (),
+    "RayJob": ("rayClusterSpec",),
+    "RayService": ("rayClusterConfig",),
+}
 # The most pod sets that a Workload can have.
 _MOST_POD_SETS: Final = 18
 # Kind → the container that Kubeflow's training operator requires.
 _CONTAINERS: Final = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", "XGBoostJob": "xgboost", "PaddleJob": "paddle"}
+
+
+def missing_operator(kind: str, plan: Plan) -> str | None:
+    """Return the key that installs a kind's operator, if the file doesn't; an existing EKS cluster may have its own."""
+    if plan.spec.eks.existing is not None:
+        return None
+    if (chart := _OPERATORS.get(kind)) is not None:
+        return None if chart in plan.spec.operators else f"operators: [{', '.join([*plan.spec.operators, chart])}]"
+    if kind in _ENDPOINTS and plan.spec.inference is None and INFERENCE_OPERATOR not in plan.spec.addons:
+        return "inference: {}"
+    return None
 
 
 def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], plan: Plan) -> Iterator[Breach]:
@@ -39,8 +64,9 @@ def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], plan: 
         )
     if unit.kind == "RayJob":
         yield from _ray_job(spec)
-    if unit.kind in ("RayJob", "RayCluster"):
-        yield from _ray(mapping(spec.get("rayClusterSpec")) if unit.kind == "RayJob" else spec, unit, templates)
+    if unit.kind in _CLUSTER_OF:
+        above: Path = ("spec", *_CLUSTER_OF[unit.kind])
+        yield from _ray(reduce(lambda found, key: mapping(found.get(key)), above[1:], spec), above, unit, templates)
     least = mapping(mapping(unit.content.get("metadata")).get("annotations")).get(LEAST)
     if unit.kind == "Job" and least is not None and not any(pods.least for pods in templates):
         yield _breach(
@@ -84,8 +110,7 @@ def _ray_job(spec: Mapping[Any, Any]) -> Iterator[Breach]:
         )
 
 
-def _ray(cluster: Mapping[Any, Any], unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
-    above: Path = ("spec", "rayClusterSpec") if unit.kind == "RayJob" else ("spec",)
+def _ray(cluster: Mapping[Any, Any], above: Path, unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
     if cluster.get("enableInTreeAutoscaling"):
         yield _breach(
             (*above, "enableInTreeAutoscaling"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from hpkit.catalog import ACCELERATOR_RESOURCES, find_instance_type
-from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, mappings, parts
+from hpkit.cluster.jobs.kinds import WORKLOADS, Path, PodTemplate, mapping, mappings, parts
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import types_of
@@ -172,13 +172,14 @@ def is_by_karpenter(template: Mapping[str, Any], plan: Plan) -> bool:
 def breaches_of_comfort(pods: PodTemplate, kind: str, plan: Plan, requested: Mapping[str, int]) -> Iterator[Breach]:
     """Yield what makes running pods fail: little shared memory, and nodes that Karpenter removes.
 
-    KubeRay adds shared memory itself (ray-operator/controllers/ray/common/pod.go). Pods of a Deployment move.
+    KubeRay adds shared memory itself (ray-operator/controllers/ray/common/pod.go), and an endpoint has no field for it.
+    Pods that serve move.
     """
     spec = mapping(pods.template.get("spec"))
     containers = mappings(spec.get("containers"))
     mounted = {mount.get("mountPath") for each in containers for mount in mappings(each.get("volumeMounts"))}
     accelerators = sum(amount for name, amount in requested.items() if name in ACCELERATOR_RESOURCES.values())
-    if accelerators > 1 and SHARED_MEMORY not in mounted and not kind.startswith("Ray"):
+    if accelerators > 1 and SHARED_MEMORY not in mounted and not kind.startswith(("Ray", "Inference")):
         yield Breach(
             (*pods.path, "spec", "containers"),
             f"its pods use {accelerators} accelerators, but have only 64 MiB of shared memory, which NCCL exceeds",
@@ -187,7 +188,11 @@ def breaches_of_comfort(pods: PodTemplate, kind: str, plan: Plan, requested: Map
             "warning",
         )
     annotations = mapping(mapping(pods.template.get("metadata")).get("annotations"))
-    if kind != "Deployment" and str(annotations.get(NOT_DISRUPTED)) != "true" and is_by_karpenter(pods.template, plan):
+    if (
+        WORKLOADS.get(kind) != "inference"
+        and str(annotations.get(NOT_DISRUPTED)) != "true"
+        and is_by_karpenter(pods.template, plan)
+    ):
         yield Breach(
             (*pods.path, "metadata"),
             "Karpenter may remove its node while it runs, to use fewer nodes",

@@ -70,10 +70,10 @@ class AllowDelete(Model):
     )
     addons: tuple[str, ...] = Field(
         default=(),
-        description="Add-ons, `keda`, or the chart `hyperpod-dependencies`, that may be deleted with all objects "
-        "of their kinds.",
+        description="Add-ons, `keda`, `operators`, or the chart `hyperpod-dependencies`, that may be deleted with all "
+        "objects of their kinds.",
         examples=["keda"],
-        json_schema_extra={"values": "addonsAndKeda"},
+        json_schema_extra={"values": "addonsAndCharts"},
     )
     nat_gateways: tuple[str, ...] = Field(
         default=(),
@@ -138,6 +138,12 @@ class Environment(Model):
         description="EKS add-ons. The value is a version, which replaces hpkit's pin, or a map with the configuration.",
         examples=[{"coredns": "v1.13.1-eksbuild.1"}],
         json_schema_extra={"keys": "addonNames"},
+    )
+    operators: tuple[Literal["kuberay-operator", "lws"], ...] = Field(
+        default=(),
+        description="Operators of jobs, from pinned charts. kuberay-operator: RayJob, RayCluster and RayService. lws: "
+        "LeaderWorkerSet, for models that span instances. Default: none.",
+        examples=["kuberay-operator"],
     )
     manage_tags: bool = Field(
         default=True,

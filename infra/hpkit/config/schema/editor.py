@@ -16,6 +16,7 @@ from hpkit.catalog import (
     addons,
     instance_types,
     kubernetes_versions,
+    operator_charts,
     regions,
     vpc_endpoints,
 )
@@ -44,7 +45,7 @@ class Hint:
 # Names for completion; each is in the schema once.
 VALUES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "addonNames": lambda: (each.name for each in addons()),
-    "addonsAndKeda": lambda: (*(each.name for each in addons()), "keda"),
+    "addonsAndCharts": lambda: (*(each.name for each in addons()), *(each.name for each in operator_charts()), "keda"),
     "instanceTypeNames": lambda: (each.name for each in instance_types()),
     "kubernetesVersions": kubernetes_versions,
     "limitResources": lambda: (*ACCELERATOR_RESOURCES.values(), "cpu", "memory", "nodes"),

@@ -180,7 +180,7 @@ def _contents(file: Path) -> str:
 def _assembled(pin: Pin, say: Callable[[str], None]) -> _Files:
     """Return the chart with all its parts, each as pinned."""
     if isinstance(pin, PublishedChart):
-        return _part(pin, f"{pin.name} {pin.version}", pin.url, "", pin.sha256, say)
+        return _part(pin, f"{pin.name} {pin.version}", pin.url, pin.folder, pin.sha256, say)
     name = f"{pin.name} of {pin.repository} at {pin.commit[:7]}"
     own = _part(pin, name, pin.archive, pin.path, pin.contents, say)
     files = {path: content for path, content in own.items() if path not in pin.replaced}
@@ -229,7 +229,7 @@ def _get(pin: Pin, url: str) -> bytes:
 
 def _what_to_do(pin: Pin) -> str:
     instead = (
-        "install KEDA from your own chart and remove autoscaling.keda"
+        f"install {pin.name} from your own chart, and remove it from the organization file"
         if isinstance(pin, PublishedChart)
         else "keep your own chart in the repository (cluster.dependencies.chart)"
     )

@@ -27,12 +27,13 @@ VERBS = {
     "update": "change an object (`kubectl replace`, `edit`, SDKs)",
 }
 
+_INFERENCE = "inference.sagemaker.aws.amazon.com"
 # What each API group of training jobs is for.
 _TRAINING = {
     "batch": "Training and batch jobs.",
     "kubeflow.org": "Training jobs of a framework.",
     "sagemaker.amazonaws.com": "Training jobs of HyperPod's training operator.",
-    "ray.io": "Jobs and clusters of Ray.",
+    "ray.io": "Jobs, clusters and services of Ray.",
     "jobset.x-k8s.io": "Groups of related Jobs.",
 }
 
@@ -88,6 +89,13 @@ def workload_rules(workload: Workload) -> list[PolicyRule]:
             ),
             PolicyRule(["apps"], ["replicasets"], _READ, "Reason why a new version doesn't start."),
             PolicyRule(["autoscaling"], ["horizontalpodautoscalers"], _WRITE, "Autoscaling by load."),
+            PolicyRule(
+                ["leaderworkerset.x-k8s.io"],
+                resources_of("leaderworkerset.x-k8s.io"),
+                _WRITE,
+                "Models on several nodes.",
+            ),
+            PolicyRule([_INFERENCE], resources_of(_INFERENCE), _WRITE, "Endpoints of the inference operator."),
             PolicyRule(["keda.sh"], ["scaledobjects"], _WRITE, "Autoscaling by a queue or a metric, with KEDA."),
         ]
     return [PolicyRule([group], resources_of(group), _WRITE, reason) for group, reason in _TRAINING.items()]
@@ -176,20 +184,14 @@ def viewer_rules() -> list[PolicyRule]:
         *("validatingadmissionpolicybindings", "validatingwebhookconfigurations", "volumeattachments"),
     ]
     added = [
-        *("inference.sagemaker.aws.amazon.com", "jobset.x-k8s.io", "karpenter.sagemaker.amazonaws.com", "karpenter.sh"),
-        *("keda.sh", "kubeflow.org", "kueue.x-k8s.io", "ray.io", "sagemaker.amazonaws.com", "workspace.jupyter.org"),
+        *(_INFERENCE, "jobset.x-k8s.io", "karpenter.sagemaker.amazonaws.com", "karpenter.sh", "keda.sh"),
+        *("kubeflow.org", "kueue.x-k8s.io", "leaderworkerset.x-k8s.io", "ray.io", "sagemaker.amazonaws.com"),
+        "workspace.jupyter.org",
     ]
     queues = [
         *("admissionchecks", "clusterqueues", "cohorts", "hyperpodnodeclasses", "inferenceendpointconfigs"),
-        *(
-            "jumpstartmodels",
-            "localqueues",
-            "nodeclaims",
-            "nodepools",
-            "resourceflavors",
-            "scaledobjects",
-            "topologies",
-        ),
+        *("jumpstartmodels", "leaderworkersets", "localqueues", "nodeclaims", "nodepools", "resourceflavors"),
+        *("scaledobjects", "topologies"),
         *("workloadpriorityclasses", "workloads", "workspaces", "workspacetemplates"),
     ]
     of_added = sorted([*queues, *resources_of(*(group for group in _TRAINING if group != "batch"))])

@@ -9,7 +9,7 @@ instance type into nodeSelector once.
 
 from hpkit.plan.team_limits import REPLICA_TYPES
 from hpkit.program.components.admission.model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
-from hpkit.program.components.admission.pods import FRAMEWORKS, templates
+from hpkit.program.components.admission.pods import FRAMEWORKS, LWS_GROUP, templates
 
 __all__ = ["lifecycle_policies"]
 
@@ -31,17 +31,19 @@ _KUEUES_OWN = "kueue.x-k8s.io/managed"
 _CLEAN = ".?spec.?runPolicy.?cleanPodPolicy.orValue('')"
 _SUSPENDS = ("?suspend", "?runPolicy.?suspend")
 # Groups whose kinds Kueue admits as a whole. It counts the pods of a Deployment or a space one by one.
-_RUN_AS_A_WHOLE = ("batch", _JOB_SETS, _KUBEFLOW, "ray.io", "sagemaker.amazonaws.com")
+_RUN_AS_A_WHOLE = ("batch", _JOB_SETS, _KUBEFLOW, LWS_GROUP, "ray.io", "sagemaker.amazonaws.com")
 # Fields of a spec that determine the number of pods and their templates, by kind: Job; JobSet; Kubeflow's kinds;
-# RayCluster and RayJob; HyperPodPyTorchJob; Scale, for any kind.
+# RayCluster, RayJob and RayService; HyperPodPyTorchJob; LeaderWorkerSet.
 _FIELDS_OF_PODS = (
     *("parallelism", "completions", "template"),
     "replicatedJobs",
     *REPLICA_TYPES,
-    *("headGroupSpec", "workerGroupSpecs", "rayClusterSpec", "submitterPodTemplate"),
+    *("headGroupSpec", "workerGroupSpecs", "rayClusterSpec", "rayClusterConfig", "submitterPodTemplate"),
     "replicaSpecs",
-    "replicas",
+    "leaderWorkerTemplate",
 )
+# Kueue admits each group of a LeaderWorkerSet by itself, so their number can change.
+_SAME_REPLICAS = f"(request.resource.group == '{LWS_GROUP}' || object.?spec.?replicas == oldObject.?spec.?replicas)"
 
 
 def lifecycle_policies() -> list[AdmissionPolicy]:
@@ -81,6 +83,7 @@ def _sizes() -> Refusal:
         "number and templates of pods",
         f"(!({IS_MEMBER}) && ({' || '.join(suspended)})) || ("
         + " && ".join(f"object.?spec.?{field} == oldObject.?spec.?{field}" for field in _FIELDS_OF_PODS)
+        + f" && {_SAME_REPLICAS}"
         + ")",
         "the number of pods and the pod templates of a job can't change. Delete the job and create another",
         "Kueue doesn't count the new pods, which keep their instances for the grace period after it stops the job",

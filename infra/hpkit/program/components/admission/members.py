@@ -21,6 +21,8 @@ from hpkit.program.components.admission.pods import (
     FRAMEWORKS,
     IMAGES,
     IMAGES_MESSAGE,
+    INFERENCE_GROUP,
+    LWS_GROUP,
     SPACES_GROUP,
     templates,
 )
@@ -36,6 +38,14 @@ _OWNERS = ".?metadata.?ownerReferences.orValue([])"
 _MEMBER = {"sent-by-a-member": IS_MEMBER}
 _PODS = ResourceRule(("",), ("pods",))
 _METADATA = ("labels", "annotations")
+# Groups of kinds that run until they are deleted.
+_SERVING = ("apps", LWS_GROUP, INFERENCE_GROUP, SPACES_GROUP)
+# What Kueue writes into the templates of a LeaderWorkerSet (0.19.2, leaderworkerset_webhook.go).
+_OF_LWS = {
+    "pod-suspending-parent": f"{LWS_GROUP}/leaderworkerset",
+    "pod-group-serving": "true",
+    "pod-index-offset": "1",
+}
 _NOT_ON_A_NODE = (
     "oldObject.spec.?nodeName.orValue('') == '' || oldObject.?status.?phase.orValue('') in ['Succeeded', 'Failed']"
 )
@@ -211,7 +221,7 @@ def _of_run_times(teams: Sequence[TeamPlan]) -> Refusal:
     literal = "{" + ", ".join(f"'{name}': {seconds}" for name, seconds in sorted(most.items())) + "}"
     label = f"object.metadata.?labels[?'{_RUN_TIME}'].orValue('')"
     limited = (
-        f"request.operation != 'CREATE' || request.resource.group in ['apps', '{SPACES_GROUP}'] || "
+        f"request.operation != 'CREATE' || request.resource.group in {cel_list(_SERVING)} || "
         f"!(request.namespace in {literal}) || ({label}.matches('^[1-9][0-9]{{0,8}}$') && "
         f"int({label}) <= {literal}[request.namespace])"
     )
@@ -244,6 +254,10 @@ def _of_kueues_keys() -> Refusal:
     an admitted group, and the group's quota, until an administrator deletes the Workload (0.19.2, pkg/controller/jobs/
     pod/pod_controller.go, Run, constructGroupPodSets, Finished).
     """
+    written = " || ".join(
+        f"key == '{_KUEUE}{key}' && meta.annotations[key] == '{text}'" for key, text in _OF_LWS.items()
+    )
+    of_lws = f"(request.resource.group == '{LWS_GROUP}' && ({written}))"
 
     def only_known(field: str) -> str:
         value = f"meta.{field}[key]"
@@ -254,6 +268,7 @@ def _of_kueues_keys() -> Refusal:
             f"(key == '{_KUEUE}managed' && {value} == 'true' && (variables.isPod || request.resource.group == 'apps')) "
             f"|| (key == '{_KUEUE}pod-suspending-parent' && request.resource.group == 'apps' && "
             f"{value} == request.kind.kind.lowerAscii()) || "
+            f"{of_lws if field == 'annotations' else 'false'} || "
             f"variables.before.exists(old, old.?{field}[?key].orValue('') == {value})))"
         )
 

@@ -14,16 +14,28 @@ from hpkit.program.components.admission.model import (
     cel_list,
 )
 
-__all__ = ["FRAMEWORKS", "IMAGES", "IMAGES_MESSAGE", "SPACES_GROUP", "pod_policies", "templates"]
+__all__ = [
+    "FRAMEWORKS",
+    "IMAGES",
+    "IMAGES_MESSAGE",
+    "INFERENCE_GROUP",
+    "LWS_GROUP",
+    "SPACES_GROUP",
+    "pod_policies",
+    "templates",
+]
 
+LWS_GROUP = "leaderworkerset.x-k8s.io"
+INFERENCE_GROUP = "inference.sagemaker.aws.amazon.com"
 SPACES_GROUP = "workspace.jupyter.org"
 # API groups of the kinds that make pods.
 FRAMEWORKS = (
     "apps",
     "batch",
+    INFERENCE_GROUP,
     "jobset.x-k8s.io",
     "kubeflow.org",
-    "leaderworkerset.x-k8s.io",
+    LWS_GROUP,
     "ray.io",
     "sagemaker.amazonaws.com",
     "workload.codeflare.dev",
@@ -102,7 +114,7 @@ def templates(root: str) -> str:
         _one(f"{spec}.?leaderWorkerTemplate.?workerTemplate"),
         _one(f"{spec}.?submitterPodTemplate"),
     ]
-    for cluster in (spec, f"{spec}.?rayClusterSpec"):
+    for cluster in (spec, f"{spec}.?rayClusterSpec", f"{spec}.?rayClusterConfig"):
         lists.append(_one(f"{cluster}.?headGroupSpec.?template"))
         lists.append(f"{cluster}.?workerGroupSpecs.orValue([]).map(group, group.?template.orValue({{}}))")
     return "(" + " + ".join(f"({one})" for one in lists) + ")"

@@ -24,8 +24,10 @@ __all__ = [
 
 # Kueue counts `replicas` of a worker group (0.19.2, pkg/controller/jobs/raycluster, effectiveWorkerCount); KubeRay
 # starts at least `minReplicas` (ray-operator/controllers/ray/utils/util.go, GetWorkerGroupDesiredReplicas).
-# A RayCluster has the cluster's fields in its spec, a RayJob in spec.rayClusterSpec.
-_CLUSTERS = "[object.?spec.orValue({}), object.?spec.?rayClusterSpec.orValue({})]"
+# A RayCluster has the cluster's fields in its spec, a RayJob and a RayService in fields of it.
+_CLUSTERS = (
+    "[object.?spec.orValue({}), object.?spec.?rayClusterSpec.orValue({}), object.?spec.?rayClusterConfig.orValue({})]"
+)
 
 
 def ray_policy(limits: PodLimits) -> AdmissionPolicy:
@@ -87,9 +89,9 @@ def _publication(limits: PodLimits) -> Refusal:
         "spec.headGroupSpec.serviceType",
         "variables.clusters.map(cluster, cluster.?headGroupSpec.orValue({})).all(head, "
         f"head.?serviceType.orValue('') in {types} && head.?headService.?spec.?type.orValue('') in {types} && "
-        f"{ingress})",
-        "members publish nothing outside the cluster: the Service of a Ray head must be of type ClusterIP, without "
-        "enableIngress, unless teamLimits.publish in the organization file names the type",
+        f"{ingress}) && object.?spec.?serveService.?spec.?type.orValue('') in {types}",
+        "members publish nothing outside the cluster: the Service of a Ray head or RayService must be of type "
+        "ClusterIP, without enableIngress, unless teamLimits.publish in the organization file names the type",
         "KubeRay would publish the Ray head, whose dashboard runs any code",
     )
 

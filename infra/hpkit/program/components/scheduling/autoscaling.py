@@ -9,12 +9,13 @@ import pulumi
 import pulumi_kubernetes as k8s
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from hpkit.catalog import CHARTS_FOLDER, keda_chart
+from hpkit.catalog import keda_chart
 from hpkit.config.models.autoscaling import Autoscaling as Spec
 from hpkit.config.models.autoscaling import Keda, NodeClass, NodePool, WarmPool
 from hpkit.plan.existing import KEDA_ACCOUNT
 from hpkit.plan.model import Plan
 from hpkit.program.components.access.pod_identity import PodRoles
+from hpkit.program.components.addons.operators import release
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext, document
 from hpkit.program.iam.documents import keda_policy
@@ -204,18 +205,18 @@ class Autoscaling(Component):
         if warm:
             _WarmPools("warm-pools", warm, pools, eks=eks, opts=self.child())
         if spec.keda is not None:
-            chart = context.in_project(f"{CHARTS_FOLDER}/{keda_chart().file}")
-            self._keda(spec.keda, PodRoles(self, plan, context, eks), workspace_arn, [*after, *nodes], chart)
+            self._keda(spec.keda, plan, context, workspace_arn, [*after, *nodes])
         self.register_outputs({"nodeClasses": sorted(classes)})
 
     def _keda(
         self,
         spec: Keda,
-        pods: PodRoles,
+        plan: Plan,
+        context: DeployContext,
         workspace_arn: pulumi.Input[str] | None,
         after: Sequence[pulumi.Resource],
-        chart: str,
     ) -> None:
+        pods = PodRoles(self, plan, context, self._eks)
         pods.associate(
             "keda",
             KEDA_ACCOUNT,
@@ -226,16 +227,7 @@ class Autoscaling(Component):
                 workspace_arn=workspace_arn if spec.prometheus else None,
             ),
         )
-        k8s.helm.v3.Release(
-            "keda",
-            name="keda",
-            namespace=KEDA_ACCOUNT.namespace,
-            create_namespace=True,
-            # The package that was verified before the run, because Helm trusts whatever a repository serves.
-            chart=chart,
-            version=keda_chart().version,
-            opts=self.child(after=[*after, *pods.in_force("keda-pod-identity")], provider=self._eks.kubernetes),
-        )
+        release(self, keda_chart(), context, self._eks, after=[*after, *pods.in_force("keda-pod-identity")])
 
     def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> pulumi.Resource:
         return CustomResource(
