@@ -11,8 +11,10 @@ GPU = "nvidia.com/gpu"
 KIND = "ml.g5.12xlarge"
 
 
-def node(name, *layers, ready="True", gpus=4, **spec):
+def node(name, *layers, ready="True", gpus=4, marked=None, **spec):
+    """Return a node; marked: labels of HyperPod."""
     labels = {
+        **(marked or {}),
         "node.kubernetes.io/instance-type": KIND,
         "sagemaker.amazonaws.com/instance-group-name": "gpu",
         "topology.kubernetes.io/zone": "us-west-2a",

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy, main_resource
+from hpkit.cluster.live.parse import failed_streams, platform_of
 from hpkit.cluster.live.status import policy_words, status_of
 from tests.cluster.live.builders import GPU, NOW, node, observed, pod, queue, task
 
@@ -145,9 +146,33 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
         "the cluster policy is UpdateFailed: why",
         "add-on vpc-cni is DEGRADED: ConfigurationConflict: aws-node",
         "2 of 4 instances of gpu fail: Failure: EFA did not come up (2 instances)",
-        "1 node is not ready: n",
+        "1 node is not ready: n (Ready is False (Kubelet))",
         "NodePool spot is not ready: NodeClass not found",
         "team john: Can't admit new workloads: FlavorNotFound",
+    )
+
+
+HEALTH = "sagemaker.amazonaws.com/node-health-status"
+
+
+def test_a_node_that_hyperpod_replaces_has_its_reason():
+    faults = {"sagemaker.amazonaws.com/fault-types": "NvidiaErrorTerminate"}
+    ill = node("n", marked={HEALTH: "UnschedulablePendingReplacement", **faults})
+    status = status_of(observed(platform=platform(), nodes=(ill,), queues=(queue("john", 4),)))
+    assert status.problems == (
+        "node n: HyperPod marks it UnschedulablePendingReplacement; fault types: NvidiaErrorTerminate",
+    )
+
+
+def test_the_end_of_a_failed_lifecycle_script_is_shown_with_the_place_of_the_rest():
+    cluster = {"ClusterName": "acme", "ClusterStatus": "InService", "ClusterArn": "arn:aws:sagemaker:r:1:cluster/abc"}
+    failed = {"InstanceId": "i-1", "InstanceGroupName": "gpu", "InstanceStatus": {"Status": "Failure"}}
+    (stream,) = failed_streams([failed, {**failed, "InstanceStatus": {"Status": "Running"}}])
+    found = platform_of(cluster, [failed], None, [], [], logs={stream: ["mount: denied", "exit 1"]})
+    said = status_of(observed(platform=found)).problems
+    assert said[-1] == (
+        "the lifecycle script of i-1 ended with: mount: denied | exit 1. The whole log is in the log group "
+        "/aws/sagemaker/Clusters/acme/abc, stream LifecycleConfig/gpu/i-1"
     )
 
 

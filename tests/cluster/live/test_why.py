@@ -271,3 +271,10 @@ def test_a_task_is_found_by_the_name_of_its_job_or_its_workload():
         find_task(both, "a", None)
     with pytest.raises(SelectionError, match="it has no tasks"):
         find_task(Jobs(observed()), "a", None)
+
+
+def test_a_job_on_a_node_with_a_fault_names_the_fault():
+    faults = {"sagemaker.amazonaws.com/fault-reasons": "XID 79"}
+    running = task("john", "train", 1, runs=True)
+    found = why("train", running, nodes=(node("n", marked=faults), node("m")), pods=(pod("john", "train", "n"),))
+    assert found.nodes == ("n: fault reasons: XID 79",)

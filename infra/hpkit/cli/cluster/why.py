@@ -43,6 +43,7 @@ class WaitingJob(Document):
     )
     siblings: TextOrNull = Field(description="The other pods of its Deployment.")
     preempted_by: str | None
+    nodes: list[str] = Field(description="Nodes of its pods with a problem, and HyperPod's and Kubernetes' reasons.")
     holders: list[str] = Field(description="Teams that hold its capacity.")
     would_run_if: list[str] = Field(validation_alias="remedies")
     outlook: TextOrNull
@@ -92,6 +93,7 @@ def _print(explanation: Explanation, since: str) -> None:
         click.echo(folded(f"It was preempted for {explanation.preempted_by}.", "  ", "  "))
     if explanation.siblings:
         click.echo(folded(f"{explanation.siblings}.", "  ", "  "))
+    _list("Nodes of its pods that have a problem", explanation.nodes)
     _list("Teams that hold its capacity", explanation.holders)
     _list("It could run now if", explanation.remedies)
     if explanation.outlook:

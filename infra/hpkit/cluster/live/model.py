@@ -71,6 +71,7 @@ class ClusterNode:
     """An instance, as in ListClusterNodes; message explains its status, if the service does.
 
     release: of its AMI; release_status: its comparison with offered ones (ImageVersionStatus); launched: LaunchTime.
+    log: the last lines of its lifecycle script, if the instance failed.
     """
 
     instance_id: str
@@ -81,6 +82,12 @@ class ClusterNode:
     release: str = ""
     release_status: str = ""
     launched: datetime | None = None
+    log: tuple[str, ...] = ()
+
+    @property
+    def log_stream(self) -> str:
+        """Return the stream of its lifecycle script (SageMaker HyperPod developer guide, cluster management)."""
+        return f"LifecycleConfig/{self.group}/{self.instance_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,7 @@ class Platform:
     """AWS's data: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
 
     - policy: None if the cluster has none.
-    - kubernetes: the version of the EKS cluster.
+    - kubernetes: the version of the EKS cluster. log_group: of the lifecycle scripts.
     - unread: which of nodes, policy and `addons` weren't read, and so might exist.
     """
 
@@ -134,6 +141,7 @@ class Platform:
     events: tuple[ClusterEvent, ...]
     kubernetes: str = ""
     node_recovery: str = ""
+    log_group: str = ""
     unread: frozenset[str] = frozenset()
 
 
@@ -284,7 +292,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesNode:
-    """A node. layers: its network nodes, widest first, as far as they are labelled; pool: Karpenter's NodePool."""
+    """A node. layers: its network nodes, widest first, as far as they are labelled; pool: Karpenter's NodePool.
+
+    trouble: what HyperPod's health checks and Kubernetes report about it, or "".
+    """
 
     name: str
     group: str
@@ -296,6 +307,7 @@ class KubernetesNode:
     cordoned: bool
     allocatable: Mapping[str, Decimal]
     labels: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from hpkit.catalog import NETWORK_LAYERS
@@ -36,8 +38,10 @@ from hpkit.plan.pods import pod_requests
 
 __all__ = [
     "assigned_of",
+    "failed_streams",
     "flavor_of",
     "group_of",
+    "log_group_of",
     "node_of",
     "node_pool_of",
     "owner_of",
@@ -73,6 +77,11 @@ _DISRUPTED: Final = {
 }
 _PART_OF: Final = "app.kubernetes.io/part-of"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
+_NODE_HEALTH: Final = "sagemaker.amazonaws.com/node-health-status"
+_FAULTS: Final = {
+    "sagemaker.amazonaws.com/fault-types": "fault types",
+    "sagemaker.amazonaws.com/fault-reasons": "fault reasons",
+}
 
 
 def platform_of(
@@ -83,16 +92,22 @@ def platform_of(
     events: Iterable[Mapping[str, Any]],
     *,
     kubernetes: str = "",
+    logs: Mapping[str, Sequence[str]] = MappingProxyType({}),
     unread: frozenset[str] = frozenset(),
 ) -> Platform:
-    """Return AWS's data, from the responses of DescribeCluster, ListClusterNodes and the others."""
+    """Return AWS's data, from the responses of DescribeCluster, ListClusterNodes and the others.
+
+    logs: the last lines of lifecycle scripts, by stream.
+    """
+    instances = (_instance(each) for each in nodes)
     groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
     return Platform(
         name=cluster["ClusterName"],
         status=cluster["ClusterStatus"],
         message=cluster.get("FailureMessage") or "",
         groups=tuple(group_of(each) for each in groups),
-        nodes=tuple(_instance(each) for each in nodes),
+        nodes=tuple(replace(each, log=tuple(logs.get(each.log_stream, ()))) for each in instances),
+        log_group=log_group_of(cluster),
         policy=None if policy is None else _policy(policy),
         addons=tuple(_addon(each) for each in addons),
         events=tuple(sorted(map(_event, events), key=lambda each: each.time, reverse=True)),
@@ -100,6 +115,16 @@ def platform_of(
         node_recovery=cluster.get("NodeRecovery") or "",
         unread=unread,
     )
+
+
+def failed_streams(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the log streams of the lifecycle scripts of failed instances."""
+    return [each.log_stream for each in map(_instance, nodes) if each.status == "Failure"]
+
+
+def log_group_of(cluster: Mapping[str, Any]) -> str:
+    """Return the log group of a cluster's lifecycle scripts (SageMaker HyperPod developer guide)."""
+    return f"/aws/sagemaker/Clusters/{cluster['ClusterName']}/{str(cluster.get('ClusterArn')).rpartition('/')[2]}"
 
 
 def _policy(policy: Mapping[str, Any]) -> SchedulerPolicy:
@@ -387,7 +412,27 @@ def node_of(document: Mapping[str, Any]) -> KubernetesNode:
         cordoned=bool((document.get("spec") or {}).get("unschedulable")),
         allocatable={name: _quantity(each) for name, each in (status.get("allocatable") or {}).items()},
         labels=labels,
+        trouble=_trouble(labels, status),
     )
+
+
+def _trouble(labels: Mapping[str, str], status: Mapping[str, Any]) -> str:
+    """Return why HyperPod or Kubernetes keeps pods away from a node, or replaces it.
+
+    Source: SageMaker HyperPod developer guide, "Resilience-related Kubernetes labels". The health-monitoring agent also
+    sets conditions, such as NvidiaErrorReboot, which are True if the fault was found.
+    """
+    health = labels.get(_NODE_HEALTH, "Schedulable")
+    parts = [] if health == "Schedulable" else [f"HyperPod marks it {health}"]
+    parts += [f"{name}: {labels[key]}" for key, name in _FAULTS.items() if labels.get(key)]
+    for each in status.get("conditions") or ():
+        ready = each["type"] == "Ready"
+        if (each["status"] == "True") != ready and (ready or each["status"] == "True"):
+            said = ": ".join(filter(None, (each.get("reason"), each.get("message"))))
+            parts.append(
+                f"{each['type']} is {each['status']} ({said})" if said else f"{each['type']} is {each['status']}"
+            )
+    return "; ".join(parts)
 
 
 def pod_of(document: Mapping[str, Any]) -> Pod:

@@ -19,7 +19,18 @@ from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
 from hpkit.cluster.live.kubernetes import FORBIDDEN, NOT_FOUND, Kubernetes
 from hpkit.cluster.live.model import Observed, Platform
-from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of, warned_of
+from hpkit.cluster.live.parse import (
+    failed_streams,
+    flavor_of,
+    log_group_of,
+    node_of,
+    node_pool_of,
+    platform_of,
+    pod_of,
+    queue_of,
+    task_of,
+    warned_of,
+)
 from hpkit.errors import MissingClusterError, ToolError
 
 __all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
@@ -37,6 +48,9 @@ _NODES: Final = 100
 # that: of Workloads, a response has about 3 MB per 1,000.
 _FROM_CACHE: Final = ("resourceVersion", "0")
 _MOST_AT_ONCE: Final = 5_000
+# Instances whose log is read, and how many of its last lines.
+_LOGS: Final = 3
+_LINES: Final = 5
 # Pods that have succeeded use nothing, and explain nothing.
 _UNFINISHED: Final = ("fieldSelector", "status.phase!=Succeeded")
 _WARNINGS: Final = ("fieldSelector", "type=Warning")
@@ -174,7 +188,12 @@ def _platform(
         ApiCall("eks", "DescribeAddon", {"clusterName": eks, "addonName": addon_name})
         for addon_name in first.items(listed, "addons")
     ]
-    second = _Answers(session, [*addons, *([] if policy is None else [policy])], unknown)
+    logs = {
+        stream: ApiCall("logs", "GetLogEvents", {"logGroupName": group, "logStreamName": stream, "limit": _LINES})
+        for group in (log_group_of(cluster),)
+        for stream in failed_streams(first.items(nodes, "ClusterNodeSummaries"))[:_LOGS]
+    }
+    second = _Answers(session, [*addons, *([] if policy is None else [policy]), *logs.values()], unknown)
     described = [second.one(each) for each in addons]
     unread = {
         "nodes": "nodes" in parts and first.one(nodes) is None,
@@ -188,6 +207,7 @@ def _platform(
         [each["addon"] for each in described if each is not None],
         first.items(events, "Events"),
         kubernetes=eks_cluster.get("version") or "",
+        logs={stream: [each["message"] for each in second.items(call, "events")] for stream, call in logs.items()},
         unread=frozenset(name for name, is_missing in unread.items() if is_missing),
     )
 

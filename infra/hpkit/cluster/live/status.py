@@ -10,7 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task, main_resource
+from hpkit.cluster.live.model import (
+    Group,
+    KubernetesNode,
+    NodePool,
+    Observed,
+    Platform,
+    Queue,
+    Quota,
+    Task,
+    main_resource,
+)
 from hpkit.cluster.live.nodes import Node, nodes_of
 from hpkit.cluster.live.state import Jobs, State
 from hpkit.text.document import Quantity
@@ -340,17 +350,36 @@ def _problems(observed: Observed, groups: Iterable[GroupStatus], teams: Iterable
             yield _because(
                 f"{group.group.name} has {group.group.current} of {group.group.target} instances", group.reasons
             )
-    not_ready = sorted(node.name for node in observed.nodes if not node.ready)
-    if not_ready:
-        more = ", …" if len(not_ready) > _SHOWN else ""
-        are = "1 node is" if len(not_ready) == 1 else f"{len(not_ready)} nodes are"
-        yield f"{are} not ready: {', '.join(not_ready[:_SHOWN])}{more}"
+    if observed.platform is not None:
+        yield from _of_logs(observed.platform)
+    yield from _of_nodes(observed.nodes)
     for pool in observed.pools:
         if not pool.ready:
             yield _because(f"NodePool {pool.name} is not ready", (pool.message,))
     for team in teams:
         if team.problem:
             yield f"team {team.team}: {team.problem}"
+
+
+def _of_nodes(nodes: Sequence[KubernetesNode]) -> Iterable[str]:
+    not_ready = sorted((node.name, node.trouble) for node in nodes if not node.ready)
+    if not_ready:
+        more = ", …" if len(not_ready) > _SHOWN else ""
+        are = "1 node is" if len(not_ready) == 1 else f"{len(not_ready)} nodes are"
+        named = (f"{name} ({trouble})" if trouble else name for name, trouble in not_ready[:_SHOWN])
+        yield f"{are} not ready: {', '.join(named)}{more}"
+    for node in nodes:
+        if node.ready and node.trouble:
+            yield f"node {node.name}: {node.trouble}"
+
+
+def _of_logs(platform: Platform) -> Iterable[str]:
+    for node in platform.nodes:
+        if node.log:
+            yield (
+                f"the lifecycle script of {node.instance_id} ended with: {' | '.join(node.log)}. The whole log is in "
+                f"the log group {platform.log_group}, stream {node.log_stream}"
+            )
 
 
 def _of_platform(platform: Platform) -> Iterable[str]:

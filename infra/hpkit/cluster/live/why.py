@@ -36,16 +36,17 @@ Strategies = tuple[Strategy, ...] | None
 class Explanation:
     """A task's state as text.
 
-    preempted_by: the task for which it was last preempted, with its team. siblings: how the other pods of its
-    Deployment are. holders: teams that hold the quota that it needs: team, flavor, amount. remedies: changes that would
-    let it run now, each simulated; without any, outlook explains why. runs_at: when it could run, if known; when: that
-    as text, or why it isn't known.
+    nodes: what is wrong with the nodes of its pods. preempted_by: the task for which it was last preempted, with its
+    team. siblings: how the other pods of its Deployment are. holders: teams that hold the quota that it needs: team,
+    flavor, amount. remedies: changes that would let it run now, each simulated; without any, outlook explains why.
+    runs_at: when it could run, if known; when: that as text, or why it isn't known.
     """
 
     task: Task
     job: JobState
     preempted_by: str | None = None
     siblings: str = ""
+    nodes: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     outlook: str = ""
@@ -105,7 +106,9 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
     """Return why a task waits, which teams hold its quota, what would let it run now, and when it could run."""
     observed, job = jobs.observed, jobs.state(task)
     queue = next((each for each in observed.queues if each.name == task.queue), None)
-    explanation = Explanation(task, job, _preempted_by(observed, task), siblings=_siblings(jobs, task, job))
+    explanation = Explanation(
+        task, job, _preempted_by(observed, task), siblings=_siblings(jobs, task, job), nodes=_troubles(observed, task)
+    )
     if not task.waits:
         if job.cause == "Unschedulable" and queue is not None:
             places = Places(jobs, CohortSimulation(observed, task, queue, fair_sharing))
@@ -123,6 +126,12 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
         when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it earlier"
         return replace(explanation, outlook=when)
     return _simulated(jobs, explanation, queue, fair_sharing)
+
+
+def _troubles(observed: Observed, task: Task) -> tuple[str, ...]:
+    """Return what is wrong with the nodes on which pods of a task are."""
+    own = {pod.node for pod in observed.pods if (pod.namespace, pod.task) == (task.namespace, task.name)}
+    return tuple(f"{node.name}: {node.trouble}" for node in observed.nodes if node.name in own and node.trouble)
 
 
 def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing: Strategies) -> Explanation:

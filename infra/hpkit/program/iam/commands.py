@@ -45,7 +45,7 @@ _LIST: Final = (("list", "nodes"), ("list", "pods"), ("list", "events"), *_QUEUE
 
 # Source of the actions: Service Authorization Reference; tests/program/iam/test_asked.py compares them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
-    "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
+    "cluster status": CommandRights((*_READ, "logs:GetLogEvents"), (*_LIST, ("get", "configmaps"))),
     "cluster usage": CommandRights(_INSTANCES, _LIST),
     "job why": CommandRights(_EKS, _LIST),
     "job check": CommandRights(_EKS, _LIST),
