@@ -5,8 +5,8 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies
+from hpkit.program.iam.live import AwsAccount
 from hpkit.program.recording import Answers, record
 from hpkit.project import load_stack
 from hpkit_policies.model import Policy

@@ -492,7 +492,9 @@ def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repos
     def preview(stack, folder, environment):
         return Preview((), 0, (f"{stack} on {environment['INSTANCE']}",))
 
-    monkeypatch.setattr("hpkit.cli.common.tools.pulumi_environment", lambda: {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+    monkeypatch.setattr(
+        "hpkit.cli.common.output.pulumi_environment", lambda: {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    )
     monkeypatch.setattr("hpkit.cli.organization.review.extension", lambda _: environment_of)
     monkeypatch.setattr("hpkit.cli.organization.review_preview.run_preview", preview)
     stacks = json.loads(repository.run("--preview", "--format", "json").stdout)["stacks"]

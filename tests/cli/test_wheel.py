@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hpkit.cli import command_lines
-from hpkit.cli.common.tools import pulumi_environment
+from hpkit.cli.common.output import pulumi_environment
 from hpkit.scaffold.files import locked_requirements
 from tests.cli.tries import RUNS
 from tests.test_readme import PROJECT

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpkit.catalog import dependencies_chart
-from hpkit.plan.access import groups_of
 from hpkit.plan.dependencies import merged
 from hpkit.plan.derive import derive
 from hpkit.plan.endpoint import (
@@ -20,6 +19,7 @@ from hpkit.plan.endpoint import (
     world_ranges,
 )
 from hpkit.plan.names import bounded, bucket_name, role_name
+from hpkit.plan.principals import groups_of
 from hpkit.plan.protected import allowed_in, contents_of, kept, nested_of, places_of
 from tests import builders
 from tests.builders import organization, team, typed

@@ -16,7 +16,7 @@ from hpkit.plan.derive import derive, derive_all
 from hpkit.project import Loaded
 from hpkit_policies.recorded import parse_recording, run_policies
 from tests.builders import TODAY, findings, findings_in, group, organization, plain, text_of, typed
-from tests.changes.review.test_properties import organizations
+from tests.changes.review.test_changes import organizations
 from tests.program.recorder import recording_of
 
 ROLE = "arn:aws:iam::123456789012:role/"

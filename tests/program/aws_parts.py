@@ -13,7 +13,7 @@ from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import DeployContext
 from hpkit.program.components.common.credentials import Credentials
 from hpkit.program.components.storage.aws_storage import Storage
-from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.live import AwsAccount
 from hpkit.project import load_stack
 
 __all__ = ["build", "run"]

@@ -9,9 +9,8 @@ import pytest
 from generate.examples import example_stacks
 from hpkit.catalog import program_calls, type_calls
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies, governance_policies
-from hpkit.program.iam.live import live_resources
+from hpkit.program.iam.live import AwsAccount, live_resources
 from hpkit.program.iam.rules import actions_of_call
 from hpkit.program.recording import record
 from hpkit.project import load

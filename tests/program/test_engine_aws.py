@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hpkit.plan.access import RELEASES_POLICY
+from hpkit.plan.principals import RELEASES_POLICY
 from tests.builders import group, organization
 from tests.program import aws_parts
 from tests.program.cloud import ROOT, Program, Repository

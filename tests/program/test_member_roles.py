@@ -7,9 +7,9 @@ import pytest
 
 from hpkit.config.models.member_role import MemberRole
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, deployer_policies
 from hpkit.program.iam.documents import trust_of_members
+from hpkit.program.iam.live import AwsAccount
 from tests.builders import organization, split, team, typed
 from tests.program.recorder import ACCOUNT, recorded_from
 

@@ -13,7 +13,7 @@ import hpkit
 import hpkit.hyperpod
 import hpkit.program.run
 from hpkit.plan.derive import derive
-from hpkit.program.components.common import given
+from hpkit.program.components.common import outputs
 from hpkit.program.recording import record
 from hpkit.program.recording.record import Answers, _Engine, _Monitor, answer_inline
 from tests.program.cloud import ROOT
@@ -33,8 +33,8 @@ def program_of(page):
 
 def program_with(*options):
     """Return the page's program with an `aws` provider and other options for the platform."""
-    given = ", ".join((*options, 'providers=[aws.Provider("ours", region="us-west-2")]'))
-    changed = f"environment=environment, opts=pulumi.ResourceOptions({given}))"
+    outputs = ", ".join((*options, 'providers=[aws.Provider("ours", region="us-west-2")]'))
+    changed = f"environment=environment, opts=pulumi.ResourceOptions({outputs}))"
     return program_of(PAGE).replace("environment=environment)", changed)
 
 
@@ -120,7 +120,7 @@ def test_a_platform_uses_the_aws_provider_and_the_options_that_it_gets(stack, ru
     ],
 )
 def test_a_provider_that_disagrees_with_the_stack_is_refused(monkeypatch, caller, zones, passed, message):
-    monkeypatch.setattr(given.aws, "get_caller_identity", lambda **_: SimpleNamespace(arn=caller))
+    monkeypatch.setattr(outputs.aws, "get_caller_identity", lambda **_: SimpleNamespace(arn=caller))
     provider = object.__new__(pulumi.ProviderResource)
     provider._type, provider.package = "aws", "aws"
     parent = SimpleNamespace(get_provider=lambda member: provider if member.startswith(f"{passed}:") else None)
@@ -128,7 +128,7 @@ def test_a_provider_that_disagrees_with_the_stack_is_refused(monkeypatch, caller
     own = "arn:aws:iam::123456789012:role/Admin"
     context = nullcontext() if message is None else pytest.raises(pulumi.RunError, match=message)
     with context:
-        assert given.given_provider(parent, plan, own, ["a"], lambda _: zones) is provider
+        assert outputs.given_provider(parent, plan, own, ["a"], lambda _: zones) is provider
 
 
 def test_type_checkers_of_a_users_program_read_the_types():

@@ -3,8 +3,8 @@
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, deployer_policies
+from hpkit.program.iam.live import AwsAccount
 from hpkit.program.recording import record
 from tests import builders
 from tests.security.evaluation import Request, allows, managed

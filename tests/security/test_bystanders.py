@@ -8,9 +8,9 @@ from botocore.loaders import Loader
 from policy_sentry.querying.actions import get_actions_for_service
 
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import bystander_policies
 from hpkit.program.iam.documents import inference_policy
+from hpkit.program.iam.live import AwsAccount
 from hpkit.program.recording import record
 from tests import builders
 from tests.program.iam.authorization import access_level, resource_formats

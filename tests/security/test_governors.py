@@ -7,8 +7,8 @@ allows two readings, the test tries both.
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, governance_policies
+from hpkit.program.iam.live import AwsAccount
 from tests import builders
 from tests.program.iam.authorization import problems
 from tests.program.recorder import recording_of

@@ -9,8 +9,8 @@ import yaml
 from policy_sentry.querying.actions import get_action_data
 
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, viewer_policies
+from hpkit.program.iam.live import AwsAccount
 from hpkit.program.recording import record
 from tests import builders
 from tests.changes.review.builders import review_of

@@ -21,9 +21,9 @@ from hpkit.config.models.cluster import (
     Taint,
     TieredStorage,
 )
-from hpkit.plan.access import TEAM_ROLE
 from hpkit.plan.model import NAMESPACE_PREFIX
 from hpkit.plan.names import GROUP_PREFIX
+from hpkit.plan.principals import TEAM_ROLE
 
 __all__ = ["Adopted", "adopt"]
 

@@ -1,5 +1,7 @@
 """IAM principals: how ARNs identify them, and what the file allows them to do."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -7,12 +9,20 @@ from typing import Final
 from hpkit.config.models.governance import Team, TeamOverride
 from hpkit.config.models.member_role import MemberRole
 from hpkit.config.models.organization import Environment
+from hpkit.plan.dependencies import charts_of
 from hpkit.plan.model import Plan
-from hpkit.plan.names import member_role_name, partition_of
+from hpkit.plan.names import GROUP_PREFIX, member_role_name, partition_of
 
 __all__ = [
+    "ADMINISTRATOR_POLICY",
+    "DEPENDENCIES_NAMESPACE",
+    "RELEASES_POLICY",
+    "TEAM_ROLE",
+    "VIEWER_GROUP",
+    "VIEWER_ROLE",
     "Principal",
     "admits",
+    "groups_of",
     "is_administrator",
     "is_deployer",
     "is_viewer",
@@ -21,6 +31,7 @@ __all__ = [
     "names_branch",
     "names_subject",
     "principal_of",
+    "release_namespaces",
     "teams_of",
     "writers_of",
 ]
@@ -126,3 +137,32 @@ def names_branch(issuer: str, subject: str) -> bool:
     """Return whether a forge's subject is limited to one branch; other issuers have no branches."""
     pattern = next((pattern for forge, pattern in _BRANCHES.items() if issuer.startswith(forge)), None)
     return pattern is None or bool(pattern.fullmatch(subject))
+
+
+# Access policies of EKS. Helm stores its releases in Secrets, which a preview with --refresh reads. Viewers have the
+# second policy only in the namespaces of releases.
+ADMINISTRATOR_POLICY: Final = "AmazonEKSClusterAdminPolicy"
+RELEASES_POLICY: Final = "AmazonEKSAdminViewPolicy"
+DEPENDENCIES_NAMESPACE: Final = "kube-system"
+# Lets viewers read everything else in the cluster.
+VIEWER_GROUP: Final = "hyperpod:viewers"
+VIEWER_ROLE: Final = "hpkit-viewer"
+# The Role in each team's namespace, and the ClusterRole of all teams.
+TEAM_ROLE: Final = "hpkit-data-scientist"
+
+
+def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Return IAM role → Kubernetes groups: one per team that the role is in, and that of viewers."""
+    groups: dict[str, list[str]] = {}
+    for team in plan.teams:
+        for member in team.spec.members:
+            groups.setdefault(member, []).append(f"{GROUP_PREFIX}{team.name}")
+    for viewer in plan.spec.eks.viewers:
+        groups.setdefault(viewer, []).append(VIEWER_GROUP)
+    return {principal: tuple(sorted(set(names))) for principal, names in groups.items()}
+
+
+def release_namespaces(plan: Plan) -> tuple[str, ...]:
+    """Return the namespaces where the program installs Helm charts."""
+    charts = (each.namespace for each in charts_of(plan.spec))
+    return (*charts, *([DEPENDENCIES_NAMESPACE] if plan.dependencies is not None else []))

@@ -4,9 +4,9 @@ import pulumi
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, deployer_policies
 from hpkit.program.iam.documents import policy_of_members
+from hpkit.program.iam.live import AwsAccount
 from hpkit.program.recording import Answers
 from tests import builders
 from tests.program.recorder import recording_of

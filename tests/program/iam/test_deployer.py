@@ -11,9 +11,8 @@ from hpkit.catalog import type_calls
 from hpkit.cli.account.deployer_policy import command
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies
-from hpkit.program.iam.live import LiveResource
+from hpkit.program.iam.live import AwsAccount, LiveResource
 from hpkit.program.iam.rules import actions_of_call, rules
 from hpkit.project import load
 from tests import builders

@@ -4,7 +4,7 @@ import pytest
 
 from hpkit.config.models.storage import TeamBucket
 from hpkit.program.iam import documents as iam
-from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.live import AwsAccount
 from tests.program.iam.authorization import problems
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")

@@ -9,7 +9,7 @@ from hpkit.cli.account.adopt_common import import_file, plan_of, recorded, regis
 from hpkit.cli.common.completion import stack_option
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts
-from hpkit.cli.common.tools import pulumi_environment
+from hpkit.cli.common.output import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.plan.names import names_of_teams
 from hpkit.project import project_root

@@ -15,7 +15,6 @@ from hpkit.cli.common.formats import output_options
 from hpkit.cli.common.inputs import choose_file, record_plan
 from hpkit.config import require_file
 from hpkit.plan.model import Plan
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import (
     NO_ACCOUNT,
     NamedDocument,
@@ -26,7 +25,7 @@ from hpkit.program.iam.deployer import (
     policies_text,
     viewer_policies,
 )
-from hpkit.program.iam.live import LiveResource, account_of, live_resources
+from hpkit.program.iam.live import AwsAccount, LiveResource, account_of, live_resources
 from hpkit.project import Loaded
 
 __all__ = ["command"]

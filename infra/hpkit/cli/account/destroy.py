@@ -9,7 +9,7 @@ import click
 from hpkit.cli.common.completion import stack_option
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts
-from hpkit.cli.common.tools import pulumi_environment
+from hpkit.cli.common.output import pulumi_environment
 from hpkit.clients.processes import run_attended
 from hpkit.errors import HpkitError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of

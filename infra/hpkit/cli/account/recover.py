@@ -9,8 +9,7 @@ from hpkit.cli.common.aws_session import aws_session
 from hpkit.cli.common.completion import stack_option
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts
-from hpkit.cli.common.output import confirm
-from hpkit.cli.common.tools import pulumi_environment
+from hpkit.cli.common.output import confirm, pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.project import project_root
 from hpkit.text.formatting import plural

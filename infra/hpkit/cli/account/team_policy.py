@@ -9,9 +9,9 @@ from hpkit.cli.common.formats import output_options
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.errors import SelectionError
 from hpkit.plan.names import partition_of
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import NO_ACCOUNT
 from hpkit.program.iam.documents import policy_of_members
+from hpkit.program.iam.live import AwsAccount
 from hpkit.text.formatting import json_text
 
 __all__ = ["command"]

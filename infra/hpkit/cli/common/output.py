@@ -1,4 +1,4 @@
-"""A command's standard output and standard error: everything printed is made printable here, for all commands."""
+"""A command's output, in which everything is made printable; the user's shell; and the environment of Pulumi."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 import click
 
 from hpkit.errors import InputError, ToolError
+from hpkit.extensions import extension, is_installed
 from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "own",
     "own_shell",
     "printable_output",
+    "pulumi_environment",
     "stdout_to_stderr",
     "to_use",
     "undone",
@@ -236,3 +238,17 @@ def _undo_in_fish(name: str) -> str:
     kept = f"{_KEPT}{name}"
     otherwise = "true" if name == "PATH" else f"set -e {name}"
     return f"if set -q {kept}[1]; set -gx {name} ${kept}; else; {otherwise}; end; set -e {kept}"
+
+
+def pulumi_environment() -> dict[str, str]:
+    """Return an environment whose `pulumi` and language host are those that `hpkit local doctor` shows.
+
+    Without the local cloud's package, they are those on PATH. The engine also finds its `hyperpod` plugin there, next
+    to this Python. Raises ToolError, with how to install it, for a missing tool.
+    """
+    found = is_installed("search-path")
+    path = extension("search-path")("pulumi", "pulumi-language-python") if found else os.environ.get("PATH", "")
+    path = os.pathsep.join([str(Path(sys.executable).parent), path])
+    if shutil.which("pulumi", path=path) is None:
+        raise ToolError("Pulumi isn't on PATH. Install it: https://www.pulumi.com/docs/install/")
+    return {**os.environ, "PATH": path}

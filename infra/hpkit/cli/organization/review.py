@@ -132,7 +132,7 @@ def _scenarios(scope: Scope, file: str) -> dict[str, ScenarioChange]:
 
 
 def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
-    from hpkit.cli.common.tools import pulumi_environment
+    from hpkit.cli.common.output import pulumi_environment
     from hpkit.cli.organization.review_preview import run_preview
 
     environment = pulumi_environment()

@@ -32,18 +32,23 @@ from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.cluster.registry import Registry
 from hpkit.program.components.common.base import DeployContext, document
 from hpkit.program.components.common.credentials import Credentials, configured, connection
-from hpkit.program.components.common.given import given_provider, tagged
-from hpkit.program.components.common.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
-from hpkit.program.components.common.outputs import TeamOutputs, team_table
-from hpkit.program.components.common.untagged import untagged
+from hpkit.program.components.common.guards import (
+    guard_base,
+    guard_cluster,
+    guard_groups,
+    guard_parts,
+    guard_version,
+    untagged,
+)
+from hpkit.program.components.common.outputs import TeamOutputs, given_provider, tagged, team_table
 from hpkit.program.components.scheduling.autoscaling import Autoscaling
 from hpkit.program.components.scheduling.governance import Governance, Scheduling, kueue_runs
 from hpkit.program.components.storage.aws_storage import Storage
 from hpkit.program.components.storage.local_disk import TeamDisks
 from hpkit.program.components.storage.lustre import TeamVolumes
 from hpkit.program.components.storage.team_buckets import TeamBuckets
-from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.documents import lustre_policy, volumes_policy
+from hpkit.program.iam.live import AwsAccount
 from hpkit.program.sdk import Provider
 
 __all__ = ["build"]

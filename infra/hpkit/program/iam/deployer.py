@@ -45,9 +45,8 @@ from hpkit.plan.names import (
     topic_name,
 )
 from hpkit.plan.registry import repositories_of, repository_prefix
-from hpkit.program.iam.account import AwsAccount, managed_policy
 from hpkit.program.iam.documents import Values, bystander_document, fill
-from hpkit.program.iam.live import LiveResource
+from hpkit.program.iam.live import AwsAccount, LiveResource, managed_policy
 from hpkit.program.iam.rules import Rule, actions_of_call, rules
 from hpkit.text.formatting import compact_json
 

@@ -12,7 +12,7 @@ from hpkit.config.models.member_role import MemberRole
 from hpkit.config.models.storage import TeamBucket
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.registry import repositories_of
-from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.live import AwsAccount
 
 __all__ = [
     "Document",

@@ -1,4 +1,4 @@
-"""The AWS resources in a stack's state, by ARN: what policies can name once it exists."""
+"""An account's ARNs, and the AWS resources in a stack's state by ARN: what policies can name once it exists."""
 
 from __future__ import annotations
 
@@ -6,9 +6,34 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hpkit.program.iam.account import AwsAccount
+__all__ = ["AwsAccount", "LiveResource", "account_of", "live_resources", "managed_policy"]
 
-__all__ = ["LiveResource", "account_of", "live_resources"]
+
+@dataclass(frozen=True, slots=True)
+class AwsAccount:
+    """An account in one region: partition (`aws`), region, and the account's 12-digit id."""
+
+    partition: str
+    region: str
+    id: str
+
+    def arn(self, service: str, resource: str) -> str:
+        """Return the ARN of a resource of this account in this region."""
+        return f"arn:{self.partition}:{service}:{self.region}:{self.id}:{resource}"
+
+    def role_arn(self, name: str) -> str:
+        """Return the ARN of a role of this account."""
+        return f"arn:{self.partition}:iam::{self.id}:role/{name}"
+
+    def values(self) -> dict[str, str]:
+        """Return its values for the templates of ARNs."""
+        return {"partition": self.partition, "region": self.region, "account": self.id}
+
+
+def managed_policy(account: AwsAccount, name: str) -> str:
+    """Return the ARN of a policy that AWS manages."""
+    return f"arn:{account.partition}:iam::aws:policy/{name}"
+
 
 # Types whose state has an id and no ARN: the resource type in their ARN (Service Authorization Reference, Amazon EC2).
 _EC2_TYPES: Final = {

@@ -14,7 +14,10 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from hpkit.catalog import quantity_of
-from hpkit.plan.access import (
+from hpkit.plan.lustre import has_team_volumes
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.names import GROUP_PREFIX
+from hpkit.plan.principals import (
     ADMINISTRATOR_POLICY,
     RELEASES_POLICY,
     TEAM_ROLE,
@@ -23,9 +26,6 @@ from hpkit.plan.access import (
     groups_of,
     release_namespaces,
 )
-from hpkit.plan.lustre import has_team_volumes
-from hpkit.plan.model import Plan, TeamPlan
-from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.team_limits import most_of_pods, pod_limits
 from hpkit.program.components.access.rbac import PolicyRule, cluster_rules, team_rules, viewer_rules
 from hpkit.program.components.access.roles import Roles

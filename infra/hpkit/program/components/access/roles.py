@@ -22,7 +22,6 @@ from hpkit.plan.registry import pulled_repositories
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext, document
 from hpkit.program.components.storage.aws_storage import Storage
-from hpkit.program.iam.account import AwsAccount, managed_policy
 from hpkit.program.iam.documents import (
     instance_role_policy,
     karpenter_role_policy,
@@ -30,6 +29,7 @@ from hpkit.program.iam.documents import (
     secrets_key_policy,
     service_trust,
 )
+from hpkit.program.iam.live import AwsAccount, managed_policy
 
 __all__ = ["Identity", "Roles"]
 

@@ -18,9 +18,9 @@ from hpkit.config.models.cluster import (
     ScheduledUpdate,
     TieredStorage,
 )
-from hpkit.plan.access import DEPENDENCIES_NAMESPACE
 from hpkit.plan.endpoint import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
+from hpkit.plan.principals import DEPENDENCIES_NAMESPACE
 from hpkit.plan.protected import DEPENDENCIES
 from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.cluster.eks import Eks

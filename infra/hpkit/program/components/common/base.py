@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 
 from hpkit.program.components.common.credentials import Credentials
-from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.live import AwsAccount
 
 __all__ = ["Component", "DeployContext", "document"]
 

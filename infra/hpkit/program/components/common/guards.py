@@ -8,6 +8,7 @@ rejects the HyperPod cluster.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pulumi
 
@@ -15,7 +16,7 @@ from hpkit.plan.model import Plan
 from hpkit.plan.protected import allowed_in, contents_of, kept, nested_of, parts_allowed, parts_of, places_of
 from hpkit.program.sdk import ChangeGuard
 
-__all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version"]
+__all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version", "untagged"]
 
 # What the last guard keeps, by name in `allowReplace`. The first one keeps what the cluster depends on.
 _LAST = ("cluster", "grafana", "prometheus")
@@ -100,3 +101,16 @@ def _guard(
         where=allowed_in(plan),
         opts=opts,
     )
+
+
+# The position of a resource's tags, by the prefix of its type; tagsAll includes the provider's own.
+_TAGS: Final = {"aws:": ("tags", "tagsAll"), "hyperpod:": ("tags",)}
+
+
+def untagged(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+    """Remove the tags from a resource's inputs, and make the engine ignore live ones."""
+    kept_tags = next((names for prefix, names in _TAGS.items() if args.type_.startswith(prefix)), ())
+    if "tags" not in args.props or not kept_tags:
+        return None
+    opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(ignore_changes=list(kept_tags)))
+    return pulumi.ResourceTransformationResult({**args.props, "tags": None}, opts)
