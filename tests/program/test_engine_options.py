@@ -71,6 +71,8 @@ def assert_inference(live):
 
 def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_nothing(instance, repository):
     live, program = Live(instance), Program(instance, "handson-dev", root=repository.folder)
+    place = {"LocationConstraint": "us-west-2"}
+    live.client("s3").create_bucket(Bucket="acme-data", CreateBucketConfiguration=place)
     before = everything(live)
     (repository.folder / "infra" / "__main__.py").write_text(program_with())
 
@@ -83,7 +85,8 @@ def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_n
             john |= {"workloads": ["training", "inference", "spaces"], "spacePriorityClass": "training"}
         repository.write("handson", data)
 
-    storage = {"lustre": LUSTRE, "localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}
+    link = {"path": "/teams/john/data", "bucket": "acme-data", "prefix": "john/"}
+    storage = {"lustre": {**LUSTRE, "dataRepositories": [link]}, "localDisk": {"instanceTypes": ["ml.g5.12xlarge"]}}
     storage["teamBuckets"] = {"john": [{"bucket": "acme-data", "prefix": "john/"}]}
     # The bucket of certificates is protected like that of the scripts.
     added = {"inference": {"modelBuckets": ["acme-models"]}, "spaces": {"remoteAccess": True}}
@@ -101,7 +104,12 @@ def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_n
         listed = eks.list_pod_identity_associations(clusterName="handson-dev", namespace="hyperpod-ns-john")
         return [each["serviceAccount"] for each in listed["associations"]]
 
+    def links():
+        found = live.client("fsx").describe_data_repository_associations()["Associations"]
+        return [(each["FileSystemPath"], each["DataRepositoryPath"], *each["S3"]) for each in found]
+
     assert pod_roles() == ["default"]
+    assert links() == [("/teams/john/data", "s3://acme-data/john/", "AutoImportPolicy")]
 
     def bound():
         return {
@@ -115,10 +123,12 @@ def test_storage_inference_and_spaces_in_a_users_program_come_change_and_leave_n
     # Kubernetes rejects changes to a volume's nodes, so it's replaced together with its claim.
     storage["localDisk"]["instanceTypes"].append("ml.m5.4xlarge")
     del storage["teamBuckets"]
+    link["autoExport"] = ["NEW", "CHANGED"]
     write(storage=storage, allowReplace=["bucket"], allowDelete={"addons": [OPERATOR, *NEEDED, *SPACES]})
     program.up()
     assert bound() == {("fsx-root", "kube-system"), *claimed}
     assert pod_roles() == []
+    assert [sorted(each[2:]) for each in links()] == [["AutoExportPolicy", "AutoImportPolicy"]]
     assert BUCKET not in {each["Name"] for each in live.client("s3").list_buckets()["Buckets"]}
     disks = [volume["spec"] for volume in live.api.items(VOLUMES) if "hostPath" in volume["spec"]]
     assert ["ml.m5.4xlarge" in str(disk["nodeAffinity"]) for disk in disks] == [True, True]

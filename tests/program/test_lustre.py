@@ -58,6 +58,13 @@ def test_pods_of_a_team_get_a_role_for_its_buckets_before_its_first_job_starts()
     assert found.waits(found.one("ComputeQuota", "nlp"), association)
 
 
+def test_a_folder_follows_a_bucket_after_the_teams_have_their_folders():
+    found = program(teams=True, dataRepositories=[{"path": "/teams/nlp/data", "bucket": "acme-data"}])
+    link = found.one("fsx/dataRepositoryAssociation:DataRepositoryAssociation", "teams/nlp/data")
+    assert link.inputs["s3"] == {"autoImportPolicy": {"events": ["NEW", "CHANGED", "DELETED"]}}
+    assert found.waits(link, found.one("batch/v1:Job", "directory-nlp"))
+
+
 @pytest.fixture(scope="module")
 def shared():
     return program(teams=True)

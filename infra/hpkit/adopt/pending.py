@@ -318,6 +318,18 @@ def _find_file_systems(session: boto3.Session, creation: Unfinished) -> list[str
     ]
 
 
+def _find_links(session: boto3.Session, creation: Unfinished) -> list[str]:
+    filters = [{"Name": "file-system-id", "Values": [creation.inputs["fileSystemId"]]}]
+    pages = session.client("fsx").get_paginator("describe_data_repository_associations").paginate(Filters=filters)
+    path = creation.inputs["fileSystemPath"]
+    return [
+        each["AssociationId"]
+        for page in pages
+        for each in page["Associations"]
+        if each["FileSystemPath"].rstrip("/") == path
+    ]
+
+
 def _find_clusters(session: boto3.Session, creation: Unfinished) -> list[str]:
     from botocore.exceptions import ClientError
 
@@ -362,6 +374,7 @@ _LISTED: Final[Mapping[str, Callable[[Any, Unfinished], list[str]]]] = {
     "aws:amp/workspace:Workspace": _find_prometheus,
     "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation": _find_ranges,
     "aws:eks/podIdentityAssociation:PodIdentityAssociation": _find_associations,
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _find_links,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _find_file_systems,
     "aws:grafana/workspace:Workspace": _find_grafana,
     "aws:kms/key:Key": _find_keys,

@@ -25,6 +25,8 @@ _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser
 _NOBODY = (65534, 65535)
 _GROUPS = "Kubernetes, Configure fine-grained SupplementalGroups control: enabled by default since 1.33"
 _GROUPS_SINCE = "1.33"
+_LINKS = "Amazon FSx API reference, CreateDataRepositoryAssociation"
+_MOST_LINKS = 8
 _S3 = "Amazon S3 user guide, identity-based policies: prefixes of object keys"
 _FIRST_FREE, _IDS = 20_000, 1000
 _SMALLEST_GIB, _STEP_GIB = 1200, 2400
@@ -101,6 +103,34 @@ def _buckets_are_separate(context: Context) -> Iterator[Issue]:
                     "Give each team a prefix of its own, or let both only read it (readOnly).",
                 )
                 break
+
+
+def _links_are_separate(context: Context) -> Iterator[Issue]:
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    links = lustre.data_repositories if lustre else ()
+    path: Path = (*context.path, "storage", "lustre", "dataRepositories")
+    if links and lustre and lustre.existing:
+        yield Issue(path, "another stack or tool manages the file system and its links", "Remove dataRepositories.")
+    if len(links) > _MOST_LINKS:
+        yield Issue(path, f"{len(links)} folders are linked; the limit is {_MOST_LINKS}", "Link a common parent.")
+    own = {name: what for name, what in _own_buckets(context) if name}
+    for index, link in enumerate(links):
+        where = (*path, index)
+        if link.auto_export and link.bucket in own:
+            yield Issue(
+                (*where, "bucket"),
+                f"files of {link.path} would be exported to {link.bucket}, {own[link.bucket]}",
+                "Use a bucket that contains only data.",
+            )
+        for other in links[:index]:
+            places = [(f"{each.path}/", f"s3://{each.bucket}/{each.prefix or ''}") for each in (link, other)]
+            for key, mine, theirs in zip(("path", "bucket"), *places, strict=True):
+                if mine.startswith(theirs) or theirs.startswith(mine):
+                    yield Issue(
+                        (*where, key),
+                        f"{link.path} and {other.path} overlap: {mine} and {theirs}",
+                        "Link each folder and each prefix only once.",
+                    )
 
 
 def _team_places(context: Context) -> list[tuple[str, TeamBucket, Path]]:
@@ -265,6 +295,7 @@ RULES = (
         _user_ids,
     ),
     Rule("STO006", "error", "Teams write only to their own data in buckets.", _S3, _buckets_are_separate),
+    Rule("STO007", "error", "Linked folders and prefixes don't overlap.", _LINKS, _links_are_separate, waivable=False),
     Rule("STO008", "error", "Local disks belong to instance types of the environment.", _VOLUMES, _types_with_disks),
     Rule("STO009", "error", "Teams' folders require Kubernetes 1.33.", _GROUPS, _groups_of_images, waivable=False),
 )

@@ -18,6 +18,7 @@ SECTIONS: Final[Mapping[str, Path]] = {
     "Access": ("eks",),
     "Addons": ("addons",),
     "Autoscaling": ("autoscaling",),
+    "DataRepositories": ("storage", "lustre", "dataRepositories"),
     "Dependencies": ("cluster", "dependencies"),
     "Eks": ("eks",),
     "Governance": ("governance",),

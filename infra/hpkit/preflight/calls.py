@@ -420,8 +420,10 @@ def made_buckets(plan: Plan, responses: Responses) -> tuple[str, ...]:
 
 
 def buckets_of_teams(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the buckets that teams' pods use."""
-    return tuple(sorted({each.bucket for buckets in team_buckets(plan).values() for each in buckets}))
+    """Return the names of the buckets that teams' pods use, or FSx for them."""
+    lustre = plan.spec.storage.lustre if plan.spec.storage else None
+    linked = {each.bucket for each in lustre.data_repositories} if lustre else set()
+    return tuple(sorted(linked | {each.bucket for buckets in team_buckets(plan).values() for each in buckets}))
 
 
 def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:

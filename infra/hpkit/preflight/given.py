@@ -64,12 +64,12 @@ def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
 
 
 def _team_bucket(response: Any, bucket: str, account: str) -> CheckResult:
-    subject, needed = f"bucket {bucket} of storage.teamBuckets", f"in account {account}"
+    subject, needed = f"bucket {bucket} of data", f"in account {account}"
     if not isinstance(response, FailedCall):
         return ok(_STORAGE, subject, found=needed, needed=needed)
     if response.is_absence:
         return missing(_STORAGE, subject, found="missing", needed=needed, fix="Create it, or correct its name")
-    fix = f"Use a bucket of account {account}: pods can't reach others. If it is one, allow {response.action} on it"
+    fix = f"Use a bucket of account {account}: teams can't use others. If it is one, allow {response.action} on it"
     return missing(_STORAGE, subject, found=f"{response.code}: another account's, or closed", needed=needed, fix=fix)
 
 

@@ -36,6 +36,7 @@ _MAPPED: Final = (
     "aws:eks/addon:Addon",
     "aws:eks/cluster:Cluster",
     "aws:eks/podIdentityAssociation:PodIdentityAssociation",
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
     "aws:fsx/lustreFileSystem:LustreFileSystem",
     "aws:iam/policy:Policy",
     "aws:iam/role:Role",

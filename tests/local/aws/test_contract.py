@@ -145,6 +145,19 @@ def _shared_with_moto(cloud: Any) -> None:
     fsx.update_file_system(FileSystemId=identifier, LustreConfiguration={"DataCompressionType": "LZ4"})
     (described,) = fsx.describe_file_systems(FileSystemIds=[identifier])["FileSystems"]
     assert described["LustreConfiguration"]["DataCompressionType"] == "LZ4"
+    lustre = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
+    place = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": cloud.subnets[:1]}
+    linked = fsx.create_file_system(**place, LustreConfiguration=lustre)["FileSystem"]["FileSystemId"]
+    link = {"FileSystemId": linked, "FileSystemPath": "/data", "DataRepositoryPath": "s3://acme-data/"}
+    cloud.endpoint.client("s3").create_bucket(
+        Bucket="acme-data", CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
+    )
+    made = fsx.create_data_repository_association(**link)["Association"]["AssociationId"]
+    fsx.update_data_repository_association(AssociationId=made, S3={"AutoImportPolicy": {"Events": ["NEW"]}})
+    (shown,) = fsx.describe_data_repository_associations(AssociationIds=[made])["Associations"]
+    assert shown["S3"] == {"AutoImportPolicy": {"Events": ["NEW"]}}
+    fsx.delete_data_repository_association(AssociationId=made)
+    assert fsx.describe_data_repository_associations()["Associations"] == []
 
 
 def _logs(cloud: Any) -> None:

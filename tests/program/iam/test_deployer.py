@@ -63,7 +63,12 @@ def variants():
     key = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
     files["environments"]["dev"]["storage"] = {
         "kmsKeyArn": key,
-        "lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "perUnitStorageThroughput": 125},
+        "lustre": {
+            "availabilityZone": "us-west-2a",
+            "storageCapacityGiB": 1200,
+            "perUnitStorageThroughput": 125,
+            "dataRepositories": [{"path": "/data", "bucket": "acme-data"}],
+        },
     }
     files["environments"]["dev"]["cluster"]["instanceGroups"][0] |= {
         "imageId": "ami-0a1b2c3d4e5f60718",
@@ -150,6 +155,7 @@ LIVE = tuple(
     LiveResource(arn, {"hpkit:organization": "acme", "hpkit:environment": "dev"})
     for arn in (
         ACCOUNT.arn("fsx", "file-system/fs-0a1b2c3d4e5f60718"),
+        ACCOUNT.arn("fsx", "association/fs-0a1b2c3d4e5f60718/dra-0a1b2c3d4e5f60718"),
         ACCOUNT.arn("kms", "key/0a1b2c3d-0000-0000-0000-000000000000"),
         "arn:aws:iam::123456789012:oidc-provider/oidc.eks.us-west-2.amazonaws.com/id/0A1B2C3D",
     )

@@ -30,7 +30,14 @@ __all__ = ["command"]
 _RIGHTS = (
     *("aps:DescribeAlertManagerDefinition", "aps:ListRuleGroupsNamespaces", "aps:ListWorkspaces", "ec2:Describe*"),
     *("ecr:DescribeRepositories", "ecr:ListTagsForResource", "eks:Describe*", "eks:ListPodIdentityAssociations"),
-    *("fsx:DescribeFileSystems", "grafana:ListWorkspaces", "iam:ListRoleTags", "kms:DescribeKey", "kms:ListKeys"),
+    *(
+        "fsx:DescribeDataRepositoryAssociations",
+        "fsx:DescribeFileSystems",
+        "grafana:ListWorkspaces",
+        "iam:ListRoleTags",
+        "kms:DescribeKey",
+        "kms:ListKeys",
+    ),
     *("kms:ListResourceTags", "logs:DescribeLogGroups", "logs:ListTagsForResource", "s3:GetBucketTagging"),
     *("sagemaker:DescribeCluster", "sagemaker:ListClusterSchedulerConfigs", "sagemaker:ListComputeQuotas"),
     "sagemaker:ListTags",

@@ -1,14 +1,17 @@
 """Storage of scripts and training data."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from hpkit.config.models.base import BucketName, Model
 
-__all__ = ["ExistingStorage", "LocalDisk", "Lustre", "RootSquash", "Storage", "TeamBucket"]
+__all__ = ["DataRepository", "ExistingStorage", "LocalDisk", "Lustre", "RootSquash", "Storage", "TeamBucket"]
 
 # Amazon FSx API reference, LustreRootSquashConfiguration: NoSquashNids.
+DataEvent = Literal["NEW", "CHANGED", "DELETED"]
+# IAM reads `*` and `?` as wildcards, and without the last slash `a` is the beginning of `ab`.
+PREFIX_PATTERN = r"^([A-Za-z0-9_.=-]+/)+$"
 KeyArn = Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$")]
 _NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
 
@@ -22,6 +25,36 @@ class RootSquash(Model):
         description="Network identifiers of clients that keep root, such as `10.0.1.6@tcp` or "
         "`10.0.[2-10].[1-255]@tcp`.",
         examples=["10.0.[2-10].[1-255]@tcp"],
+    )
+
+
+class DataRepository(Model):
+    """A folder of the file system that FSx links with a bucket; contents load when they are read."""
+
+    path: str = Field(
+        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$",
+        description="Folder on the file system. With `teams`, pods of a team reach those in `/teams/<team>`.",
+        examples=["/teams/john/data"],
+    )
+    bucket: BucketName = Field(description="Bucket of the environment's account and region.", examples=["acme-data"])
+    prefix: str | None = Field(
+        default=None,
+        pattern=PREFIX_PATTERN,
+        description="Only objects whose keys begin with this, such as `john/`. Default: the whole bucket.",
+        examples=["john/"],
+    )
+    batch_import: bool = Field(default=True, description="true: import existing objects when the link is created.")
+    auto_import: tuple[DataEvent, ...] = Field(
+        default=("NEW", "CHANGED", "DELETED"),
+        min_length=1,
+        max_length=3,
+        description="Changes in the bucket that the file system follows.",
+    )
+    auto_export: tuple[DataEvent, ...] = Field(
+        default=(),
+        max_length=3,
+        description="Changes of files that FSx writes to the bucket, also deletions. To stop an export, remove the "
+        "folder from the list, deploy, and add it again.",
     )
 
 
@@ -62,6 +95,9 @@ class Lustre(Model):
         description="ID of the file system, if another stack or tool manages it and the cluster. Default: hpkit "
         "creates one.",
         examples=["fs-0123456789abcdef0"],
+    )
+    data_repositories: tuple[DataRepository, ...] = Field(
+        default=(), description="Folders that FSx links with S3 (data repository associations), at most 8."
     )
     root_squash: RootSquash | None = Field(
         default=None,
@@ -104,8 +140,7 @@ class TeamBucket(Model):
     bucket: BucketName = Field(description="Name of a bucket of the environment's account.", examples=["acme-vision"])
     prefix: str | None = Field(
         default=None,
-        # IAM reads `*` and `?` as wildcards, and without the last slash `a` is the beginning of `ab`.
-        pattern=r"^([A-Za-z0-9_.=-]+/)+$",
+        pattern=PREFIX_PATTERN,
         description="Only objects whose keys begin with this, such as `vision/`. Default: the whole bucket.",
         examples=["vision/"],
     )

@@ -44,6 +44,7 @@ from hpkit.program.components.common.outputs import TeamOutputs, given_provider,
 from hpkit.program.components.scheduling.autoscaling import Autoscaling
 from hpkit.program.components.scheduling.governance import Governance, Scheduling, kueue_runs
 from hpkit.program.components.storage.aws_storage import Storage
+from hpkit.program.components.storage.data_repositories import DataRepositories
 from hpkit.program.components.storage.local_disk import TeamDisks
 from hpkit.program.components.storage.lustre import TeamVolumes
 from hpkit.program.components.storage.team_buckets import TeamBuckets
@@ -169,8 +170,9 @@ def _on_the_cluster(
     governed, quotas = _govern(plan, context, eks, addons, access, platform.cluster.cluster_arn, opts=opts)
     parts += governed
     lustre = plan.spec.storage.lustre if plan.spec.storage else None
+    volumes: list[pulumi.Resource] = []
     if lustre is not None and lustre.teams and storage.lustre is not None:
-        parts.append(
+        volumes.append(
             TeamVolumes(
                 "team-volumes",
                 plan,
@@ -181,6 +183,11 @@ def _on_the_cluster(
                 quotas=quotas,
                 opts=opts,
             )
+        )
+    parts += volumes
+    if lustre is not None and lustre.data_repositories and storage.lustre is not None:
+        parts.append(
+            DataRepositories("data-repositories", lustre, file_system=storage.lustre, after=volumes, opts=opts)
         )
     return parts
 

@@ -77,8 +77,10 @@ _GOVERNING: Final = frozenset(
     {"aws:eks/accessEntry:AccessEntry", "hyperpod:index:ClusterSchedulerConfig", "hyperpod:index:ComputeQuota"}
 )
 _CALLS_NOTHING: Final = frozenset({"hyperpod:index:ChangeGuard"})
+_LINK: Final = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
 _SERVICE_ROLES: Final = {
     "aws:eks/cluster:Cluster": "eks.amazonaws.com",
+    _LINK: "s3.data-source.lustre.fsx.amazonaws.com",
     "aws:fsx/lustreFileSystem:LustreFileSystem": "fsx.amazonaws.com",
     "aws:grafana/workspace:Workspace": "grafana.amazonaws.com",
     "hyperpod:index:Cluster": "hyperpod.sagemaker.amazonaws.com",
@@ -477,7 +479,12 @@ def _service_roles(account: AwsAccount, types: frozenset[str]) -> list[dict[str,
         return []
     resources = [account.role_arn(f"aws-service-role/{service}/*") for service in services]
     condition = {"StringEquals": {"iam:AWSServiceName": services}}
-    return [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]
+    statements = [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]
+    if _LINK in types:
+        # FSx for Lustre user guide, "Permissions for linking to an S3 bucket".
+        role = account.role_arn(f"aws-service-role/{_SERVICE_ROLES[_LINK]}/*")
+        statements.append(_statement("FileSystemLinkRole", ["iam:AttachRolePolicy", "iam:PutRolePolicy"], [role], []))
+    return statements
 
 
 def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:

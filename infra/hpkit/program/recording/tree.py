@@ -282,6 +282,7 @@ _DETAILS: Final[dict[str, Callable[[Mapping[str, Any], Plan], str]]] = {
     "aws:ec2/securityGroup:SecurityGroup": _shown("description"),
     "aws:s3/bucket:Bucket": _nothing,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _shown("dataRepositoryPath"),
     "aws:ecr/repository:Repository": _nothing,
     "aws:iam/role:Role": _shown("description"),
     "aws:kms/key:Key": _shown("description"),

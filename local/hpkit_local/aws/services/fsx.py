@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from moto.fsx.models import FileSystem, FSxBackend
 
-from hpkit_local.aws.api import operation, rule
+from hpkit_local.aws.api import operation, page, rule
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.protocol import service_model
@@ -72,6 +72,7 @@ def update_file_system(ctx: Context, params: Record) -> Record:
     return {"FileSystem": {name: value for name, value in system.to_dict().items() if name in known}}
 
 
+_MOST_LINKS: Final = 8
 _LUSTRE_THROUGHPUT: Final = frozenset((125, 250, 500, 1000))
 
 
@@ -90,3 +91,108 @@ def _lustre(ctx: Context, params: Record) -> None:
     if options.get("DeploymentType") == "PERSISTENT_2" and throughput not in _LUSTRE_THROUGHPUT:
         allowed = ", ".join(map(str, sorted(_LUSTRE_THROUGHPUT)))
         raise ServiceError("BadRequest", f"PerUnitStorageThroughput {throughput} is not one of {allowed}")
+
+
+def _file_system(ctx: Context, identifier: str) -> Any:
+    return ctx.backend.moto.backend("fsx", ctx.region).file_systems.get(identifier)
+
+
+def _live(ctx: Context) -> dict[str, Record]:
+    """Return the associations whose file system exists; FSx deletes the others with it."""
+    table = ctx.table("associations")
+    for key in [key for key, entry in table.items() if _file_system(ctx, entry["FileSystemId"]) is None]:
+        del table[key]
+    return table
+
+
+def _find(ctx: Context, identifier: str) -> Record:
+    found = _live(ctx).get(identifier)
+    if found is None:
+        raise ServiceError("DataRepositoryAssociationNotFound", f"Association '{identifier}' does not exist.")
+    return found
+
+
+def _shown(ctx: Context, entry: Record) -> Record:
+    tags = ctx.backend.moto.backend("fsx", ctx.region).list_tags_for_resource(entry["ResourceARN"])
+    return {**entry, "Tags": tags}
+
+
+def _overlap(one: str, other: str) -> bool:
+    one, other = f"{one.rstrip('/')}/", f"{other.rstrip('/')}/"
+    return one.startswith(other) or other.startswith(one)
+
+
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateDataRepositoryAssociation.html
+@operation("fsx", "CreateDataRepositoryAssociation")
+def create_data_repository_association(ctx: Context, params: Record) -> Record:
+    """Link a folder; each one, and each prefix of a bucket, has one link at most."""
+    system = _file_system(ctx, params["FileSystemId"])
+    if system is None:
+        raise ServiceError("FileSystemNotFound", f"File system '{params['FileSystemId']}' does not exist.")
+    deployment = (system.lustre_configuration or {}).get("DeploymentType", "SCRATCH_1")
+    if deployment == "SCRATCH_1":
+        raise ServiceError("UnsupportedOperation", "SCRATCH_1 file systems have no data repository associations.")
+    path, repository = params.get("FileSystemPath"), params["DataRepositoryPath"]
+    if not path or not path.startswith("/"):
+        raise ServiceError("BadRequest", "FileSystemPath must begin with a slash.")
+    bucket = repository.removeprefix("s3://").partition("/")[0]
+    # Of other accounts' buckets FSx knows no more: the harsher answer.
+    if not repository.startswith("s3://") or bucket not in ctx.backend.moto.backend("s3", "aws").buckets:
+        raise ServiceError("BadRequest", f"Amazon FSx is unable to validate access to the S3 bucket '{bucket}'.")
+    others = [each for each in _live(ctx).values() if each["FileSystemId"] == params["FileSystemId"]]
+    if len(others) >= _MOST_LINKS:
+        raise ServiceError("ServiceLimitExceeded", f"A file system has at most {_MOST_LINKS} associations.")
+    for each in others:
+        if _overlap(path, each["FileSystemPath"]) or _overlap(repository, each["DataRepositoryPath"]):
+            raise ServiceError("BadRequest", f"The paths overlap with those of {each['AssociationId']}.")
+    identifier = "dra-" + ctx.token(17, "0123456789abcdef")
+    entry: Record = {
+        "AssociationId": identifier,
+        "ResourceARN": ctx.arn("fsx", f"association/{params['FileSystemId']}/{identifier}"),
+        "FileSystemId": params["FileSystemId"],
+        "Lifecycle": "AVAILABLE",
+        "FileSystemPath": path,
+        "DataRepositoryPath": repository,
+        "BatchImportMetaDataOnCreate": params.get("BatchImportMetaDataOnCreate", False),
+        "ImportedFileChunkSize": params.get("ImportedFileChunkSize", 1024),
+        "S3": params.get("S3", {}),
+        "CreationTime": ctx.now,
+    }
+    ctx.table("associations")[identifier] = entry
+    ctx.backend.moto.backend("fsx", ctx.region).tagger.tag_resource(entry["ResourceARN"], params.get("Tags", []))
+    ctx.backend.touched("fsx")
+    return {"Association": _shown(ctx, entry)}
+
+
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DescribeDataRepositoryAssociations.html
+@operation("fsx", "DescribeDataRepositoryAssociations")
+def describe_data_repository_associations(ctx: Context, params: Record) -> Record:
+    """Describe some or all; the only filter here is the file system."""
+    found = [_find(ctx, each) for each in params.get("AssociationIds", ())] or list(_live(ctx).values())
+    for each in params.get("Filters", ()):
+        if each["Name"] == "file-system-id":
+            found = [entry for entry in found if entry["FileSystemId"] in each["Values"]]
+    return page("Associations", [_shown(ctx, entry) for entry in found], params, code="BadRequest")
+
+
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateDataRepositoryAssociation.html
+@operation("fsx", "UpdateDataRepositoryAssociation")
+def update_data_repository_association(ctx: Context, params: Record) -> Record:
+    """Change events; a policy that the request lacks stays."""
+    entry = _find(ctx, params["AssociationId"])
+    entry["S3"] = {**entry["S3"], **params.get("S3", {})}
+    entry["ImportedFileChunkSize"] = params.get("ImportedFileChunkSize", entry["ImportedFileChunkSize"])
+    return {"Association": _shown(ctx, entry)}
+
+
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteDataRepositoryAssociation.html
+@operation("fsx", "DeleteDataRepositoryAssociation")
+def delete_data_repository_association(ctx: Context, params: Record) -> Record:
+    """Delete a link; the data stays."""
+    entry = _find(ctx, params["AssociationId"])
+    del ctx.table("associations")[entry["AssociationId"]]
+    return {
+        "AssociationId": entry["AssociationId"],
+        "Lifecycle": "DELETING",
+        "DeleteDataInFileSystem": params.get("DeleteDataInFileSystem", False),
+    }

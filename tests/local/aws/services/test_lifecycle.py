@@ -86,3 +86,25 @@ def test_coredns_is_degraded_until_a_node_is_there(cloud: Any) -> None:
 def test_task_governance_needs_a_node(cloud: Any) -> None:
     cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
     assert _addon(cloud, GOVERNANCE)["status"] == "CREATE_FAILED"
+
+
+def test_a_folder_is_linked_with_a_bucket_that_exists_and_only_once(cloud: Any, refused: Callable[..., str]) -> None:
+    fsx = cloud.endpoint.client("fsx")
+    persistent = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
+    systems = [
+        fsx.create_file_system(
+            FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=cloud.subnets[:1], LustreConfiguration=lustre
+        )["FileSystem"]["FileSystemId"]
+        for lustre in (persistent, {"DeploymentType": "SCRATCH_1"})
+    ]
+    link = {"FileSystemId": systems[0], "FileSystemPath": "/data", "DataRepositoryPath": "s3://acme-data/"}
+    create = fsx.create_data_repository_association
+    assert "unable to validate access" in refused("BadRequest", create, **link)
+    cloud.s3.create_bucket(Bucket="acme-data", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    create(**link)
+    for other in (
+        {"FileSystemPath": "/data/raw"},
+        {"FileSystemPath": "/raw", "DataRepositoryPath": "s3://acme-data/raw/"},
+    ):
+        assert "overlap" in refused("BadRequest", create, **{**link, **other})
+    refused("UnsupportedOperation", create, **{**link, "FileSystemId": systems[1]})

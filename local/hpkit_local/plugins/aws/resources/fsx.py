@@ -140,7 +140,95 @@ def _delete(call: Calls, system: str, state: Props) -> None:
         )
 
 
+def _create_link(call: Calls, inputs: Props) -> str:
+    answer = call(
+        "CreateDataRepositoryAssociation",
+        FileSystemId=inputs["fileSystemId"],
+        FileSystemPath=inputs["fileSystemPath"],
+        DataRepositoryPath=inputs["dataRepositoryPath"],
+        BatchImportMetaDataOnCreate=inputs["batchImportMetaDataOnCreate"] or None,
+        ImportedFileChunkSize=inputs.get("importedFileChunkSize"),
+        S3=dict(pascal(inputs["s3"])) if inputs.get("s3") else None,
+        Tags=tag_list(inputs["tagsAll"]),
+    )
+    return str(answer["Association"]["AssociationId"])
+
+
+def _link(call: Calls, link: str) -> dict[str, Any] | None:
+    return describe_one(call, "DescribeDataRepositoryAssociations", "Associations", AssociationIds=[link])
+
+
+def _read_link(call: Calls, link: str, _recorded: Props) -> Props | None:
+    entry = _link(call, link)
+    if entry is None:
+        return None
+    return {
+        "arn": entry["ResourceARN"],
+        "associationId": link,
+        "batchImportMetaDataOnCreate": entry.get("BatchImportMetaDataOnCreate", False),
+        "dataRepositoryPath": entry["DataRepositoryPath"],
+        "fileSystemId": entry["FileSystemId"],
+        "fileSystemPath": entry["FileSystemPath"],
+        "importedFileChunkSize": entry.get("ImportedFileChunkSize"),
+        "s3": camel(entry.get("S3", {})),
+        "tags": tag_map(entry.get("Tags")),
+    }
+
+
+def _await_link(call: Calls, link: str, _change: PlannedUpdate) -> None:
+    until(
+        call,
+        lambda: _link(call, link),
+        status=lambda entry: str(entry["Lifecycle"]),
+        ready={"AVAILABLE"},
+        failed={"FAILED", "MISCONFIGURED"},
+    )
+
+
+def _update_link(call: Calls, link: str, change: PlannedUpdate) -> None:
+    size = change.new.get("importedFileChunkSize") if "importedFileChunkSize" in change else None
+    # The real provider sends no deletion of events that the program no longer has.
+    s3 = dict(pascal(change.new["s3"])) if "s3" in change else None
+    call("UpdateDataRepositoryAssociation", AssociationId=link, ImportedFileChunkSize=size, S3=s3)
+
+
+def _delete_link(call: Calls, link: str, state: Props) -> None:
+    data = bool(state.get("deleteDataInFilesystem"))
+    call.find("DeleteDataRepositoryAssociation", AssociationId=link, DeleteDataInFileSystem=data)
+    until(call, lambda: _link(call, link), status=lambda entry: str(entry["Lifecycle"]), until_gone=True)
+
+
+_EVENTS: Final = (Prop("events", "list"),)
+
 RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
+        props=(
+            Prop("batchImportMetaDataOnCreate", "boolean"),
+            Prop("dataRepositoryPath", required=True),
+            Prop("deleteDataInFilesystem", "boolean", write_only=True),
+            Prop("fileSystemId", required=True),
+            Prop("fileSystemPath", required=True),
+            Prop("importedFileChunkSize", "integer"),
+            Prop(
+                "s3",
+                "object",
+                members=(
+                    Prop("autoExportPolicy", "object", members=_EVENTS),
+                    Prop("autoImportPolicy", "object", members=_EVENTS),
+                ),
+            ),
+        ),
+        create=_create_link,
+        read=_read_link,
+        update=_update_link,
+        wait=_await_link,
+        delete=_delete_link,
+        outputs=("arn", "associationId"),
+        tagging=tagging("Resource", "ResourceARN", identify=arn_of),
+        imported={"deleteDataInFilesystem": False},
+        minutes=(10, 10, 10),
+    ),
     ResourceType(
         "aws:fsx/lustreFileSystem:LustreFileSystem",
         props=(*_SYSTEM, *_CHANGEABLE, *_FIXED),
