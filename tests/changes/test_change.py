@@ -157,7 +157,7 @@ PARTS = {
         (lambda dev: dev["governance"].update(quotaNames={"ada": "of-ada"}), "team-removed", "teams", "ada"),
         (lambda dev: dev["network"]["zones"].pop(), "nat-gateway-removed", "natGateways", "nat-us-west-2b"),
         (
-            lambda dev: dev["observability"].pop("cloudwatch"),
+            lambda dev: dev["observability"].update(cloudwatch=False),
             "addon-removed",
             "addons",
             "amazon-cloudwatch-observability",

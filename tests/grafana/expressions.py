@@ -14,7 +14,8 @@ _PARTS = ("lhs", "rhs", "expr", "args", "vector_selector", "param")
 
 def as_prometheus(expression: str, **chosen: str) -> str:
     """Return the query that Prometheus gets after Grafana replaces variables."""
-    values = {"__rate_interval": "5m", "resource": "nvidia.com/gpu", "flavor": ".+", "group": ".+", **chosen}
+    every = dict.fromkeys(("flavor", "group", "team"), ".+")
+    values = {"__rate_interval": "5m", "resource": "nvidia.com/gpu", **every, **chosen}
     for name, value in values.items():
         expression = expression.replace(f"${name}", value)
     return expression

@@ -54,7 +54,16 @@ def add_parts(data, dev):
     group = {"name": "cpu", "instanceType": "ml.m5.4xlarge", "instanceCount": 1, "availabilityZone": "us-west-2c"}
     dev["cluster"]["instanceGroups"].insert(1, group)
     data["teams"][0]["registry"] = ["train"]
-    data["teams"].insert(1, {"name": "maria", "fairShareWeight": 50, "members": [MARIA], "activationState": "Disabled"})
+    data["teams"].insert(
+        1,
+        {
+            "name": "maria",
+            "fairShareWeight": 50,
+            "members": [MARIA],
+            "activationState": "Disabled",
+            "consoleAccess": True,
+        },
+    )
     limit = {"instanceType": "ml.g5.12xlarge", "accelerators": 3}
     data["teams"][2]["sharing"] = {"strategy": "LendAndBorrow", "absoluteBorrowLimits": [limit]}
     dev["registry"] = {"pullFrom": ["shared/*"], "keepImages": 50}
@@ -71,6 +80,10 @@ ADDED = (
     *(f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", "Subnet", "RouteTableAssociation", RANGE)),
     f"{RANGE}:nodes-us-west-2b",
     *(f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria"),
+    *(
+        f"AccessPolicyAssociation:{MARIA.partition('::')[2]}/AmazonSagemakerHyperpod{scope}Policy"
+        for scope in ("Training", "UserCluster")
+    ),
     *(f"{kind}:maria" for kind in ("LimitRange", "NamespacePatch", "ResourceQuota", "Role", "RoleBinding")),
     *("Registry:registry", "Repository:john/train", "LifecyclePolicy:john/train"),
 )

@@ -342,6 +342,7 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
 ROLE = "arn:aws:iam::123456789012:role/live/{}"
 SUBNETS = list(NETWORK["existing"]["subnets"].values())
 GROUPS = NETWORK["existing"]["securityGroupIds"]
+UNOBSERVED = {"observability": {"cloudwatch": False}}
 ON = {
     "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
     "nodePools": [{"name": "burst", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 8}}],
@@ -452,7 +453,7 @@ def test_karpenter_takes_a_role_that_is_there():
     ],
 )
 def test_the_pods_of_an_addon_take_their_role_as_the_file_says(said, association, irsa, ignored):
-    program = recorded_from(organization(environment={"addons": {"aws-ebs-csi-driver": said}}))
+    program = recorded_from(organization(environment={"addons": {"aws-ebs-csi-driver": said}, **UNOBSERVED}))
     addon = program.one("eks/addon:Addon", "aws-ebs-csi-driver")
     assert addon.inputs.get("serviceAccountRoleArn") == irsa
     assert addon.ignore_changes == ignored
@@ -464,7 +465,9 @@ def test_the_pods_of_an_addon_take_their_role_as_the_file_says(said, association
 
 
 def test_an_addon_that_gets_no_role_from_the_kit_is_associated_with_the_one_that_is_named():
-    program = recorded_from(organization(environment={"addons": {"aws-fsx-csi-driver": {"role": role("files")}}}))
+    program = recorded_from(
+        organization(environment={"addons": {"aws-fsx-csi-driver": {"role": role("files")}}, **UNOBSERVED})
+    )
     found = program.one("eks/podIdentityAssociation:PodIdentityAssociation").inputs
     assert (found["namespace"], found["serviceAccount"]) == ("kube-system", "fsx-csi-controller-sa")
     assert found["roleArn"] == role("files")

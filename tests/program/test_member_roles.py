@@ -101,3 +101,23 @@ def test_each_way_in_is_one_statement(key, value, principal, action, condition):
     role = MemberRole.model_validate({key: value})
     (statement,) = trust_of_members(role, AwsAccount("aws", "us-west-2", ACCOUNT))["Statement"]
     assert (statement["Principal"], statement["Action"], statement.get("Condition")) == (principal, action, condition)
+
+
+def test_members_get_awss_access_policies_for_the_console_by_their_workloads():
+    scientist, viewer = (f"arn:aws:iam::123456789012:role/{name}" for name in ("nlp", "viewer"))
+    teams = [team("nlp", members=[scientist], consoleAccess=True, workloads=["training", "spaces"])]
+    eks = {"version": "1.35", "viewers": [scientist, viewer]}
+    program = recorded_from(organization(teams=teams, environment={"eks": eks}, allocations={"nlp": ROWS}))
+    found = {
+        (each.inputs["principalArn"], each.inputs["policyArn"].rpartition("/")[2]): each.inputs["accessScope"]
+        for each in program.all("eks/accessPolicyAssociation:AccessPolicyAssociation")
+    }
+    inside = {"type": "namespace", "namespaces": ["hyperpod-ns-nlp"]}
+    assert found == {
+        (scientist, "AmazonSagemakerHyperpodSpacePolicy"): inside,
+        (scientist, "AmazonSagemakerHyperpodTrainingPolicy"): inside,
+        (scientist, "AmazonSagemakerHyperpodUserClusterPolicy"): {"type": "cluster"},
+        (viewer, "AmazonEKSAdminViewPolicy"): {"type": "namespace", "namespaces": ["kube-system"]},
+    }
+    entries = {each.inputs["principalArn"]: each.inputs for each in program.all("eks/accessEntry:AccessEntry")}
+    assert entries[scientist]["kubernetesGroups"] == ["hyperpod:team:nlp", "hyperpod:viewers"]

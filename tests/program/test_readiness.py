@@ -268,11 +268,22 @@ def test_grafana_reads_cloudwatch_with_and_without_prometheus():
 
 
 @pytest.mark.parametrize("prometheus", [True, False])
-def test_one_add_on_alone_measures_accelerators(prometheus):
+def test_cloudwatch_measures_accelerators_with_and_without_prometheus(prometheus):
     addon = observed(cloudwatch=True, prometheus=prometheus).named("eks/addon:Addon")["amazon-cloudwatch-observability"]
     values = json.loads(addon.inputs["configurationValues"])
     kubernetes = values["agent"]["config"]["logs"]["metrics_collected"]["kubernetes"]
-    assert kubernetes.get("accelerated_compute_metrics", True) is not prometheus
+    assert kubernetes == {"enhanced_container_insights": True, "kueue_container_insights": True}
+
+
+def test_cloudwatch_is_on_unless_the_file_turns_it_off_or_the_eks_cluster_exists():
+    def addons(**environment):
+        return {addon.name for addon in recorded_from(organization(environment=environment)).plan.addons}
+
+    name = "amazon-cloudwatch-observability"
+    assert name in addons()
+    assert name in addons(observability={"prometheus": True, "alerts": {"snsTopicArn": TOPIC}})
+    assert name not in addons(observability={"cloudwatch": False})
+    assert name not in addons(eks={"version": "1.35", "existing": {"name": "platform"}})
 
 
 def test_users_of_grafana_have_the_roles_that_the_file_says():

@@ -94,7 +94,7 @@ def test_growing_a_group_touches_the_cluster_alone():
     def grow(_, dev):
         dev["cluster"]["instanceGroups"][0]["instanceCount"] = 5
 
-    assert differences(grow) == {"Cluster cluster", *WORDS}
+    assert differences(grow) == {"Cluster cluster", "Readiness capacity", *WORDS}
 
 
 def test_shifting_quota_touches_the_two_quotas_alone():

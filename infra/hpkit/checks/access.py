@@ -72,16 +72,20 @@ def _roles(context: Context) -> Iterator[Issue]:
 
 def _viewers(context: Context) -> Iterator[Issue]:
     administrators = {principal_of(each) for each in context.spec.eks.administrators}
-    teams = {principal_of(member.role): member.team for member in context.members if member.admitted}
+    members = {principal_of(member.role): member for member in context.members if member.admitted}
     for position, viewer in enumerate(context.spec.eks.viewers):
-        who = principal_of(viewer)
-        others = [f"a data scientist of {teams[who]}"] if who in teams else []
-        others += ["an administrator"] if who in administrators else []
-        if others:
+        member = members.get(principal_of(viewer))
+        if member is not None and member.role != viewer:
             yield Issue(
                 ("environments", context.environment, "eks", "viewers", position),
-                f"{viewer} is a viewer of {context.environment}, and also {listing(others)}",
-                "Use two roles: a role has one access entry per cluster, and viewers can read what teams can't.",
+                f"{viewer} is also a member of {member.team}, there written {member.role}; a role has one access entry",
+                f"Use the same ARN in both places, such as {member.role}.",
+            )
+        if principal_of(viewer) in administrators:
+            yield Issue(
+                ("environments", context.environment, "eks", "viewers", position),
+                f"{viewer} is a viewer of {context.environment}, and also an administrator",
+                "Remove it here: administrators can read everything. Or use two roles.",
             )
 
 
@@ -340,7 +344,7 @@ RULES = (
     Rule(
         "ACC002",
         "error",
-        "Viewers are neither administrators nor data scientists.",
+        "Viewers aren't administrators, and have the same ARN as members.",
         _EKS_GUIDE,
         _viewers,
         waivable=False,

@@ -236,7 +236,7 @@ def _dashboard(plan: Plan, file: str, team: str = "") -> dict[str, Any]:
     text = (files("hpkit.grafana") / "data" / f"{file}.json").read_text(encoding="utf-8")
     board: dict[str, Any] = json.loads(text.replace("$team", team) if team else text)
     chosen = {"datasource": uid_of(plan.stack, DATA_SOURCE_NAME), "resource": _main_resource(plan)}
-    variables = [each for each in board["templating"]["list"] if each["name"] != "team"]
+    variables = [each for each in board["templating"]["list"] if not team or each["name"] != "team"]
     for variable in variables:
         if value := chosen.get(variable["name"]):
             variable["current"] = {"text": value, "value": value}

@@ -21,7 +21,9 @@ __all__ = [
     "VIEWER_GROUP",
     "VIEWER_ROLE",
     "Principal",
+    "access_policies_of",
     "admits",
+    "console_policies_of",
     "groups_of",
     "is_administrator",
     "is_deployer",
@@ -144,6 +146,14 @@ def names_branch(issuer: str, subject: str) -> bool:
 ADMINISTRATOR_POLICY: Final = "AmazonEKSClusterAdminPolicy"
 RELEASES_POLICY: Final = "AmazonEKSAdminViewPolicy"
 DEPENDENCIES_NAMESPACE: Final = "kube-system"
+# For the console and SageMaker Studio, in a team's namespace by its workloads, and in the cluster. Source: EKS user
+# guide, access policy permissions; SageMaker developer guide, "Setting up an Amazon EKS cluster in Studio".
+_CONSOLE: Final = {
+    "training": "AmazonSagemakerHyperpodTrainingPolicy",
+    "inference": "AmazonSagemakerHyperpodInferencePolicy",
+    "spaces": "AmazonSagemakerHyperpodSpacePolicy",
+}
+_CONSOLE_CLUSTER: Final = "AmazonSagemakerHyperpodUserClusterPolicy"
 # Lets viewers read everything else in the cluster.
 VIEWER_GROUP: Final = "hyperpod:viewers"
 VIEWER_ROLE: Final = "hpkit-viewer"
@@ -166,3 +176,28 @@ def release_namespaces(plan: Plan) -> tuple[str, ...]:
     """Return the namespaces where the program installs Helm charts."""
     charts = (each.namespace for each in charts_of(plan.spec))
     return (*charts, *([DEPENDENCIES_NAMESPACE] if plan.dependencies is not None else []))
+
+
+def console_policies_of(plan: Plan) -> tuple[str, ...]:
+    """Return the access policies that members of some team get for the console and Studio."""
+    kinds = {kind for team in plan.teams if team.spec.console_access for kind in team.spec.workloads}
+    return tuple(sorted({_CONSOLE[kind] for kind in kinds} | ({_CONSOLE_CLUSTER} if kinds else set())))
+
+
+def access_policies_of(plan: Plan, principal: str) -> dict[str, tuple[str, ...] | None]:
+    """Return the access policies of a principal → their namespaces, None for the whole cluster.
+
+    A viewer who is also a member doesn't get the policy that reads Secrets of Helm releases, which only previews need.
+    """
+    if principal in plan.spec.eks.administrators:
+        return {ADMINISTRATOR_POLICY: None}
+    teams = [team for team in plan.teams if principal in team.spec.members]
+    namespaces = release_namespaces(plan)
+    if not teams:
+        return {RELEASES_POLICY: namespaces} if namespaces else {}
+    scopes: dict[str, list[str]] = {}
+    for team in teams:
+        for kind in team.spec.workloads if team.spec.console_access else ():
+            scopes.setdefault(_CONSOLE[kind], []).append(team.namespace)
+    policies: dict[str, tuple[str, ...] | None] = {name: tuple(sorted(each)) for name, each in sorted(scopes.items())}
+    return policies | ({_CONSOLE_CLUSTER: None} if scopes else {})

@@ -357,6 +357,7 @@ def test_what_is_no_exported_state_is_refused(text, tmp_path):
     [
         (["--until", "2026-12-01T18:00:00Z"], "remove --until"),
         (["--read-only", "--bystander"], "can't be combined"),
+        (["--console", "--bystander"], "can't be combined"),
         (["--read-only", "--governance"], "can't be combined"),
         (["--read-only", "--until", "2026-12-01T18:00:00Z"], "can't be combined"),
     ],
@@ -365,6 +366,18 @@ def test_options_that_mean_nothing_together_are_refused(options, message):
     refused = CliRunner().invoke(command, ["--stack", "handson-dev", *options])
     assert refused.exit_code == 2
     assert message in refused.stderr
+
+
+def test_the_policy_for_the_console_reads_and_reaches_one_eks_cluster():
+    printed = CliRunner().invoke(command, ["--stack", "handson-dev", "--console"])
+    (policy,) = json.loads(printed.stdout)
+    actions = {action for each in policy["document"]["Statement"] for action in each["Action"]}
+    assert {"eks:AccessKubernetesApi", "cloudwatch:GetMetricData", "sagemaker:ListClusters"} <= actions
+    assert not [
+        each for each in actions if not each.partition(":")[2].startswith(("Access", "Describe", "Get", "List"))
+    ]
+    assert "cluster/handson-dev" in str(policy["document"])
+    assert "attach all of them to each role that views handson-dev" in printed.stderr
 
 
 def without_tags(text):

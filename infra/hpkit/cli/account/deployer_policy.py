@@ -20,6 +20,7 @@ from hpkit.program.iam.deployer import (
     NamedDocument,
     bystander_policies,
     calling_types,
+    console_policies,
     deployer_policies,
     governance_policies,
     policies_text,
@@ -104,6 +105,7 @@ def _time(text: str) -> str:
 @click.option(
     "--governance", is_flag=True, help="Print the policies to change quotas, the cluster policy, and members only."
 )
+@click.option("--console", is_flag=True, help="Print the policy to view the cluster in the console, for `eks.viewers`.")
 @click.option("--bystander", is_flag=True, help="Print a policy that denies access, for other roles such as Studio's.")
 def command(
     stack: str,
@@ -113,6 +115,7 @@ def command(
     *,
     read_only: bool,
     governance: bool,
+    console: bool,
     bystander: bool,
 ) -> None:
     """Print the IAM policies that `pulumi up`, `refresh` and `destroy` of a stack need.
@@ -123,9 +126,11 @@ def command(
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` isn't an account ID, which has 12 digits", param_hint="--account")
-    variants = read_only + governance + bystander
-    if variants > 1 or ((read_only or bystander) and (state or until)) or (governance and until):
-        raise click.UsageError("--read-only, --governance, --bystander, and --state with --until can't be combined")
+    variants = read_only + governance + console + bystander
+    if variants > 1 or ((variants - governance) and (state or until)) or (governance and until):
+        raise click.UsageError(
+            "--read-only, --governance, --console, --bystander, and --state with --until can't be combined"
+        )
     loaded, plan = choose_file(stack)
     stated = plan.spec.account
     if account is not None and stated not in (None, account):
@@ -140,6 +145,9 @@ def command(
     if bystander:
         policies = bystander_policies(plan, aws_account)
         whom = f"each role that uses SageMaker and doesn't deploy {stack}"
+    elif console:
+        policies = console_policies(plan, aws_account)
+        whom = f"each role that views {stack} in the console"
     else:
         policies = _deployer(
             plan, loaded, aws_account, read_only=read_only, governance=governance, live=live, until=ends

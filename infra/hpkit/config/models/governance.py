@@ -234,6 +234,11 @@ class Team(Model):
         "and Code Editor, where an environment has `spaces`. All include pods, ConfigMaps, Secrets, Services and "
         "claims.",
     )
+    console_access: bool = Field(
+        default=False,
+        description="Members also get AWS's access policies for HyperPod in the console and in SageMaker Studio. They "
+        "are those of the team's `workloads` in its namespace, and one that reads names of nodes and queues.",
+    )
     priority_classes: tuple[str, ...] = Field(
         default=(),
         description="Priority classes that members may use. Default: all of the cluster policy.",

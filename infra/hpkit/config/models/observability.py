@@ -219,7 +219,9 @@ class Observability(Model):
     """Metrics, dashboards and alerts."""
 
     cloudwatch: bool = Field(
-        default=False, description="CloudWatch add-on with Kueue metrics, and, unless `prometheus` is on, GPU metrics."
+        default=True,
+        description="CloudWatch add-on with metrics of Kueue, GPUs and Trainium, which the task dashboard of the "
+        "SageMaker console shows. CloudWatch charges for metrics and logs.",
     )
     prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
     grafana: bool = Field(

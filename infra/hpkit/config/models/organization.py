@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from hpkit.config.models.addons import Addon
 from hpkit.config.models.autoscaling import Autoscaling
@@ -128,7 +128,10 @@ class Environment(Model):
     registry: Registry | None = Field(default=None, description="Settings for the repositories in `teams[].registry`.")
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter and KEDA. Default: off.")
     governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
-    observability: Observability | None = Field(default=None, description="Metrics. Default: off.")
+    observability: Observability | None = Field(
+        default=None,
+        description="Metrics. Default: those of CloudWatch, or none for an existing EKS cluster.",
+    )
     inference: Inference | None = Field(
         default=None, description="The inference operator, with its roles and the add-ons that it needs. Default: none."
     )
@@ -162,6 +165,20 @@ class Environment(Model):
         default=AllowDelete(), description="Resources that a change may delete. Otherwise the preview fails."
     )
     waivers: tuple[Waiver, ...] = Field(default=(), description="Accepted violations of rules, with an end date.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _observed(cls, value: Any) -> Any:
+        """Turn metrics on unless the file sets them: without them, the console's task dashboard is empty.
+
+        An existing EKS cluster may have them already, and adoption changes nothing.
+        """
+        if not isinstance(value, dict) or "observability" in value:
+            return value
+        sections = (value.get("eks"), value.get("cluster"))
+        if any(isinstance(each, dict) and each.get("existing") for each in sections):
+            return value
+        return {**value, "observability": {}}
 
     @property
     def karpenter(self) -> Autoscaling | None:

@@ -44,8 +44,9 @@ from hpkit.plan.names import (
     spaces_role_name,
     topic_name,
 )
+from hpkit.plan.principals import console_policies_of
 from hpkit.plan.registry import repositories_of, repository_prefix
-from hpkit.program.iam.documents import Values, bystander_document, fill
+from hpkit.program.iam.documents import Values, bystander_document, console_document, fill
 from hpkit.program.iam.live import AwsAccount, LiveResource, managed_policy
 from hpkit.program.iam.rules import Rule, actions_of_call, rules
 from hpkit.text.formatting import compact_json
@@ -57,6 +58,7 @@ __all__ = [
     "actions_of",
     "bystander_policies",
     "calling_types",
+    "console_policies",
     "deployer_policies",
     "governance_policies",
     "policies_text",
@@ -194,6 +196,18 @@ def _entries_of_members(plan: Plan, account: AwsAccount, actions: Set[str]) -> l
             f"{entries}/*",
             [{"ArnLike": service}],
         ),
+        *(
+            (
+                "GovernConsole",
+                ("AssociateAccessPolicy", "DisassociateAccessPolicy"),
+                f"{entries}/*",
+                [{"ArnEquals": {"eks:policyArn": console}}, {"ArnNotEquals": {principal: others}} if others else {}],
+            )
+            for console in [
+                [f"arn:{account.partition}:eks::aws:cluster-access-policy/{name}" for name in console_policies_of(plan)]
+            ]
+            if console
+        ),
     )
     return [
         _statement(sid, needed, [resource], conditions)
@@ -227,6 +241,11 @@ def bystander_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, 
     """
     document = bystander_document(account, roles=_made_role_arns(plan, account))
     return (NamedDocument(f"{plan.stack}-{plan.spec.region}-bystander", document),)
+
+
+def console_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
+    """Return the policy of people who view the cluster in the console; access entries give them the rest."""
+    return (NamedDocument(f"{plan.stack}-{plan.spec.region}-console", console_document(account, eks=plan.eks_name)),)
 
 
 def policies_text(policies: Iterable[NamedDocument]) -> str:

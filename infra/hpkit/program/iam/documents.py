@@ -19,6 +19,7 @@ __all__ = [
     "Values",
     "bucket_policy",
     "bystander_document",
+    "console_document",
     "fill",
     "grafana_policy",
     "inference_policy",
@@ -221,6 +222,11 @@ def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: S
 def bystander_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
     """Return what to deny to roles that can use SageMaker and don't belong to the platform; roles: the platform's."""
     return _document("bystander", account, roles=roles)
+
+
+def console_document(account: AwsAccount, *, eks: str) -> Document:
+    """Return the AWS permissions of people who view a cluster in the console."""
+    return _document("console", account, eks=eks)
 
 
 def scientist_policy(

@@ -18,13 +18,12 @@ from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.principals import (
-    ADMINISTRATOR_POLICY,
-    RELEASES_POLICY,
     TEAM_ROLE,
     VIEWER_GROUP,
     VIEWER_ROLE,
+    access_policies_of,
+    console_policies_of,
     groups_of,
-    release_namespaces,
 )
 from hpkit.plan.team_limits import most_of_pods, pod_limits
 from hpkit.program.components.access.rbac import PolicyRule, cluster_rules, team_rules, viewer_rules
@@ -74,14 +73,9 @@ class Access(Component):
         self._limits = pod_limits(plan)
         groups = groups_of(plan)
         self._made = {team.made_role: self._role(team) for team in plan.teams if team.made_role}
-        self.administrators = [
-            entry
-            for principal in plan.spec.eks.administrators
-            for entry in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
-        ]
-        for principal in plan.spec.eks.viewers:
-            self._entry(principal, groups[principal], policy=RELEASES_POLICY, namespaces=release_namespaces(plan))
-        for principal in sorted(groups.keys() - {*plan.spec.eks.administrators, *plan.spec.eks.viewers}):
+        administrators = dict.fromkeys(plan.spec.eks.administrators)
+        self.administrators = [entry for each in administrators for entry in self._entry(each, groups.get(each, ()))]
+        for principal in sorted(groups.keys() - administrators.keys()):
             self._entry(principal, groups[principal])
 
     def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
@@ -120,15 +114,8 @@ class Access(Component):
         policy = json.dumps(policy_of_members(self._plan, team, account), sort_keys=True)
         return [role, roles.allow(role, purpose, policy)]
 
-    def _entry(
-        self,
-        principal: str,
-        groups: Sequence[str],
-        *,
-        policy: str | None = None,
-        namespaces: Sequence[str] | None = None,
-    ) -> list[pulumi.Resource]:
-        """Return the entry of a principal, and its policy; namespaces: None for the whole cluster."""
+    def _entry(self, principal: str, groups: Sequence[str]) -> list[pulumi.Resource]:
+        """Return the entry of a principal, and its policies."""
         entry = aws.eks.AccessEntry(
             _short(principal),
             cluster_name=self._eks.name,
@@ -137,13 +124,19 @@ class Access(Component):
             type="STANDARD",
             opts=self.child(after=[*self._after, *self._made.get(principal, ())]),
         )
-        if policy is None or namespaces == ():
-            return [entry]
+        policies = access_policies_of(self._plan, principal)
+        return [entry, *(self._policy(principal, entry, name, policies[name]) for name in policies)]
+
+    def _policy(
+        self, principal: str, entry: pulumi.Resource, policy: str, namespaces: Sequence[str] | None
+    ) -> pulumi.Resource:
+        """Return the association of a policy; namespaces: None for the whole cluster."""
         scope = aws.eks.AccessPolicyAssociationAccessScopeArgs(
             type="cluster" if namespaces is None else "namespace", namespaces=namespaces
         )
-        association = aws.eks.AccessPolicyAssociation(
-            _short(principal),
+        is_console = policy in console_policies_of(self._plan)
+        return aws.eks.AccessPolicyAssociation(
+            f"{_short(principal)}/{policy}" if is_console else _short(principal),
             cluster_name=self._eks.name,
             principal_arn=principal,
             policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{policy}",
@@ -151,7 +144,6 @@ class Access(Component):
             # AWS identifies an association by principal and policy: deleting the old one last would remove the new one.
             opts=self.child(after=[entry], delete_before_replace=True),
         )
-        return [entry, association]
 
     def _cluster_role(self, name: str, rules: Sequence[PolicyRule], groups: Sequence[str]) -> None:
         inside = self.child(provider=self._eks.kubernetes)

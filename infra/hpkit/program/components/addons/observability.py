@@ -135,16 +135,14 @@ def _alert(
     }
 
 
-def _cloudwatch_values(*, accelerators: bool) -> dict[str, Any]:
+def _cloudwatch_values() -> dict[str, Any]:
     """Return Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer).
 
-    accelerators: whether it measures them (same guide, "Opt out of accelerated compute metrics collection"). The
-    HyperPod observability add-on always does, and two DCGM exporters on a node can't share the GPUs' profiling
-    hardware (NVIDIA/dcgm-exporter issue 7).
+    It measures accelerators by default, even alongside the HyperPod observability add-on: the console's dashboard
+    shows only CloudWatch's metrics. Its DCGM exporter reads no profiling metrics (DCGM_FI_PROF_*), which only one
+    exporter on a node can read (aws-observability/helm-charts, dcgm-exporter's ConfigMap).
     """
     kubernetes = {"enhanced_container_insights": True, "kueue_container_insights": True}
-    if not accelerators:
-        kubernetes["accelerated_compute_metrics"] = False
     return {"agent": {"config": {"logs": {"metrics_collected": {"kubernetes": kubernetes}}}}}
 
 
@@ -197,7 +195,7 @@ class Observability(Component):
         values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
         policies: dict[str, pulumi.Output[str]] = {}
         if spec.cloudwatch:
-            values[_CLOUDWATCH] = _cloudwatch_values(accelerators=not spec.prometheus)
+            values[_CLOUDWATCH] = _cloudwatch_values()
         if spec.prometheus:
             self.workspace = self._prometheus()
         if spec.alerts is not None and (self.workspace is not None or spec.alerts.events is not None):
