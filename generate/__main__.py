@@ -4,15 +4,10 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 
-from generate import (
-    commands,
-    metrics,
-    policies,
-    team_rights,
-)
+from generate import team_rights
+from generate.catalog import METRICS_FILE, hyperpod_text, kueue_metrics_text, service_model_text
 from generate.create_cluster import without_key_text
-from generate.hyperpod import hyperpod_text, service_model_text
-from generate.rules import examples_text, rules_page
+from generate.pages import COMMANDS_FILE, commands_page, deployer_policy_page, examples_text, policies_page, rules_page
 from generate.sdk import resource_files
 from hpkit.config.schema.reference import reference
 from hpkit.project import project_root
@@ -22,13 +17,13 @@ __all__ = ["FILES"]
 FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
     "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,
-    metrics.FILE: metrics.kueue_metrics_text,
-    commands.FILE: commands.commands_page,
+    METRICS_FILE: kueue_metrics_text,
+    COMMANDS_FILE: commands_page,
     "docs/reference/config.md": lambda: reference() + without_key_text(),
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
-    "docs/reference/policies.md": policies.page,
-    "docs/reference/deployer-policy.md": policies.deployer_policy_page,
+    "docs/reference/policies.md": policies_page,
+    "docs/reference/deployer-policy.md": deployer_policy_page,
     **team_rights.FILES,
 }
 

@@ -10,11 +10,11 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from hpkit_local.aws.api import BackendView
 from hpkit_local.aws.backend import Backend, Clock, EndpointSettings, WallClock
 from hpkit_local.aws.controllers import Controllers, Snapshot
 from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, moto_services
 from hpkit_local.aws.server import Endpoint
-from hpkit_local.aws.view import BackendView
 
 __all__ = ["RunningEndpoint", "client", "running_endpoint"]
 

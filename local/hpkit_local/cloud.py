@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from hpkit_local.rehearsal.session import rehearsal
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
-    from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
     from hpkit_local.supervisor.existing import create_existing, names_existing
-    from hpkit_local.supervisor.instance import Instance
+    from hpkit_local.supervisor.instance import Instance, exclusive
     from hpkit_local.supervisor.instances import (
         Overview,
         Usage,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
         the_only,
         usage_of,
     )
-    from hpkit_local.supervisor.lock import exclusive
+    from hpkit_local.supervisor.pulumi_run import EngineEvents, ResourceChange, Work
     from hpkit_local.supervisor.pulumi_stack import Stack
     from hpkit_local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
 
@@ -64,16 +63,16 @@ _SOURCES = {
     "TOOLS": "hpkit_local.toolchain:TOOLS",
     "TOOL_NAMES": "hpkit_local.toolchain:TOOL_NAMES",
     "VARIABLES": "hpkit_local.supervisor.control:VARIABLES",
-    "EngineEvents": "hpkit_local.supervisor.engine_events:EngineEvents",
-    "ResourceChange": "hpkit_local.supervisor.engine_events:ResourceChange",
-    "Work": "hpkit_local.supervisor.engine_events:Work",
+    "EngineEvents": "hpkit_local.supervisor.pulumi_run:EngineEvents",
+    "ResourceChange": "hpkit_local.supervisor.pulumi_run:ResourceChange",
+    "Work": "hpkit_local.supervisor.pulumi_run:Work",
     "Instance": "hpkit_local.supervisor.instance:Instance",
     "Overview": "hpkit_local.supervisor.instances:Overview",
     "Stack": "hpkit_local.supervisor.pulumi_stack:Stack",
     "Usage": "hpkit_local.supervisor.instances:Usage",
     "control": "hpkit_local.supervisor.control",
     "create_existing": "hpkit_local.supervisor.existing:create_existing",
-    "exclusive": "hpkit_local.supervisor.lock:exclusive",
+    "exclusive": "hpkit_local.supervisor.instance:exclusive",
     "get_all": "hpkit_local.toolchain:get_all",
     "instances": "hpkit_local.supervisor.instances:instances",
     "locate": "hpkit_local.toolchain:locate",

@@ -1,4 +1,8 @@
-"""Child processes of the local cloud: starting, identifying, probing and ending them, their ports and private files."""
+"""Child processes of the local cloud: starting, identifying, probing and ending them, their ports and private files.
+
+Free ports on loopback for services and processes. They are below the ports that the kernel gives to outgoing
+connections, which can take any of these at any moment.
+"""
 
 import ctypes
 import os

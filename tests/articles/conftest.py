@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from hpkit_local.plugins.kubernetes.substitute_chart import chart_documents
+from hpkit_local.plugins.kubernetes.chart_kinds import chart_documents
 from tests.program.cloud import Live
 from tests.running import eventually, get_tools, making
 

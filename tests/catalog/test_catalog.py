@@ -15,7 +15,7 @@ from botocore.loaders import Loader
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from pulumi._types import input_type_types
 
-from generate.hyperpod import service_model_text
+from generate.catalog import service_model_text
 from hpkit.catalog import (
     TypeFacts,
     addons,

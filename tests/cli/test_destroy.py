@@ -14,7 +14,7 @@ from hpkit.cluster.live import read
 from hpkit.errors import ToolError
 from hpkit.program.teardown import Holder, holders, teardown_of
 from hpkit_local.toolchain import TOOLS
-from hpkit_local.toolchain.cache import tool_folder
+from hpkit_local.toolchain.steps import tool_folder
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.documents import document

@@ -13,8 +13,7 @@ from hpkit.cli.common.output import own_shell, to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control
-from hpkit_local.supervisor.instance import Instance
-from hpkit_local.supervisor.lock import exclusive
+from hpkit_local.supervisor.instance import Instance, exclusive
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS
 from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hpkit_local.cli.local_progress import Progress
-from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
+from hpkit_local.supervisor.pulumi_run import EngineEvents, ResourceChange, Work
 
 
 @pytest.fixture

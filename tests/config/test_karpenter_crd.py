@@ -13,7 +13,7 @@ from hpkit.config.models.autoscaling import Budget, Disruption, NodePool
 from hpkit.plan.derive import derive_all
 from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.kubernetes.api import crds_in
 from hpkit_local.toolchain import tool_path
 from tests.checks.test_fixtures import CASES
 from tests.program.recorder import STACKS

@@ -9,7 +9,7 @@ import pulumi_policy as sdk
 import pytest
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
-from generate.policies import page
+from generate.pages import policies_page
 from hpkit_policies.adapter import plain, to_pulumi
 from hpkit_policies.configuration import problems
 from hpkit_policies.model import UNKNOWN
@@ -296,7 +296,7 @@ def test_a_file_that_does_what_it_says_has_no_problem(data):
 
 def test_the_reference_page_names_every_policy():
     for policy in POLICIES:
-        assert f"## {policy.name}\n" in page()
+        assert f"## {policy.name}\n" in policies_page()
 
 
 def test_the_guides_examples_are_right_and_name_what_exists():

@@ -10,8 +10,7 @@ from hpkit.plan.pods import pod_requests
 from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.admission.policies import policies_of
 from hpkit.project import load_stack
-from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.kubernetes.api import RefusedError, crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.conftest import NIGHTLY

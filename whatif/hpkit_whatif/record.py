@@ -1,4 +1,11 @@
-"""Records what a running cluster's teams requested, as a scenario."""
+"""Records what a running cluster's teams requested, as a scenario.
+
+Converts Kueue's Workloads to tasks of a scenario, without side effects. Deleted Workloads are missing: Kueue keeps a
+Workload as long as its job exists, and its metrics are sums over queues, which don't show single tasks.
+
+Reads the placement that Workloads request and the nodes' places, in a scenario's form, without side effects. Earlier
+places aren't known: a scenario's topology is that of the nodes when they were read.
+"""
 
 from __future__ import annotations
 

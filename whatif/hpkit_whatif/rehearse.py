@@ -1,4 +1,8 @@
-"""Runs a scenario on a real scheduler: its requests, its clock, and the comparison with the simulator."""
+"""Runs a scenario on a real scheduler: its requests, its clock, and the comparison with the simulator.
+
+The scenario's clock on a real scheduler: after each event, the scheduler becomes idle before the next event. Nothing
+can change between two events, so idle hours are skipped.
+"""
 
 from __future__ import annotations
 

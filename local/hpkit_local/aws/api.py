@@ -1,20 +1,34 @@
-"""The operations that this package implements itself, and their common code."""
+"""The operations that this package implements itself, their common code, and what controllers read of the state."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.backend import Backend, Context, Record
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.errors import ServiceError, unsupported
 from hpkit_local.aws.protocol import Call, parameters, service_model
 from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import WrongTypeError, check_request, violations
 
-__all__ = ["OPERATIONS", "Operation", "check_rules", "invoke", "is_own", "operation", "page", "rule"]
+__all__ = [
+    "OPERATIONS",
+    "BackendView",
+    "Operation",
+    "check_rules",
+    "invoke",
+    "is_own",
+    "operation",
+    "page",
+    "part",
+    "rule",
+]
 
 Operation = Callable[[Context, Record], Record]
 OPERATIONS: dict[tuple[str, str], Operation] = {}
@@ -23,6 +37,8 @@ TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hour
 
 Rule = Callable[[Context, Record], None]
 _RULES: dict[tuple[str, str], list[Rule]] = {}
+Part = Callable[[Snapshot, Context], None]
+_parts: list[Part] = []
 
 
 def operation(service: str, name: str) -> Callable[[Operation], Operation]:
@@ -133,3 +149,51 @@ def page(
     end = start + (params.get(size) or default)
     following = base64.urlsafe_b64encode(f"offset:{end}".encode()).decode()
     return {member: list(items[start:end]), **({token: following} if end < len(items) else {})}
+
+
+def part(function: Part) -> Part:
+    """Register what a service adds to a snapshot, called for each region."""
+    _parts.append(function)
+    return function
+
+
+@dataclass(frozen=True)
+class BackendView:
+    """The view of a backend; while `held`, nothing in it changes."""
+
+    _backend: Backend
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the backend's lock, so that several reads are consistent; callbacks wait meanwhile."""
+        with self._backend.locked():
+            yield
+
+    @property
+    def latency_factor(self) -> float:
+        """Return how long changes take: 1 as on AWS, 0 no time."""
+        return self._backend.settings.latency_factor
+
+    def snapshot(self) -> Snapshot:
+        """Return what exists."""
+        existing = Snapshot({}, {}, {}, {}, [], {}, {}, {}, set())
+        with self.held():
+            for ctx in self.contexts():
+                for add in _parts:
+                    add(existing, ctx)
+        return existing
+
+    def contexts(self) -> Iterator[Context]:
+        """Yield the context of the endpoint's region and of others that have records; call it in `held`."""
+        regions = dict.fromkeys((self._backend.settings.region, *self._backend.regions))
+        return (self._backend.context(region) for region in regions)
+
+    def call(self, region: str, service: str, operation: str, **parameters: Any) -> Record:
+        """Call an operation, not from a callback; ServiceError if it is rejected."""
+        with self.held():
+            self._backend.settle()
+            self._backend.touched("own")
+            try:
+                return OPERATIONS[service, operation](self._backend.context(region), parameters)
+            finally:
+                self._backend.save()

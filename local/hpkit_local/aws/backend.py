@@ -1,4 +1,9 @@
-"""The state of one endpoint: its records, timers, faults, clock, random numbers, and moto's backends."""
+"""The state of one endpoint: its records, timers, faults, clock, random numbers, and moto's backends.
+
+The state file: an SQLite database, so that every write is atomic and covers only what changed. Key `own` is JSON (this
+package's data); keys `moto:<service>` are pickles of moto's backends. Responses are stored next to them, each with the
+change that it reports. Open only files that this program wrote: a pickle can contain code.
+"""
 
 from __future__ import annotations
 

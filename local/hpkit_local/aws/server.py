@@ -1,4 +1,9 @@
-"""The HTTP server: one port for every service, and the control pages under /_hpkit/."""
+"""The HTTP server: one port for every service, and the control pages under /_hpkit/.
+
+Checks requests to the services that moto answers against their API models, before moto sees them. moto reads only the
+members that it knows. It accepts a role name of 65 characters, an unknown volume type, or a missing member. The
+services reject each of these, each with its own error code.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +25,23 @@ from werkzeug.serving import make_server
 from werkzeug.wrappers import Request
 
 from hpkit_local.aws import api
+from hpkit_local.aws.api import BackendView
 from hpkit_local.aws.backend import Backend
 from hpkit_local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
-from hpkit_local.aws.guard import is_form, refusal
-from hpkit_local.aws.protocol import Call, check_signed, parameters, path_segments, read_call, render, service_model
+from hpkit_local.aws.protocol import (
+    Call,
+    check_signed,
+    is_form,
+    parameters,
+    path_segments,
+    read_call,
+    refusal,
+    render,
+    service_model,
+)
 from hpkit_local.aws.record import CallRecorder
 from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import check_request
-from hpkit_local.aws.view import BackendView
 
 __all__ = ["Endpoint"]
 

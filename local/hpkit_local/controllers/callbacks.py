@@ -13,10 +13,10 @@ import yaml
 from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection, View
 from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.services.eks.view import why_cut_off
+from hpkit_local.controllers.access import review
 from hpkit_local.controllers.dependencies import has_cert_manager
 from hpkit_local.controllers.policy import ADDON
 from hpkit_local.controllers.reconciler import Reconciler
-from hpkit_local.controllers.tokens import review
 from hpkit_local.controllers.training import TRAINING
 from hpkit_local.kubernetes.api import Api
 

@@ -3,6 +3,9 @@
 It compares everything that should exist, applies differences and deletes what is no longer desired. It remembers
 nothing across restarts: the state is in the endpoint and in the API server. It retries what fails because either is
 unavailable.
+
+Pending changes: what the AWS endpoint is about to apply, on top of the snapshot of its current state. A change is a
+document that is about to take effect, or None for a deletion; its key is `<what>/<name or id>`.
 """
 
 from __future__ import annotations

@@ -25,9 +25,8 @@ from typing import Any
 
 import yaml
 
-from hpkit_local.kubernetes.api import Api
+from hpkit_local.kubernetes.api import Api, apply_crds, documents
 from hpkit_local.kubernetes.control_plane import UNREACHABLE
-from hpkit_local.kubernetes.crds import apply_crds, documents
 from hpkit_local.kubernetes.kueue import NAMESPACE, OUTSIDE, OWN_GATES, SECRET, SERVICE
 from hpkit_local.kubernetes.pki import Pair, authority, signed
 from hpkit_local.kubernetes.training_operator import TrainingOperator

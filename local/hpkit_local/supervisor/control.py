@@ -14,9 +14,8 @@ from pathlib import Path
 from hpkit.errors import ToolError
 from hpkit_local.plugins.install import AUTO, HOME, install, installed, shadowing
 from hpkit_local.processes import end, spawn
-from hpkit_local.supervisor.instance import Instance, State
+from hpkit_local.supervisor.instance import Instance, State, exclusive
 from hpkit_local.supervisor.instances import stacks_up
-from hpkit_local.supervisor.lock import exclusive
 from hpkit_local.toolchain import TOOLS, emulated_version, locate, search_path
 
 __all__ = [

@@ -21,10 +21,9 @@ from hpkit_local.kubernetes.api import Api
 from hpkit_local.plugins.install import HOME, OFFICIAL, endpoint_settings, installed
 from hpkit_local.processes import identify, write_private
 from hpkit_local.supervisor.control import Starting, environment
-from hpkit_local.supervisor.engine_events import EngineEvents
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.instances import reads_of, stacks_of
-from hpkit_local.supervisor.pulumi_run import Ended, run
+from hpkit_local.supervisor.pulumi_run import Ended, EngineEvents, run
 from hpkit_local.toolchain import tool_path
 
 __all__ = ["VERBS", "Stack"]

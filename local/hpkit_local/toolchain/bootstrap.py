@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hpkit.errors import ToolError
-from hpkit_local.toolchain import golang, images
-from hpkit_local.toolchain.cache import Say, installed, locked, staging
-from hpkit_local.toolchain.download import Unavailable, take_release
+from hpkit_local.toolchain import golang
+from hpkit_local.toolchain.download import Unavailable, take_image, take_release
 from hpkit_local.toolchain.locate import Found, locate
 from hpkit_local.toolchain.model import GoBuild, GoFiles, Image, PyPi, Release, Source, Tool
-from hpkit_local.toolchain.steps import Steps, stop
+from hpkit_local.toolchain.steps import Say, Steps, installed, locked, staging, stop
 from hpkit_local.toolchain.table import GO
 
 __all__ = ["get", "get_all"]
@@ -128,7 +127,7 @@ def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:
     if isinstance(source, Release):
         take_release(tool, source, into=into, say=steps.say)
     elif isinstance(source, Image):
-        images.take(tool, source, into=into, say=steps.say)
+        take_image(tool, source, into=into, say=steps.say)
     elif isinstance(source, PyPi):
         _install_package(tool, source, into=into, steps=steps)
     elif isinstance(source, GoFiles):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from hpkit.errors import ToolError
-from hpkit_local.toolchain.cache import installed, tool_folder
 from hpkit_local.toolchain.model import Tool, Version, parse
+from hpkit_local.toolchain.steps import installed, tool_folder
 from hpkit_local.toolchain.table import tool_named
 
 __all__ = ["Found", "ask_version", "expected_path", "locate", "search_path", "tool_path"]

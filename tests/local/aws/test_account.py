@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from hpkit_local.aws.api import BackendView
 from hpkit_local.aws.services.eks.view import caller_of
-from hpkit_local.aws.view import BackendView
 from tests.endpoint import RunningEndpoint, running_endpoint
 from tests.local.aws.conftest import Cloud
 

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from hpkit_local.aws.guard import FORM_TYPES
+from hpkit_local.aws.protocol import FORM_TYPES
 from tests.endpoint import RunningEndpoint, running_endpoint
 
 JSON = {"Content-Type": "application/json"}

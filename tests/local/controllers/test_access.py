@@ -11,8 +11,8 @@ from botocore.signers import RequestSigner
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from hpkit_local.aws.view import BackendView
-from hpkit_local.controllers.tokens import review
+from hpkit_local.aws.api import BackendView
+from hpkit_local.controllers.access import review
 from tests.endpoint import running_endpoint
 from tests.local.controllers.conftest import REGION
 from tests.running import HANGS, eventually

@@ -4,7 +4,7 @@ import pytest
 
 from hpkit.catalog import instance_types, kubelet_reserved, quantity_of
 from hpkit_local.controllers.nodes import capacity_of
-from hpkit_local.controllers.queues import amounts
+from hpkit_local.controllers.policy import amounts
 
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
 

@@ -17,7 +17,7 @@ from hpkit.cluster.jobs.new import manifest
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
-from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.kubernetes.api import crds_in
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
 from tests.program.recorder import recorded_from

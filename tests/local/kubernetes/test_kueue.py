@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from hpkit_local.kubernetes import kueue
-from hpkit_local.kubernetes.crds import without_descriptions
+from hpkit_local.kubernetes.api import without_descriptions
 from hpkit_local.kubernetes.kueue import Kueue
 from hpkit_local.kubernetes.kueue_run import merged
 

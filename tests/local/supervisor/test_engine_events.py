@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit_local.supervisor.engine_events import EngineEvents
-from hpkit_local.supervisor.pulumi_run import run
+from hpkit_local.supervisor.pulumi_run import EngineEvents, run
 from hpkit_local.toolchain import search_path
 from tests.running import tools_required
 

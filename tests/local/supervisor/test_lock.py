@@ -8,14 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from hpkit.errors import ToolError
-from hpkit_local.supervisor.instance import Instance
-from hpkit_local.supervisor.lock import exclusive, holder_of
+from hpkit_local.supervisor.instance import Instance, exclusive, holder_of
 
 HOLD = """
 import sys
 from pathlib import Path
 from hpkit_local.supervisor.instance import Instance
-from hpkit_local.supervisor.lock import exclusive
+from hpkit_local.supervisor.instance import exclusive
 with exclusive(Instance.named("one", root=Path(sys.argv[1])), "hpkit local up --stack acme-dev", say=print):
     print("has it", flush=True)
     sys.stdin.readline()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hpkit_local.toolchain.cache import tool_folder
 from hpkit_local.toolchain.model import GoBuild, GoFiles, Range, Release, Tool
+from hpkit_local.toolchain.steps import tool_folder
 from tests.running import unavailable
 
 MODULE = "example.com/tiny"

@@ -5,9 +5,8 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpkit_whatif.recommend.goals import Goal
-from hpkit_whatif.recommend.levers import Lever, moves
-from hpkit_whatif.recommend.search import Evaluation, cheapest, evaluate_goals, search
+from hpkit_whatif.recommend.model import Goal
+from hpkit_whatif.recommend.search import Evaluation, Lever, cheapest, evaluate_goals, moves, search
 from hpkit_whatif.simulate.report import ClusterReport, Report
 
 KIND = "ml.g5.12xlarge"

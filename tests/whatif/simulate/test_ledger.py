@@ -5,7 +5,7 @@ import random
 import pytest
 
 from hpkit_whatif.admission import model_of
-from hpkit_whatif.recommend.goals import parse_goal
+from hpkit_whatif.recommend.model import parse_goal
 from hpkit_whatif.recommend.recommend import recommend
 from hpkit_whatif.scenario import open_scenario
 from hpkit_whatif.simulate import simulate

@@ -2,6 +2,10 @@
 
 Rules: Kueue's `makeClassicalIterator` and `fair_sharing_iterator.go`, version 0.19.2. Where those leave the order to
 chance (all else equal), the queues' order in the model decides here.
+
+Gang scheduling: how long and how often a workload is retried whose pods weren't ready in time. Rules: Kueue's
+`pkg/workload/workload.go` (UpdateRequeueState) and `pkg/controller/core/workload_controller.go`, version 0.19.2,
+without the jitter of a ten-thousandth.
 """
 
 from __future__ import annotations

@@ -15,18 +15,27 @@ from hpkit.config.reading.edit import diff, edited_files, with_values
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
-from hpkit_whatif.recommend.goals import Goal
-from hpkit_whatif.recommend.levers import Lever, State, Value, find_levers, instance_levers
 from hpkit_whatif.recommend.model import (
     CapacityChange,
     Confidence,
+    Goal,
     GoalResult,
     Recommendation,
     ValueChange,
     cluster_results,
     team_results,
 )
-from hpkit_whatif.recommend.search import Evaluation, cheapest, evaluate_goals, search
+from hpkit_whatif.recommend.search import (
+    Evaluation,
+    Lever,
+    State,
+    Value,
+    cheapest,
+    evaluate_goals,
+    find_levers,
+    instance_levers,
+    search,
+)
 from hpkit_whatif.scenario.read import Source
 from hpkit_whatif.simulate.quotas import over_reserved
 from hpkit_whatif.simulate.report import Report

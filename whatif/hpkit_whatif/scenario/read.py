@@ -28,8 +28,7 @@ from hpkit.config.reading.load import MAX_BYTES, read_file, read_text
 from hpkit.config.schema.contract import inner_types
 from hpkit.errors import InputError
 from hpkit.text.printable import quoted
-from hpkit_whatif.scenario.generate import generated
-from hpkit_whatif.scenario.model import Scenario, TaskSpec
+from hpkit_whatif.scenario.model import Scenario, TaskSpec, generated
 
 __all__ = ["Located", "Source", "open_scenario"]
 

@@ -1,4 +1,12 @@
-"""AWS IAM: moto, with its gaps filled."""
+"""AWS IAM: moto, with its gaps filled.
+
+Adds what moto 5.2 lacks in IAM:
+
+- AddClientIDToOpenIDConnectProvider and RemoveClientIDFromOpenIDConnectProvider.
+- AWS's own policies (1,500) only in the partition `aws`. moto searches all partitions for an access key, and would fill
+  each of them.
+- State files contain only the names of those policies.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Amazon S3: moto, with bucket policies that have conditions."""
+"""Amazon S3: moto, with bucket policies that have conditions.
+
+Corrects what moto 5.2 gets wrong in S3:
+
+- It ignores conditions in bucket policies. A statement that rejects requests without TLS would then reject everything.
+  Loopback counts as TLS here, and statements with other conditions are skipped.
+- It keeps an index of bucket names outside its backends.
+- It ignores the tags in CreateBucketConfiguration.
+"""
 
 from __future__ import annotations
 

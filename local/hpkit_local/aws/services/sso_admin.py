@@ -1,4 +1,8 @@
-"""IAM Identity Center: whether an account has it."""
+"""IAM Identity Center: whether an account has it.
+
+IAM Identity Center: whether an account has it, which Managed Grafana requires. Every account here has an instance from
+the start, in the region that the endpoint was started with; `DeleteInstance` removes it. It has no users and groups.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from typing import Any
 from hpkit.catalog import find_instance_type
 from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
-from hpkit_local.kubernetes.api import Api
-from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.kubernetes.api import Api, crds_in
 from hpkit_local.toolchain import tool_path
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -15,10 +15,10 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, EndpointConnectionError
 
 from hpkit_local.plugins.aws.config import Settings
-from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import PluginError, refused
+from hpkit_provider.engine.call import EngineCall, wait
+from hpkit_provider.engine.errors import ChangeFailedError, PluginError, refused
 
-__all__ = ["Account", "Calls", "Clients", "Retry"]
+__all__ = ["Calls", "Clients", "Retry", "until"]
 
 _TRIES = 8
 _FIRST, _MOST = 0.1, 3.0
@@ -31,6 +31,8 @@ _GONE: Final = re.compile(
 )
 # The official plugin's client for S3 repeats these calls (terraform-provider-aws 6.58.0, s3/withExtraOptions).
 _CONFLICTING: Final = "OperationAborted: A conflicting conditional operation"
+_POLL_SECONDS = 5.0
+_POLL_SHARE = 0.05  # fraction of the time waited, between two polls
 
 
 @dataclass(frozen=True)
@@ -233,3 +235,50 @@ def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
             "command again."
         )
     return refused(operation, error)
+
+
+def until(
+    call: Calls,
+    read_live: Callable[[], Any | None],
+    *,
+    status: Callable[[Any], str],
+    ready: Collection[str] = (),
+    failed: Collection[str] = (),
+    until_gone: bool = False,
+    delay: float = 0.0,
+) -> None:
+    """Read until the status is one of `ready`, or, with `until_gone`, until the resource no longer exists.
+
+    delay: how long the official plugin waits beyond that, scaled: its StateChangeConf's Delay and, for each further
+    equal read (ContinuousTargetOccurence), MinTimeout or PollInterval (terraform-provider-aws 6.58.0).
+    """
+    call.settle(delay)
+
+    def status_of(seen: Any | None) -> str:
+        return "gone" if seen is None else status(seen)
+
+    def settled(seen: Any | None) -> bool:
+        return (
+            (seen is None)
+            if until_gone and status_of(seen) not in failed
+            else seen is None or status_of(seen) in {*ready, *failed}
+        )
+
+    seen = wait(
+        call.engine_call,
+        read_live,
+        settled=settled,
+        progress=status_of,
+        max_seconds=_POLL_SECONDS,
+        fraction=_POLL_SHARE,
+    )
+    if seen is not None and status_of(seen) in failed:
+        raise ChangeFailedError(f"ended in status {status_of(seen)}: {_reason(seen)}")
+    if seen is None and not until_gone:
+        raise ChangeFailedError("was deleted while Pulumi waited for it; run `pulumi refresh`")
+
+
+def _reason(seen: Any) -> str:
+    issues = seen.get("health", {}).get("issues", []) if isinstance(seen, dict) else []
+    texts = [str(issue.get("message", issue.get("code"))) for issue in issues]
+    return "; ".join(texts) or str(seen.get("FailureMessage") or seen.get("FailureDetails") or "AWS gives no reason")

@@ -8,8 +8,7 @@ from typing import Final
 from hpkit_local.kubernetes.api import ApiResource
 from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
-from hpkit_local.plugins.kubernetes.ready import Related
-from hpkit_local.plugins.kubernetes.waiting import Readiness, why
+from hpkit_local.plugins.kubernetes.ready import Readiness, Related, why
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props

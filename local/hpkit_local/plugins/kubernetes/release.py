@@ -9,9 +9,9 @@ from typing import Final
 
 from hpkit.catalog import CHARTS_FOLDER
 from hpkit_local.kubernetes.api import ApiResource
-from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
+from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds, install_substitute, may_substitute
 from hpkit_local.plugins.kubernetes.cluster import Cluster
-from hpkit_local.plugins.kubernetes.helm import MIRROR, Answer, Helm, HelmRun, chart_of
+from hpkit_local.plugins.kubernetes.helm import MIRROR, Answer, Helm, HelmRun, chart_of, flags, values_files, waits
 from hpkit_local.plugins.kubernetes.live_release import (
     LACKING,
     RECORDED,
@@ -22,8 +22,6 @@ from hpkit_local.plugins.kubernetes.live_release import (
 )
 from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
-from hpkit_local.plugins.kubernetes.release_inputs import flags, values_files, waits
-from hpkit_local.plugins.kubernetes.substitute_chart import install_substitute, may_substitute
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown

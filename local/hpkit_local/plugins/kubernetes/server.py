@@ -1,6 +1,6 @@
 """The plugin as the engine talks to it: gRPC in, one object or one release recorded out."""
 
-# ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
+import copy
 import difflib
 import json
 import os
@@ -13,7 +13,7 @@ from hpkit_local.plugins.kubernetes import VERSION
 from hpkit_local.plugins.kubernetes.access import KNOWN, connect
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.cluster import Cluster
-from hpkit_local.plugins.kubernetes.helm import Helm
+from hpkit_local.plugins.kubernetes.helm import Helm, failures
 from hpkit_local.plugins.kubernetes.objects import (
     Ref,
     annotation,
@@ -28,19 +28,60 @@ from hpkit_local.plugins.kubernetes.objects import (
     seen_inputs,
     typed,
 )
-from hpkit_local.plugins.kubernetes.preview import preview_outputs
+from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_local.plugins.kubernetes.release import SECONDS, TOKEN, Release, checked
-from hpkit_local.plugins.kubernetes.release_inputs import failures
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
 from hpkit_provider.engine.results import PropertyChange, diff_response
-from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
+from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, has_unknown, is_unknown, to_struct
 
 __all__ = ["KubernetesServicer"]
 
+# Fields that differ in each new object, although a dry run sets them.
+_PER_OBJECT = ("creationTimestamp", "generation", "resourceVersion", "uid")
+_PER_CHANGE = ("generation", "resourceVersion")
+_ALLOCATED = ("clusterIP", "clusterIPs")
+# ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
+
+
 _SECONDS = 600.0  # the official plugin's default
 _LOOKING_SECONDS = 15.0  # for a chart that could not be had when its release was recorded
+
+
+def preview_outputs(
+    cluster: Cluster, call: EngineCall, inputs: Props, state: Props, *, manager: str, patch: bool
+) -> Props:
+    """Return the outputs of a preview. Raises PluginError for what the API server would reject."""
+    dry_run = None
+    if not has_unknown(inputs):
+        tests_of(inputs)  # a malformed annotation shows here, not after the object is made
+        # The official plugin doesn't ask the API server about a patch before it exists.
+        if state or not patch:
+            dry_run = cluster.preview(call, inputs, manager, new=not state)
+    if state:
+        return _updated(dry_run, inputs, state)
+    result = copy.deepcopy(dry_run or inputs)
+    result["status"] = UNKNOWN
+    metadata = result.setdefault("metadata", {})
+    if not is_unknown(metadata):
+        metadata.update(dict.fromkeys(_PER_OBJECT, UNKNOWN))
+        metadata.pop("managedFields", None)
+    spec = result.get("spec")
+    if inputs.get("kind") == "Service" and isinstance(spec, dict):
+        stated = inputs.get("spec") or {}
+        spec.update({key: UNKNOWN for key in _ALLOCATED if key not in stated})
+    return result
+
+
+def _updated(dry_run: Props | None, inputs: Props, state: Props) -> Props:
+    # The answer is whole: a field that the program no longer states isn't in it.
+    below = state if dry_run is None else {key: value for key, value in state.items() if key.startswith("__")}
+    result = {**below, **(inputs if dry_run is None else dry_run)}
+    metadata = {**metadata_of(below), **metadata_of(result)}
+    metadata.update({key: UNKNOWN for key in _PER_CHANGE if key in metadata})
+    metadata.pop("managedFields", None)
+    return {**result, "metadata": UNKNOWN if is_unknown(inputs.get("metadata")) else metadata}
 
 
 class KubernetesServicer(PluginServicer):

@@ -11,7 +11,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH
+from hpkit_local.plugins.kubernetes.chart_kinds import SWITCH
 from hpkit_local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import CONFIG_MAP, FailedError, in_background, sample_chart
 from tests.running import chart_mirror, eventually, get_tools, tools_required
@@ -238,7 +238,7 @@ def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_mi
     plugin, api, release, monkeypatch
 ):
     monkeypatch.delenv(SWITCH)
-    monkeypatch.setattr("hpkit_local.plugins.kubernetes.substitute_chart._PAUSE", 0.1)
+    monkeypatch.setattr("hpkit_local.plugins.kubernetes.chart_kinds._PAUSE", 0.1)
     get_tools("training-operator-manifests", "training-operator")
     hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}

@@ -13,10 +13,9 @@ from typing import Any
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from hpkit_local.toolchain import GO, TOOLS, get
-from hpkit_local.toolchain.cache import locked
 from hpkit_local.toolchain.golang import build_test
 from hpkit_local.toolchain.model import GoBuild
-from hpkit_local.toolchain.steps import Steps
+from hpkit_local.toolchain.steps import Steps, locked
 
 SOURCE = Path(__file__).with_name("oracle_test.go")
 NAME = "kueue-oracle"

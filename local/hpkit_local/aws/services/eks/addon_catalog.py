@@ -1,4 +1,12 @@
-"""Which add-ons and versions EKS offers, and whether a request fits one."""
+"""Which add-ons and versions EKS offers, and whether a request fits one.
+
+The EKS add-ons that are available here: versions, requirements, and configuration schemas. The versions are those in
+the documentation, the newest first. A version that isn't listed is accepted if it has the form `vX.Y.Z-eksbuild.N` and
+the add-on is `open`.
+
+Sources: EKS user guide, "Amazon EKS add-ons"; SageMaker developer guide, "Setup for SageMaker HyperPod task governance"
+and "SageMaker HyperPod observability".
+"""
 
 from __future__ import annotations
 

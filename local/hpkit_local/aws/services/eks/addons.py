@@ -1,4 +1,10 @@
-"""EKS add-ons: create, update, delete, and what versions there are."""
+"""EKS add-ons: create, update, delete, and what versions there are.
+
+The role that an add-on gets from its configuration values and assumes through the cluster's OIDC provider. Sources:
+Helm chart of the inference operator in aws/sagemaker-hyperpod-cli, _validateRequiredValues.tpl (the values that
+rendering requires); SageMaker HyperPod developer guide, "IAM trust relationship issue" (the trust that the start
+requires).
+"""
 
 from __future__ import annotations
 
@@ -13,9 +19,9 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.lateness import is_effective
 from hpkit_local.aws.service import MACHINES, action
+from hpkit_local.aws.services.eks.access import associate, dissociate
 from hpkit_local.aws.services.eks.addon_catalog import ADDONS, AddonInfo, check_configuration, find_addon
 from hpkit_local.aws.services.eks.clusters import require_cluster
-from hpkit_local.aws.services.eks.podidentity import associate, dissociate
 from hpkit_local.aws.services.eks.updates import finish_update, start_update
 from hpkit_local.aws.services.iam import require_role, web_identities
 

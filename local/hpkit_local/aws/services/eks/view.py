@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hpkit_local.aws.api import part
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.controllers import Snapshot, View
 from hpkit_local.aws.services.eks.addons import addon_document
@@ -13,7 +14,6 @@ from hpkit_local.aws.services.eks.clusters import cluster_document
 from hpkit_local.aws.services.eks.entries import effective_policies, entry_key, is_admitted, principal_arn
 from hpkit_local.aws.services.eks.reachability import admitted_address, why_unreachable
 from hpkit_local.aws.services.sts import identity
-from hpkit_local.aws.view import part
 
 __all__ = ["Caller", "caller_of", "why_cut_off"]
 

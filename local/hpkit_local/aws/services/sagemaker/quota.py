@@ -1,4 +1,9 @@
-"""Compute quotas: a team's reservation and sharing."""
+"""Compute quotas: a team's reservation and sharing.
+
+ComputeQuotaResources as the service stores them: fractions filled in pro rata. Source: SageMaker developer guide,
+"HyperPod task governance: compute allocation". Accelerators add vCPU and memory; vCPU adds memory, memory adds vCPU
+(both with 0 accelerators); a MIG partition adds vCPU and memory.
+"""
 
 from __future__ import annotations
 

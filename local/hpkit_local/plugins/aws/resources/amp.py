@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, until
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.tagging import BY_ARN
-from hpkit_local.plugins.aws.waiting import until
+from hpkit_local.plugins.aws.shapes import BY_ARN
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]

@@ -7,8 +7,7 @@ from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import tag_list, tag_map
-from hpkit_local.plugins.aws.tagging import arn_of, tagging
+from hpkit_local.plugins.aws.shapes import arn_of, tag_list, tag_map, tagging
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 

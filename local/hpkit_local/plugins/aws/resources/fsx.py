@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, until
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.resources.ec2.tags import describe_one
-from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
-from hpkit_local.plugins.aws.tagging import arn_of, tagging
-from hpkit_local.plugins.aws.waiting import until
+from hpkit_local.plugins.aws.shapes import arn_of, camel, describe_one, pascal, tag_list, tag_map, tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]

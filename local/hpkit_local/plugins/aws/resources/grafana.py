@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.calls import Calls, until
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.tagging import BY_ARN
-from hpkit_local.plugins.aws.waiting import until
+from hpkit_local.plugins.aws.shapes import BY_ARN
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.tagging import tagging
+from hpkit_local.plugins.aws.shapes import tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import Create, Delete, PlannedUpdate, Prop, Read, ResourceType, Update
-from hpkit_local.plugins.aws.resources.ec2.tags import change_tags, describe_one, specifications
-from hpkit_local.plugins.aws.shapes import tag_map
+from hpkit_local.plugins.aws.shapes import change_tags, describe_one, specifications, tag_map
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]

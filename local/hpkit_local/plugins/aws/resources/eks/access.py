@@ -7,7 +7,7 @@ from typing import Any, Final
 from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
 from hpkit_local.plugins.aws.resources.eks.clusters import stamp
-from hpkit_local.plugins.aws.tagging import BY_ARN
+from hpkit_local.plugins.aws.shapes import BY_ARN
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
