@@ -41,3 +41,40 @@ def test_quota_without_a_node_with_room_is_no_start_and_the_answers_agree(world)
     assert (found.holders, found.remedies) == ((), ("task five ends",))
     world.live.api.delete(f"{world.paths[0]}")
     eventually(lambda: world.runs("eight"), "what the answer promised comes true")
+
+
+def test_without_fair_share_a_job_above_the_quota_waits_for_its_team_and_its_run_time_limit_says_how_long(clouds):
+    instance = clouds.empty()
+    data = clouds.repository.read("handson")
+    classes = [{"name": "high", "weight": 90}, {"name": "low", "weight": 10}]
+    data["clusterPolicy"] |= {"taskPrioritization": "Rank", "fairShare": "Disabled", "priorityClasses": classes}
+    borrows, lends = {"strategy": "LendAndBorrow", "borrowLimit": 100}, {"strategy": "Lend"}
+    for team, sharing in zip(data["teams"], (borrows, lends), strict=True):
+        team["sharing"] = sharing
+        data["environments"]["dev"]["governance"]["allocations"][team["name"]][0]["count"] = 2
+    clouds.repository.write("handson", data)
+    Program(instance, "handson-dev", root=clouds.repository.folder).up()
+    plan = load_stack("handson-dev", root=clouds.repository.folder).plans["dev"]
+
+    def of_class(name, pods, **labels):
+        document = job("john", name, pods)
+        document["metadata"]["labels"] |= {"kueue.x-k8s.io/priority-class": f"{name[:-1]}-priority", **labels}
+        return document
+
+    world = World(instance, plan)
+    with world.client:
+        world.create(of_class("low1", 4, **{"kueue.x-k8s.io/max-exec-time-seconds": "3600"}))
+        eventually(lambda: world.runs("low1"), "it borrows the whole of smith's quota")
+        seen = world.jobs().observed
+        (forecast,) = predict_all(seen, tasks_of([of_class("high1", 4)], plan, seen), fair_sharing=None)
+        world.create(of_class("high1", 4))
+        eventually(lambda: "must become free" in world.reason("high1"), "Kueue says so")
+        found = world.why("high1")
+        assert (forecast.fate, found.job.state) == ("waits", "pending")
+        assert "requests more than the team's quota, and `fairShare` is Disabled" in found.outlook
+        assert 0 < (found.runs_at - world.jobs().observed.time).total_seconds() <= 3600
+        assert forecast.runs_at == found.runs_at
+        assert world.runs("low1"), "it isn't preempted"
+        world.create(of_class("high2", 2))
+        eventually(lambda: world.runs("high2"), "within the quota, a higher priority preempts")
+        world.clean("john")

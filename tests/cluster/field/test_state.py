@@ -106,7 +106,8 @@ def configuration(instance):
 class World:
     """A live platform, and the objects that a case has made."""
 
-    def __init__(self, instance):
+    def __init__(self, instance, plan=PLAN):
+        self.fair = fair_sharing_of(plan)
         self.live, self.client, self.paths = Live(instance), ApiClient(configuration(instance)), []
 
     def create(self, *documents):
@@ -120,7 +121,7 @@ class World:
 
     def why(self, name):
         jobs = self.jobs()
-        return explain(jobs, find_task(jobs, name, None), fair_sharing=FAIR)
+        return explain(jobs, find_task(jobs, name, None), fair_sharing=self.fair)
 
     def pods(self, team, labels=""):
         return self.live.api.items(FOLDERS["Pod"].format(f"hyperpod-ns-{team}"), labels=labels)

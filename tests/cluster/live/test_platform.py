@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import urllib3
@@ -13,7 +14,7 @@ from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 from tests.documents import document
 from tests.examples import copy_project
-from tests.program.cloud import ROOT, Live
+from tests.program.cloud import KUEUE, ROOT, Live
 from tests.running import eventually
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
@@ -217,6 +218,32 @@ def test_topology_shows_nodes_without_layers_too(live, ask, tasks):
     nodes = live.api.items("/api/v1/nodes")
     assert {row[0] for row in rows[1:]} == {each["metadata"]["name"] for each in nodes}
     assert sum("john/own" in row for row in rows) == 3
+
+
+@pytest.mark.nightly
+def test_a_live_check_with_a_thousand_pending_jobs_takes_less_than_two_seconds(live, ask, tasks, tmp_path):
+    del tasks
+    copy_project(tmp_path)
+    folder = f"{KUEUE}/namespaces/hyperpod-ns-john/workloads"
+    template = job("john", "x", 1)["spec"]["template"]
+    spec = {
+        "queueName": "hyperpod-ns-john-localqueue",
+        "podSets": [{"name": "main", "count": 1, "template": {"spec": template["spec"]}}],
+    }
+    head = {"apiVersion": KUEUE.removeprefix("/apis/"), "kind": "Workload"}
+    names = [f"many-{number}" for number in range(1000)]
+    with ThreadPoolExecutor(4) as pool:
+        [*pool.map(lambda name: live.api.create(folder, {**head, "metadata": {"name": name}, "spec": spec}), names)]
+        new = ("--team", "john", "--instance-type", "ml.g5.12xlarge", "--output", "job.yaml")
+        assert ask("job", "new", *new, cwd=tmp_path).returncode == 0
+        seconds = []
+        for _ in range(3):
+            begun = time.monotonic()
+            said = ask("job", "check", "job.yaml", "--live", cwd=tmp_path)
+            seconds.append(time.monotonic() - begun)
+            assert "waits" in said.stdout, said
+        [*pool.map(lambda name: live.api.delete(f"{folder}/{name}"), names)]
+    assert min(seconds) < 2, seconds
 
 
 @pytest.fixture

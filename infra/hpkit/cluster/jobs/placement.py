@@ -25,6 +25,9 @@ __all__ = ["NOT_DISRUPTED", "breaches_of_claims_and_nodes", "breaches_of_comfort
 # Pods with this annotation keep Karpenter from removing their node.
 NOT_DISRUPTED: Final = "karpenter.sh/do-not-disrupt"
 _FOR_EVER: Final = "its pods hold their quota and never start"
+_SCHEDULER: Final = "default-scheduler"
+# Without a running platform, nothing tells whether these exist; with one, the API server does.
+_CLASSES: Final = {"runtimeClassName": "RuntimeClass", "priorityClassName": "PriorityClass"}
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 # Labels of nodes whose values the file doesn't say.
 _OTHER: Final = (
@@ -49,10 +52,27 @@ def breaches_of_claims_and_nodes(
     """Yield why pods would be admitted, but wait for a node or a claim without end; others: all documents."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
     yield from _nodes(spec, path, plan, team, lookup)
+    scheduler = spec.get("schedulerName") or _SCHEDULER
+    if scheduler != _SCHEDULER:
+        yield Breach(
+            (*path, "schedulerName"),
+            f"no scheduler {scheduler} places its pods, so {_FOR_EVER}",
+            "Remove schedulerName: Kueue queues the job, and Kubernetes' own scheduler places its pods",
+            "node",
+        )
+    for field, kind in _CLASSES.items() if lookup is None else ():
+        if spec.get(field):
+            yield Breach(
+                (*path, field),
+                f"{plan.stack} creates no {kind} {spec[field]}: unless an administrator does, no pod can be created",
+                f"Remove {field}",
+                "node",
+                "warning",
+            )
     storage = plan.spec.storage
     of_stack = {CLAIM: has_team_volumes(plan), LOCAL_CLAIM: bool(storage and storage.local_disk)}
     made = {
-        mapping(each.get("metadata")).get("name")
+        mapping(each.get("metadata")).get("name"): mapping(each.get("spec"))
         for document in others
         if isinstance(document, Mapping)
         for _, each in parts(document)
@@ -60,7 +80,18 @@ def breaches_of_claims_and_nodes(
     }
     for number, volume in enumerate(mappings(spec.get("volumes"))):
         name = mapping(volume.get("persistentVolumeClaim")).get("claimName")
-        if not name or name in made or of_stack.get(name):
+        if not name or of_stack.get(name):
+            continue
+        if name in made:
+            if not {"storageClassName", "volumeName"} & made[name].keys():
+                yield Breach(
+                    (*path, "volumes", number),
+                    f"the claim {name} has no storageClassName, and EKS has no default StorageClass: unless an "
+                    f"administrator chose one, {_FOR_EVER}",
+                    "Set storageClassName in the claim",
+                    "claim",
+                    "warning",
+                )
             continue
         exists = lookup.has_claim(team.namespace, str(name)) if lookup is not None and team is not None else None
         if exists:

@@ -59,14 +59,23 @@ class Server:
             yield _breach((*path, "apiVersion"), f"the cluster has no kind {kind} of {version}", "Install its operator")
             return
         folder = f"{'/api' if '/' not in version else '/apis'}/{version}/namespaces/{team.namespace}/{plural}"
-        said = _refusal(api, folder, document)
+        said, _ = _tried(api, folder, document)
         if said:
             yield _breach((*path, "kind"), f"the API server rejects it: {said}", "Correct the manifest")
         for unit in units(document) if kind != "Pod" else ():
             for pods in templates(unit):
-                said = _refusal(api, f"/api/v1/namespaces/{team.namespace}/pods", _pod(document, pods, team))
+                said, pod = _tried(api, f"/api/v1/namespaces/{team.namespace}/pods", _pod(document, pods, team))
+                place, spec = (*path, *unit.path, *pods.path), mapping(pods.template.get("spec"))
+                overhead = pod.get("spec", {}).get("overhead")
+                if overhead and overhead != spec.get("overhead"):
+                    yield Breach(
+                        (*place, "spec", "runtimeClassName"),
+                        f"its RuntimeClass adds {_words(overhead)} to each pod, which only Kueue counts",
+                        f"Set `overhead: {{{_words(overhead)}}}` in the pod's spec",
+                        "server",
+                        "warning",
+                    )
                 if said:
-                    place = (*path, *unit.path, *pods.path)
                     yield _breach(place, f"the API server rejects its pods: {said}", "Correct the pod template")
 
     def _as_member(self, team: TeamPlan) -> Kubernetes | None:
@@ -116,15 +125,21 @@ def _pod(document: Mapping[Any, Any], pods: PodTemplate, team: TeamPlan) -> dict
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {**named, **annotations}, "spec": spec}
 
 
-def _refusal(api: Kubernetes, folder: str, document: Mapping[Any, Any]) -> str:
-    """Return why the API server wouldn't create an object; empty if it would, or when quota is free again."""
+def _tried(api: Kubernetes, folder: str, document: Mapping[Any, Any]) -> tuple[str, dict[str, Any]]:
+    """Return why the API server wouldn't create an object, and the object that it would create.
+
+    The reason is empty if it would, or when quota is free again.
+    """
     try:
-        api.create(folder, document, _TRIAL)
+        return "", api.create(folder, document, _TRIAL)
     except ApiException as error:
         said = message_of(error)
         waits = error.status == CONFLICT or "exceeded quota" in said
-        return "" if waits else said.rstrip(".")
-    return ""
+        return "" if waits else said.rstrip("."), {}
+
+
+def _words(amounts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {amount}" for name, amount in sorted(amounts.items()))
 
 
 def _breach(path: Path, message: str, fix: str) -> Breach:
