@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from hpkit_local.supervisor import control
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 from tests.program.cloud import Program
 
 __all__ = ["NAT_SECONDS", "Told", "cloud", "noise", "registered_by", "started", "told_by"]
@@ -37,7 +37,7 @@ def cloud(factor: float):
     """Yield a new instance whose operations take `factor` times as long as on AWS."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # for `timeout`
     with tempfile.TemporaryDirectory(prefix="hpkit-bench-") as folder:
-        instance = Instance.named("bench", root=Path(folder))
+        instance = LocalCloud.named("bench", root=Path(folder))
         nat = ["--fault", f"latency={NAT_SECONDS * factor}@CreateNatGateway"] if factor else []
         instance.write_aws_arguments(["--latency-factor", str(factor), *nat])
         try:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 from tests.examples import copy_examples
 from tests.program.cloud import ROOT, Live, Program, Repository
 from tests.running import AT_ONCE, eventually, running
@@ -29,7 +29,7 @@ class Clouds:
     def __init__(self, make_folder) -> None:
         self._make_folder = make_folder
         self._stack = ExitStack()
-        self._instance: Instance | None = None
+        self._instance: LocalCloud | None = None
         self._nothing: list = []
         self._platform: Program | None = None
         self._settled: dict = {}
@@ -41,7 +41,7 @@ class Clouds:
         self._stack.close()
         self._instance = self._platform = None
 
-    def empty(self) -> Instance:
+    def empty(self) -> LocalCloud:
         """Return the cloud with nothing on it, and no stack in Pulumi's state."""
         self._restore_files()
         if self._instance is not None:
@@ -56,7 +56,7 @@ class Clouds:
             shutil.rmtree(self._instance.folder / folder, ignore_errors=True)
         return self._instance
 
-    def handson(self) -> Instance:
+    def handson(self) -> LocalCloud:
         """Return the cloud with a live handson-dev that matches its file."""
         self._restore_files()
         if not self._is_as_it_was():

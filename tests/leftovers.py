@@ -41,10 +41,10 @@ def main() -> None:
         return
     # Only the processes that need it import it, because that takes a second.
     from hpkit_local.supervisor import control
-    from hpkit_local.supervisor.instance import Instance
+    from hpkit_local.supervisor.local_cloud import LocalCloud
 
     for folder in left:
-        control.reset(Instance(folder), force=True)
+        control.reset(LocalCloud(folder), force=True)
 
 
 if __name__ == "__main__":

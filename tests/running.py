@@ -15,7 +15,7 @@ from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.processes import hold_ports
 from hpkit_local.supervisor import control
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS, Found, get_all, tool_path
 from hpkit_local.toolchain.table import tool_named
 from tests.leftovers import ended_with_this_process
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 AT_ONCE = ("--latency-factor", "0")
-# The requirements of an instance, and of Pulumi on it.
+# The requirements of a local cloud, and of Pulumi on it.
 WITH_PULUMI = [tool.name for tool in TOOLS]
 # Seconds after which something hangs, even on the busiest machine; not a performance requirement.
 HANGS = 300.0
@@ -95,15 +95,15 @@ def get_tools(*names: str) -> list[Found]:
 @contextmanager
 def running(
     name: str, root: Path, *arguments: str, engine: bool = False, kubernetes: str | None = None
-) -> Iterator[Instance]:
-    """Yield an instance whose AWS endpoint has these arguments; engine: whether Pulumi is needed too.
+) -> Iterator[LocalCloud]:
+    """Yield a local cloud whose AWS endpoint has these arguments; engine: whether Pulumi is needed too.
 
     kubernetes: the version to emulate, if not the default.
 
     The test requires the tools.
     """
     get_tools(*(WITH_PULUMI if engine else TOOL_NAMES))
-    instance = Instance.named(name, root=root)
+    instance = LocalCloud.named(name, root=root)
     instance.write_aws_arguments(list(arguments))
     if kubernetes is not None:
         instance.write_kubernetes(kubernetes)

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from hpkit_local.supervisor import control
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 from tests.aws_command import command_in
 from tests.newcomer import Shell, steps_of
 from tests.program.cloud import Repository
@@ -74,7 +74,7 @@ def clone(tmp_path_factory):
         subprocess.run([*git, *command], cwd=folder, check=True)
     yield repository.folder
     for name in sorted(each.name for each in (folder / ".local").glob("*")):
-        control.reset(Instance.named(name, root=folder))
+        control.reset(LocalCloud.named(name, root=folder))
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def at_the_readme(begun, shell, clone):
     shell.run('git checkout -q stacks; eval "$(.venv/bin/hpkit local env --name handson-dev)"')
     for folder in (clone / ".local").glob("*"):
         if folder.name != "handson-dev":
-            control.reset(Instance.named(folder.name, root=clone))
+            control.reset(LocalCloud.named(folder.name, root=clone))
 
 
 @pytest.mark.engine
@@ -154,6 +154,6 @@ def test_the_last_lines_of_the_readme_leave_nothing(begun, shell, clone):
     for line in last:
         code, said = shell.run(line)
         assert code == 0, said
-    assert said.splitlines()[-1] == "handson-dev and its instance are deleted"
+    assert said.splitlines()[-1] == "handson-dev and its local cloud are deleted"
     assert shell.run("echo ${AWS_ENDPOINT_URL-nothing}") == (0, "nothing\n")
     assert list((clone / ".local").iterdir()) == []

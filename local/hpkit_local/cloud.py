@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
     from hpkit_local.supervisor.existing import create_existing, names_existing
-    from hpkit_local.supervisor.instance import Instance, exclusive
-    from hpkit_local.supervisor.instances import (
+    from hpkit_local.supervisor.local_cloud import LocalCloud, exclusive
+    from hpkit_local.supervisor.local_clouds import (
         Overview,
         Usage,
         candidates,
-        instances,
+        local_clouds,
         overviews,
         stacks_of,
         stacks_up,
@@ -35,7 +35,7 @@ __all__ = [
     "TOOL_NAMES",
     "VARIABLES",
     "EngineEvents",
-    "Instance",
+    "LocalCloud",
     "Overview",
     "ResourceChange",
     "Stack",
@@ -46,7 +46,7 @@ __all__ = [
     "create_existing",
     "exclusive",
     "get_all",
-    "instances",
+    "local_clouds",
     "locate",
     "names_existing",
     "overviews",
@@ -66,25 +66,25 @@ _SOURCES = {
     "EngineEvents": "hpkit_local.supervisor.pulumi_run:EngineEvents",
     "ResourceChange": "hpkit_local.supervisor.pulumi_run:ResourceChange",
     "Work": "hpkit_local.supervisor.pulumi_run:Work",
-    "Instance": "hpkit_local.supervisor.instance:Instance",
-    "Overview": "hpkit_local.supervisor.instances:Overview",
+    "LocalCloud": "hpkit_local.supervisor.local_cloud:LocalCloud",
+    "Overview": "hpkit_local.supervisor.local_clouds:Overview",
     "Stack": "hpkit_local.supervisor.pulumi_stack:Stack",
-    "Usage": "hpkit_local.supervisor.instances:Usage",
+    "Usage": "hpkit_local.supervisor.local_clouds:Usage",
     "control": "hpkit_local.supervisor.control",
     "create_existing": "hpkit_local.supervisor.existing:create_existing",
-    "exclusive": "hpkit_local.supervisor.instance:exclusive",
+    "exclusive": "hpkit_local.supervisor.local_cloud:exclusive",
     "get_all": "hpkit_local.toolchain:get_all",
-    "instances": "hpkit_local.supervisor.instances:instances",
+    "local_clouds": "hpkit_local.supervisor.local_clouds:local_clouds",
     "locate": "hpkit_local.toolchain:locate",
     "names_existing": "hpkit_local.supervisor.existing:names_existing",
-    "overviews": "hpkit_local.supervisor.instances:overviews",
+    "overviews": "hpkit_local.supervisor.local_clouds:overviews",
     "rehearsal": "hpkit_local.rehearsal.session:rehearsal",
-    "stacks_of": "hpkit_local.supervisor.instances:stacks_of",
-    "stacks_up": "hpkit_local.supervisor.instances:stacks_up",
+    "stacks_of": "hpkit_local.supervisor.local_clouds:stacks_of",
+    "stacks_up": "hpkit_local.supervisor.local_clouds:stacks_up",
     "team_objects": "hpkit_local.rehearsal.jobs:team_objects",
-    "candidates": "hpkit_local.supervisor.instances:candidates",
-    "the_only": "hpkit_local.supervisor.instances:the_only",
-    "usage_of": "hpkit_local.supervisor.instances:usage_of",
+    "candidates": "hpkit_local.supervisor.local_clouds:candidates",
+    "the_only": "hpkit_local.supervisor.local_clouds:the_only",
+    "usage_of": "hpkit_local.supervisor.local_clouds:usage_of",
 }
 
 

@@ -13,7 +13,7 @@ from hpkit.cli.common.output import own_shell, to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control
-from hpkit_local.supervisor.instance import Instance, exclusive
+from hpkit_local.supervisor.local_cloud import LocalCloud, exclusive
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS
 from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit
@@ -75,7 +75,7 @@ def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, rep
     eventually(have_worked, "every part has used processor time")
     assert (status["name"], status["running"], status["stacks"]) == ("cli", True, [])
     assert [(part["part"], part["state"]) for part in status["parts"]] == [(name, "healthy") for name in PARTS]
-    ports = Instance.named("cli", root=repository).ports()
+    ports = LocalCloud.named("cli", root=repository).ports()
     assert status["parts"][0]["port"] == ports["aws"]
     everything = [*status["parts"], status["supervisor"]]
     for part in everything:
@@ -94,7 +94,7 @@ def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, rep
 
 def test_list_of_nothing_says_how_to_start(project):
     answer = hpkit("local", "list", cwd=project)
-    assert (answer.returncode, answer.stdout) == (0, f"no instances. To start one: {HPKIT} local start\n")
+    assert (answer.returncode, answer.stdout) == (0, f"no local clouds. To start one: {HPKIT} local start\n")
 
 
 BEFORE = {"AWS_REGION": "eu-north-1", "AWS_SECRET_ACCESS_KEY": 'it\'s a "$secret"', "SHELL": "/bin/bash"}
@@ -132,7 +132,7 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
     assert (answer.returncode, answer.stderr) == (0, "")
     inside, command, after = answer.stdout.splitlines()
     inside, after = json.loads(inside), json.loads(after)
-    instance = Instance.named("cli", root=repository)
+    instance = LocalCloud.named("cli", root=repository)
     assert inside["KUBECONFIG"] == str(instance.kubeconfig)
     local = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2", "AWS_SECRET_ACCESS_KEY": "local"}
     assert inside.items() >= local.items()
@@ -164,7 +164,7 @@ def test_env_as_json_is_what_a_program_would_set(up, repository):
     variables = json.loads(hpkit("local", "env", "--name", "cli", "--format", "json", cwd=repository).stdout)[
         "variables"
     ]
-    ports = Instance.named("cli", root=repository).ports()
+    ports = LocalCloud.named("cli", root=repository).ports()
     assert variables["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{ports['aws']}"
     assert variables["PATH"].split(os.pathsep)[0] == str(HPKIT.parent)
     unset = json.loads(hpkit("local", "env", "--unset", "--format", "json", cwd=repository).stdout)["variables"]
@@ -181,7 +181,7 @@ def test_env_as_json_is_what_a_program_would_set(up, repository):
 def test_who_and_where_callers_are_is_checked_before_anything_starts(repository, option, said):
     refused = hpkit("local", "start", "--name", "placed", *option, cwd=repository)
     assert (refused.returncode, refused.stderr) == (1, f"error: {said}\n")
-    assert not Instance.named("placed", root=repository).folder.exists()
+    assert not LocalCloud.named("placed", root=repository).folder.exists()
 
 
 @marked
@@ -208,7 +208,7 @@ def test_without_a_name_several_are_listed_with_the_command_for_each(project, co
     answer = hpkit("local", command, cwd=project)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.splitlines() == [
-        "error: 2 instances exist, but none is running; choose one:",
+        "error: 2 local clouds exist, but none is running; choose one:",
         f"  {HPKIT} local {command} --name one    # no stack",
         f"  {HPKIT} local {command} --name two    # no stack",
     ]
@@ -216,7 +216,7 @@ def test_without_a_name_several_are_listed_with_the_command_for_each(project, co
 
 def stack_in(project, name, *resources, stack, pending=()):
     (project / "stacks" / f"Pulumi.{stack}.yaml").write_text("config: {}\n")
-    folder = Instance.named(name, root=project).state_folder / ".pulumi" / "stacks" / "hpkit"
+    folder = LocalCloud.named(name, root=project).state_folder / ".pulumi" / "stacks" / "hpkit"
     folder.mkdir(parents=True)
     latest = {"resources": resources, "pending_operations": pending}
     (folder / f"{stack}.json").write_text(json.dumps({"checkpoint": {"latest": latest}}))
@@ -228,10 +228,10 @@ VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True}
 def test_an_instance_keeps_the_account_of_the_stack_that_is_up_on_it(project):
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization(environment={"account": "210987654321"})))
     stack_in(project, "acme-dev", VPC, stack="acme-dev")
-    instance = Instance.named("acme-dev", root=project)
+    instance = LocalCloud.named("acme-dev", root=project)
     instance.write_caller("123456789012")
     message = (
-        "acme-dev is up on instance acme-dev in account 123456789012, but its file now has account 210987654321. "
+        "acme-dev is up on local cloud acme-dev in account 123456789012, but its file now has account 210987654321. "
         "Delete it first: hpkit local down --stack acme-dev --name acme-dev"
     )
     with pytest.raises(ToolError, match=re.escape(message)):
@@ -251,7 +251,7 @@ def test_an_instance_keeps_the_account_of_the_stack_that_is_up_on_it(project):
     ],
 )
 def test_an_instance_emulates_the_kubernetes_version_of_the_file_or_the_nearest(project, version, said):
-    instance, lines = Instance.named("acme-dev", root=project), []
+    instance, lines = LocalCloud.named("acme-dev", root=project), []
     for _ in range(2):
         control.take_kubernetes(instance, version, say=lines.append)
     assert lines == said
@@ -283,15 +283,15 @@ def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(projec
     answer = hpkit("local", "up", "--stack", "two-dev", "--name", "shared", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr == (
-        "error: stack one-dev is up on instance shared, which can hold one stack. Delete it: "
-        f"{HPKIT} local down --stack one-dev --name shared. Or use a separate instance for two-dev: "
+        "error: stack one-dev is up on local cloud shared, which can hold one stack. Delete it: "
+        f"{HPKIT} local down --stack one-dev --name shared. Or use a separate local cloud for two-dev: "
         f"{HPKIT} local up --stack two-dev\n"
     )
     assert {file.name for file in (project / ".local").iterdir()} == {"shared"}
     # It creates no EKS cluster; an instance has at most one.
     existing = organization(environment={"eks": {"version": "1.35", "existing": {"name": "one-dev"}}})
     (project / "stacks" / "two.yaml").write_bytes(text_of(existing | {"organization": "two"}))
-    local_stack._refuse_second("two-dev", Instance.named("shared", root=project), project)
+    local_stack._refuse_second("two-dev", LocalCloud.named("shared", root=project), project)
 
 
 @pytest.mark.parametrize("verb", ["up", "preview", "refresh", "destroy", "down"])
@@ -331,7 +331,7 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
     stack_in(project, "shared", VPC, stack="one-dev")
     (project / "stacks" / "two.yaml").write_bytes(text_of(organization(top={"organization": "two"})))
     answer = hpkit("local", verb, "--stack", "two-dev", cwd=project)
-    message = "two-dev isn't up on instance two-dev, so nothing was deleted\n"
+    message = "two-dev isn't up on local cloud two-dev, so nothing was deleted\n"
     assert (answer.returncode, answer.stdout) == (0, message)
     answer = hpkit("local", verb, "--stack", "two-dev", "--format", "json", cwd=project)
     (item,) = document(answer.stdout)["items"]
@@ -339,7 +339,7 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
     answer = hpkit("local", verb, "--stack", "one-dev", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr.splitlines() == [
-        "error: one-dev isn't on instance one-dev. To delete it where it is:",
+        "error: one-dev isn't on local cloud one-dev. To delete it where it is:",
         f"  {HPKIT} local {verb} --stack one-dev --name shared",
     ]
 
@@ -347,7 +347,7 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
 def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
     verb = "down"
     (project / "stacks" / "one.yaml").write_bytes(text_of(organization(top={"organization": "one"})))
-    with exclusive(Instance.named("one-dev", root=project), "hpkit local up"):
+    with exclusive(LocalCloud.named("one-dev", root=project), "hpkit local up"):
         # This process holds the lock.
         answer = process("local", verb, "--stack", "one-dev", "--no-wait", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
@@ -398,7 +398,7 @@ def test_wrong_options_exit_2_and_start_nothing(repository, arguments):
 
 
 def test_reset_deletes_only_after_a_yes_and_only_that_instance(repository):
-    folders = [Instance.named(name, root=repository).folder for name in ("doomed", "dear")]
+    folders = [LocalCloud.named(name, root=repository).folder for name in ("doomed", "dear")]
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "aws.json").write_text("{}")
@@ -412,7 +412,7 @@ def test_reset_deletes_only_after_a_yes_and_only_that_instance(repository):
 
 
 def test_a_damaged_record_is_said_with_the_way_out_which_works(repository):
-    instance = Instance.named("damaged", root=repository)
+    instance = LocalCloud.named("damaged", root=repository)
     instance.folder.mkdir(parents=True)
     (instance.folder / "run.json").write_text('{"supervisor": ')
     answer = hpkit("local", "status", "--name", "damaged", cwd=repository)

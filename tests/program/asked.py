@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from generate.examples import example_stacks
 from hpkit.project import project_root
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 
 __all__ = ["Asked", "asked_by_stack", "recorded", "write"]
 
@@ -24,9 +24,9 @@ Result = TypeVar("Result")
 
 
 class Asked:
-    """The operations that commands call on an instance; calls by the test itself don't count."""
+    """The operations that commands call on a local cloud; calls by the test itself don't count."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: LocalCloud) -> None:
         self._url = f"http://127.0.0.1:{instance.ports()['aws']}/_hpkit/stats"
         self.operations: set[str] = set()
 

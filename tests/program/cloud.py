@@ -14,7 +14,7 @@ import yaml
 from botocore.config import Config
 
 from hpkit_local.kubernetes.api import Api
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 from hpkit_local.supervisor.pulumi_stack import Stack
 from tests.examples import copy_examples
 from tests.local.plugins.aws.inventory import inventory
@@ -172,8 +172,8 @@ class Program(Stack):
 class Live:
     """The contents of a running instance, read with boto3 and from the API server."""
 
-    def __init__(self, instance: Instance, region: str = "us-west-2") -> None:
-        self.instance, self.region = instance, region
+    def __init__(self, instance: LocalCloud, region: str = "us-west-2") -> None:
+        self.cloud, self.region = instance, region
         self.url = f"http://127.0.0.1:{instance.ports()['aws']}"
         self.api = Api.of_kubeconfig(instance.kubeconfig, field_manager="somebody")
         self._clients = {}

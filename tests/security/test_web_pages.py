@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 from hpkit_local.kubernetes.api import Api
-from hpkit_local.supervisor.instance import PORTS
+from hpkit_local.supervisor.local_cloud import PORTS
 
 # Headers that a browser adds, by how the page reaches loopback: as another site, in an old browser, by its own name.
 PAGES = {

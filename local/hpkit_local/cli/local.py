@@ -21,7 +21,7 @@ from hpkit.cli.common.output import WholeLines, called, confirm, line_to_use
 from hpkit.cli.common.tables import grid, lines_of
 from hpkit.errors import ToolError
 from hpkit.text.document import Document
-from hpkit_local.cli.local_common import force_option, instance_of, root_of, to_stderr, wait_option, where
+from hpkit_local.cli.local_common import force_option, local_cloud_of, root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_env import env
 from hpkit_local.cli.local_stack import COMMANDS
 from hpkit_local.cli.local_status import list_all, status
@@ -172,7 +172,7 @@ def _summary(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
 
 
 class LogLine(Document):
-    """A line of the log of an instance's part."""
+    """A line of the log of a local cloud's part."""
 
     part: str
     line: str
@@ -193,7 +193,7 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
 
 
 @command.command("start")
-@partial(where, name_help="Name of the instance; several can run.", default="default")
+@partial(where, name_help="Name of the local cloud; several can run.", default="default")
 @wait_option
 @click.option(
     "--latency-factor",
@@ -223,29 +223,29 @@ def start(
     address: str | None,
     account: str | None,
 ) -> None:
-    """Start an instance, and wait until all its parts are healthy.
+    """Start a local cloud, and wait until all its parts are healthy.
 
-    Options are kept until a later start changes them. A running instance restarts to apply new options; its contents
+    Options are kept until a later start changes them. A running local cloud restarts to apply new options; its contents
     are kept.
     """
-    from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
+    from hpkit_local.cloud import TOOL_NAMES, TOOLS, LocalCloud, control, exclusive, get_all
 
-    instance = Instance.named(name, root=root_of(root))
+    cloud = LocalCloud.named(name, root=root_of(root))
     _check(address, account)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
     options = {"--latency-factor": latency_factor, "--from": address, "--account": account}
     flags = {flag: str(value) for flag, value in options.items() if value is not None}
     before = time.monotonic()
-    with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
+    with exclusive(cloud, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
         words = [text for item in flags.items() if item[1] != _OF_STACK for text in item]
         # The endpoint's --account is the stack's; the caller's account is separate.
         arguments = ["--caller-account" if text == "--account" else text for text in words]
-        if flags and arguments != instance.aws_arguments():
-            if control.running(instance) is not None:
+        if flags and arguments != cloud.aws_arguments():
+            if control.running(cloud) is not None:
                 to_stderr(f"{name} restarts with {' '.join(words) or 'no options'}")
-                control.stop(instance, say=to_stderr)
-            instance.write_aws_arguments(arguments)
-        control.start(instance, say=to_stderr)
+                control.stop(cloud, say=to_stderr)
+            cloud.write_aws_arguments(arguments)
+        control.start(cloud, say=to_stderr)
     acted("start", name)
     click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; to use it: {line_to_use(name)}")
 
@@ -268,13 +268,13 @@ def _check(address: str | None, account: str | None) -> None:
 @force_option
 @acts
 def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
-    """Stop an instance and keep its state."""
+    """Stop a local cloud and keep its state."""
     from hpkit_local.cloud import control
 
-    instance = instance_of(name, root, command="stop")
-    stopped = control.stop(instance, say=to_stderr, wait=wait, force=force)
-    acted("stop", instance.name, done=stopped, detail=None if stopped else "was not running")
-    click.echo(f"{instance.name} {'is stopped' if stopped else 'was not running'}")
+    cloud = local_cloud_of(name, root, command="stop")
+    stopped = control.stop(cloud, say=to_stderr, wait=wait, force=force)
+    acted("stop", cloud.name, done=stopped, detail=None if stopped else "was not running")
+    click.echo(f"{cloud.name} {'is stopped' if stopped else 'was not running'}")
 
 
 @command.command("reset")
@@ -284,16 +284,16 @@ def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @acts
 def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: bool) -> None:
-    """Stop an instance and delete its state."""
+    """Stop a local cloud and delete its state."""
     from hpkit_local.cloud import control
 
-    instance = instance_of(name, root, command="reset")
-    existed = instance.folder.is_dir()
+    cloud = local_cloud_of(name, root, command="reset")
+    existed = cloud.folder.is_dir()
     if existed and not yes:
-        confirm(f"Delete {instance.folder} and everything in it?")
-    control.reset(instance, say=to_stderr, wait=wait, force=force)
-    acted("delete", instance.name, done=existed, detail=None if existed else "did not exist")
-    click.echo(f"{instance.name} {'is deleted' if existed else 'did not exist'}")
+        confirm(f"Delete {cloud.folder} and everything in it?")
+    control.reset(cloud, say=to_stderr, wait=wait, force=force)
+    acted("delete", cloud.name, done=existed, detail=None if existed else "did not exist")
+    click.echo(f"{cloud.name} {'is deleted' if existed else 'did not exist'}")
 
 
 @command.command("logs")
@@ -303,13 +303,13 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
 @format_option(("text", "json"), ("hpkit_local.cli.local:LogLine",))
 def logs(name: str | None, root: Path | None, part: str | None, follow: bool, form: str) -> None:
     """Print the log of PART, or of all parts."""
-    instance = instance_of(name, root, command="logs")
-    folder = instance.folder / "logs"
+    cloud = local_cloud_of(name, root, command="logs")
+    folder = cloud.folder / "logs"
     log_names = sorted(file.stem for file in folder.glob("*.log"))
     if not log_names:
         raise ToolError(
-            f"{instance.name} was never started, so it has no logs. To start it: {called()} local start --name "
-            f"{instance.name}"
+            f"{cloud.name} was never started, so it has no logs. To start it: {called()} local start --name "
+            f"{cloud.name}"
         )
     if part is not None and part not in log_names:
         raise ToolError(f"{part} has no log. Parts with logs: {', '.join(log_names)}")
@@ -345,7 +345,7 @@ class _Log:
     def print_added(self, *, whole_lines: bool) -> None:
         """Print what was added since the last time, up to the last line's end if only whole lines are wanted."""
         try:
-            # A log that is shorter than before belongs to an instance that was reset and started again.
+            # A log that is shorter than before belongs to a local cloud that was reset and started again.
             self.read = self.read if self.file.stat().st_size >= self.read else 0
             with self.file.open("rb") as log:
                 log.seek(self.read)

@@ -1,4 +1,4 @@
-"""Common parts of the commands of `hpkit local`: selection of the instance, and commands for users to repeat."""
+"""Common parts of the commands of `hpkit local`: selection of the local cloud, and commands for users to repeat."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hpkit.cli.common.output import called
 from hpkit.extensions import need
 
 if TYPE_CHECKING:
-    from hpkit_local.cloud import Instance
+    from hpkit_local.cloud import LocalCloud
 
-__all__ = ["force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
+__all__ = ["force_option", "in_repository", "local_cloud_of", "root_of", "to_stderr", "wait_option", "where"]
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
-_NAME = "Name of the instance. Default: the stack's name, or the only instance."
+_NAME = "Name of the local cloud. Default: the stack's name, or the only local cloud."
 
 
 def in_repository(function: Callable[..., None]) -> Callable[..., None]:
@@ -41,14 +41,14 @@ def where(function: Callable[..., None], *, name_help: str = _NAME, default: str
 
 
 def wait_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --wait and --no-wait to a command, for when another command uses the instance."""
-    text = "Wait for other commands on the instance, or fail immediately."
+    """Add --wait and --no-wait to a command, for when another command uses the local cloud."""
+    text = "Wait for other commands on the local cloud, or fail immediately."
     return click.option("--wait/--no-wait", default=True, show_default=True, help=text)(function)
 
 
 def force_option(function: Callable[..., None]) -> Callable[..., None]:
     """Add --force to a command."""
-    text = "Stop other commands on the instance instead of waiting for them."
+    text = "Stop other commands on the local cloud instead of waiting for them."
     return click.option("--force", is_flag=True, help=text)(function)
 
 
@@ -59,13 +59,13 @@ def root_of(root: Path | None) -> Path:
     return control.find_root(root or Path.cwd())
 
 
-def instance_of(name: str | None, root: Path | None, *, command: str) -> Instance:
-    """Return the instance of a name; without one, that which the command, such as `env`, can only mean."""
-    from hpkit_local.cloud import Instance, the_only
+def local_cloud_of(name: str | None, root: Path | None, *, command: str) -> LocalCloud:
+    """Return the local cloud with a name; without a name, the only one that the command, such as `env`, can use."""
+    from hpkit_local.cloud import LocalCloud, the_only
 
     folder = root_of(root)
     if name is not None:
-        return Instance.named(name, root=folder)
+        return LocalCloud.named(name, root=folder)
     return the_only(folder, command=f"{called()} local {command}")
 
 

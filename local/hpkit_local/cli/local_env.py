@@ -1,4 +1,4 @@
-"""`hpkit local env`: the variables that lead a shell to an instance, and back."""
+"""`hpkit local env`: the variables that lead a shell to a local cloud, and back."""
 
 import os
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.output import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
 from hpkit.text.document import Document
-from hpkit_local.cli.local_common import instance_of, to_stderr, where
+from hpkit_local.cli.local_common import local_cloud_of, to_stderr, where
 
 __all__ = ["Environment", "env", "stack_environment"]
 
 
 class Environment(Document):
-    """Variables that point AWS, Kubernetes and Pulumi at an instance."""
+    """Variables that point AWS, Kubernetes and Pulumi at a local cloud."""
 
     variables: dict[str, str | None] = Field(description="null: unset the variable.")
 
@@ -29,7 +29,7 @@ class Environment(Document):
 @output_options("text", "json", documents=("hpkit_local.cli.local_env:Environment",))
 @click.option("--unset", is_flag=True, help="Print commands that restore the previous environment.")
 def env(name: str | None, root: Path | None, shell: str | None, unset: bool) -> Output:
-    """Print shell commands that point AWS, Kubernetes and Pulumi at an instance.
+    """Print shell commands that point AWS, Kubernetes and Pulumi at a local cloud.
 
     bash, zsh: eval "$(hpkit local env)". fish: hpkit local env | source.
     """
@@ -40,35 +40,34 @@ def env(name: str | None, root: Path | None, shell: str | None, unset: bool) -> 
         names = [*VARIABLES, *control.service_endpoints(os.environ)]
         unset_all: dict[str, str | None] = dict.fromkeys(names)
         return Output(text=lambda: undone(shell, names), json=lambda: json_document(Environment(variables=unset_all)))
-    instance = instance_of(name, root, command="env")
-    variables = control.shell_environment(instance)
-    if control.running(instance) is None:
-        to_stderr(f"{instance.name} isn't running. To start it: {called()} local start --name {instance.name}")
+    cloud = local_cloud_of(name, root, command="env")
+    variables = control.shell_environment(cloud)
+    if control.running(cloud) is None:
+        to_stderr(f"{cloud.name} isn't running. To start it: {called()} local start --name {cloud.name}")
     return Output(
         text=lambda: exports(shell, variables), json=lambda: json_document(Environment(variables={**variables}))
     )
 
 
 def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment that leads to the running instance that has a stack.
+    """Return an environment that leads to the running local cloud that has a stack.
 
-    An environment that leads to none of the repository's instances stays as it is. Raises ToolError when no running
-    instance has the stack.
+    An environment that leads to none of the repository's local clouds stays as it is. Raises ToolError when no running
+    local cloud has the stack.
     """
     from hpkit_local.cloud import control, overviews, stacks_of, stacks_up
 
-    instances = overviews(root)
+    local_clouds = overviews(root)
     backend = environment.get("PULUMI_BACKEND_URL")
-    if backend not in {each.instance.state_folder.as_uri() for each in instances}:
+    if backend not in {each.cloud.state_folder.as_uri() for each in local_clouds}:
         return dict(environment)
-    running = [each.instance for each in instances if each.state is not None]
+    running = [each.cloud for each in local_clouds if each.state is not None]
     having = [each for each in running if any(known.name == stack for known in stacks_of(each))]
-    # A preview leaves an empty stack on the instance that it ran on.
+    # A preview leaves an empty stack on the local cloud that it ran on.
     having = [each for each in having if any(known.name == stack for known in stacks_up(each))] or having
     if not having:
         raise ToolError(
-            f"no running instance of the local cloud has the stack {stack}. "
-            f"To create or start it: {called()} local up --stack {stack}"
+            f"no running local cloud has the stack {stack}. To create or start it: {called()} local up --stack {stack}"
         )
     if backend in {each.state_folder.as_uri() for each in having}:
         return dict(environment)

@@ -28,7 +28,7 @@ from hpkit_local.cli.local_progress import Progress
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
     from hpkit.program.teardown import Teardown
-    from hpkit_local.cloud import Instance, Stack
+    from hpkit_local.cloud import LocalCloud, Stack
 
 __all__ = ["COMMANDS"]
 
@@ -50,15 +50,16 @@ def _verbose(function: Callable[..., None]) -> Callable[..., None]:
     return click.option("--verbose", is_flag=True, help="Print all of Pulumi's output.")(function)
 
 
-def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, Instance, Path]:
-    """Return the stack and its instance; report why it was chosen if no option names it."""
-    from hpkit_local.cloud import Instance
+def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, LocalCloud, Path]:
+    """Return the stack and its local cloud; report why it was chosen if no option names it."""
+    from hpkit_local.cloud import LocalCloud
 
     folder = root_of(root)
     chosen, why = (stack, _source()) if stack else (_only_stack(folder), "the project's only stack")
     if why:
         to_stderr(f"stack {chosen}: {why}")
-    return chosen, Instance.of_stack(chosen, root=folder) if name is None else Instance.named(name, root=folder), folder
+    cloud = LocalCloud.of_stack(chosen, root=folder) if name is None else LocalCloud.named(name, root=folder)
+    return chosen, cloud, folder
 
 
 def _source() -> str:
@@ -90,17 +91,17 @@ def _caller(plan: Plan) -> tuple[str, str | None]:
 def _ready(
     verb: str,
     stack: str,
-    instance: Instance,
+    cloud: LocalCloud,
     root: Path,
     *,
     wait: bool,
     plan: Plan | None = None,
     plugins: str = "",
 ) -> Iterator[Stack]:
-    """Install the tools, start the instance if necessary, and yield exclusive use of the stack on it.
+    """Install the tools, start the local cloud if necessary, and yield exclusive use of the stack on it.
 
-    plan: whose account and deployer the instance gets, and whose existing resources are created first; None for the
-    instance as it is. plugins: value of `--plugins`, "" for the current ones.
+    plan: whose account and deployer the local cloud gets, and whose existing resources are created first; None for the
+    local cloud as it is. plugins: value of `--plugins`, "" for the current ones.
     """
     from hpkit_local.cloud import (
         TOOLS,
@@ -115,47 +116,47 @@ def _ready(
 
     require_environment(root)
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
-    with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
+    with exclusive(cloud, _command(verb, stack, cloud), wait=wait, say=to_stderr):
         if verb == "up":
-            _refuse_second(stack, instance, root)
+            _refuse_second(stack, cloud, root)
         if plan is not None:
-            _refuse_before_creator(plan, instance, root)
-            control.take_caller(instance, stack, *_caller(plan), say=to_stderr)
-            if not stacks_up(instance):
+            _refuse_before_creator(plan, cloud, root)
+            control.take_caller(cloud, stack, *_caller(plan), say=to_stderr)
+            if not stacks_up(cloud):
                 # The first resources are created with it; later, it changes after `up`.
-                control.take_kubernetes(instance, plan.spec.eks.version, say=to_stderr)
+                control.take_kubernetes(cloud, plan.spec.eks.version, say=to_stderr)
         if plugins:
-            control.take_plugins(instance, stack, plugins, say=to_stderr)
-        starting = control.begin(instance) if control.running(instance) is None else None
+            control.take_plugins(cloud, stack, plugins, say=to_stderr)
+        starting = control.begin(cloud) if control.running(cloud) is None else None
         if plan is not None and names_existing(plan):
-            control.start(instance, say=lambda _: None)
-            if created := create_existing(plan, control.environment(instance)):
+            control.start(cloud, say=lambda _: None)
+            if created := create_existing(plan, control.environment(cloud)):
                 to_stderr(f"existing resources that the file names: {', '.join(created)}")
         if verb in ("destroy", "down"):
             # Before Pulumi runs, the API server lists the pods that use the stack's claims.
-            control.start(instance, say=lambda _: None)
+            control.start(cloud, say=lambda _: None)
         # Pulumi starts while the services start: it calls the first one seconds later, and then waits for it.
-        yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
+        yield Stack(cloud, stack, root=root, say=to_stderr, wait=wait, starting=starting)
 
 
-def _command(verb: str, stack: str, instance: Instance) -> str:
-    return f"hpkit local {verb} --stack {stack} --name {instance.name}"
+def _command(verb: str, stack: str, cloud: LocalCloud) -> str:
+    return f"hpkit local {verb} --stack {stack} --name {cloud.name}"
 
 
-def _refuse_second(stack: str, instance: Instance, root: Path) -> None:
-    """Raise ToolError if another stack is there: an instance has one API server, and so one EKS cluster."""
+def _refuse_second(stack: str, cloud: LocalCloud, root: Path) -> None:
+    """Raise ToolError if another stack is there: a local cloud has one API server, and so one EKS cluster."""
     from hpkit_local.cloud import stacks_up
 
-    for other in stacks_up(instance):
+    for other in stacks_up(cloud):
         if other.name != stack and not _uses_existing_eks(stack, root):
             raise ToolError(
-                f"stack {other.name} is up on instance {instance.name}, which can hold one stack. Delete it: "
-                f"{called()} local down --stack {other.name} --name {instance.name}. Or use a separate instance for "
+                f"stack {other.name} is up on local cloud {cloud.name}, which can hold one stack. Delete it: "
+                f"{called()} local down --stack {other.name} --name {cloud.name}. Or use a separate local cloud for "
                 f"{stack}: {called()} local up --stack {stack}"
             )
 
 
-def _refuse_before_creator(plan: Plan, instance: Instance, root: Path) -> None:
+def _refuse_before_creator(plan: Plan, cloud: LocalCloud, root: Path) -> None:
     """Raise ToolError if the stack governs a cluster that another stack of its file must create first."""
     from hpkit_local.cloud import stacks_up
 
@@ -168,23 +169,23 @@ def _refuse_before_creator(plan: Plan, instance: Instance, root: Path) -> None:
         for name, spec in environments.items()
         if not spec.cluster.existing and is_same_cluster(spec, plan.spec)
     ]
-    if creators and creators[0] not in {each.name for each in stacks_up(instance)}:
+    if creators and creators[0] not in {each.name for each in stacks_up(cloud)}:
         raise ToolError(
-            f"{plan.stack} governs the cluster of {creators[0]}, which isn't up on instance {instance.name}. Run: "
-            f"{called()} local up --stack {creators[0]} --name {instance.name}"
+            f"{plan.stack} governs the cluster of {creators[0]}, which isn't up on local cloud {cloud.name}. Run: "
+            f"{called()} local up --stack {creators[0]} --name {cloud.name}"
         )
 
 
-def _refuse_unfinished(stack: str, instance: Instance) -> None:
+def _refuse_unfinished(stack: str, cloud: LocalCloud) -> None:
     """Raise ToolError if the last run was killed, because another one would create some resources twice."""
     from hpkit_local.cloud import stacks_of
 
-    for existing in stacks_of(instance):
+    for existing in stacks_of(cloud):
         if existing.name == stack and existing.unfinished:
             raise ToolError(
                 f"the last run of {stack} was killed while it created {plural(existing.unfinished, 'resource')}, which "
-                f"another run could create twice. Start the instance ({called()} local start --name {instance.name}), "
-                f"then run: {line_to_use(instance.name)} && {called()} aws recover --stack {stack}"
+                f"another run could create twice. Start the local cloud ({called()} local start --name {cloud.name}), "
+                f"then run: {line_to_use(cloud.name)} && {called()} aws recover --stack {stack}"
             )
 
 
@@ -239,22 +240,22 @@ def _up(
     """
     from hpkit_local.cloud import control, stacks_up
 
-    stack, instance, folder = _place(stack, name, root)
-    _refuse_second(stack, instance, folder)
-    _refuse_unfinished(stack, instance)
+    stack, cloud, folder = _place(stack, name, root)
+    _refuse_second(stack, cloud, folder)
+    _refuse_unfinished(stack, cloud)
     plan = _plan(stack, folder)
-    to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    with _ready("up", stack, instance, folder, wait=wait, plan=plan, plugins=plugins) as ready:
-        was_up = bool(stacks_up(instance))
+    to_stderr(f"stack {stack} on the local cloud {cloud.name}")
+    with _ready("up", stack, cloud, folder, wait=wait, plan=plan, plugins=plugins) as ready:
+        was_up = bool(stacks_up(cloud))
         _run(ready, "up", stack, extra, verbose=verbose)
         if not plan.spec.cluster.existing and not plan.spec.eks.existing and was_up:
             # EKS, too, changes its API server while it updates a cluster.
-            control.take_kubernetes(instance, plan.spec.eks.version, say=to_stderr)
+            control.take_kubernetes(cloud, plan.spec.eks.version, say=to_stderr)
         # Services that the stack doesn't use can still be starting.
-        control.start(instance, say=lambda _: None)
+        control.start(cloud, say=lambda _: None)
     kubectl = "kubectl get clusterqueues"
-    look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
-    click.echo(f"Use it: {line_to_use(instance.name)}")
+    look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {cloud.name}"
+    click.echo(f"Use it: {line_to_use(cloud.name)}")
     click.echo(f"Inspect it: {look}")
     # Deleting a protected stack requires a confirmation on a terminal.
     yes = "" if sys.stdin.isatty() else " --yes"
@@ -270,8 +271,8 @@ def _looking(verb: str, help_text: str) -> click.Command:
     def command(
         stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
     ) -> None:
-        stack, instance, here = _place(stack, name, root)
-        with _ready(verb, stack, instance, here, wait=wait, plan=_plan(stack, here)) as ready:
+        stack, cloud, here = _place(stack, name, root)
+        with _ready(verb, stack, cloud, here, wait=wait, plan=_plan(stack, here)) as ready:
             _run(ready, verb, stack, extra, verbose=verbose)
 
     return command
@@ -297,13 +298,13 @@ def _destroy(
     """Delete everything that `up` created, even if it's protected, and keep the local cloud running."""
     from hpkit_local.cloud import exclusive
 
-    stack, instance, folder = _place(stack, name, root)
+    stack, cloud, folder = _place(stack, name, root)
     _refuse_unknown(stack, folder)
     # An `up` that has just begun doesn't show whether the stack exists, so wait for it.
-    with exclusive(instance, _command("destroy", stack, instance), wait=wait, say=to_stderr):
-        if not _is_there(stack, instance, folder, verb="destroy"):
+    with exclusive(cloud, _command("destroy", stack, cloud), wait=wait, say=to_stderr):
+        if not _is_there(stack, cloud, folder, verb="destroy"):
             return
-        with _ready("destroy", stack, instance, folder, wait=wait) as ready:
+        with _ready("destroy", stack, cloud, folder, wait=wait) as ready:
             _delete(ready, "destroy", name, extra, yes=yes, verbose=verbose)
 
 
@@ -320,60 +321,60 @@ def _down(
     yes: bool,
     verbose: bool,
 ) -> None:
-    """Delete everything that `up` created, even if it's protected, then the stack and its instance.
+    """Delete everything that `up` created, even if it's protected, then the stack and its local cloud.
 
-    An instance that belongs to the stack is deleted; any other instance is stopped.
+    A local cloud that belongs to the stack is deleted; any other local cloud is stopped.
     """
     from hpkit_local.cloud import exclusive
 
-    stack, instance, folder = _place(stack, name, root)
+    stack, cloud, folder = _place(stack, name, root)
     _refuse_unknown(stack, folder)
-    with exclusive(instance, _command("down", stack, instance), wait=wait, say=to_stderr):
-        if _is_there(stack, instance, folder, verb="down"):
-            with _ready("down", stack, instance, folder, wait=wait) as ready:
+    with exclusive(cloud, _command("down", stack, cloud), wait=wait, say=to_stderr):
+        if _is_there(stack, cloud, folder, verb="down"):
+            with _ready("down", stack, cloud, folder, wait=wait) as ready:
                 _delete(ready, "down", name, extra, yes=yes, verbose=verbose)
                 ready.remove()
-                _end(instance, stack, folder)
+                _end(cloud, stack, folder)
 
 
-def _end(instance: Instance, stack: str, root: Path) -> None:
-    """Delete the instance that belongs only to a stack, and stop any other without stacks."""
-    from hpkit_local.cloud import Instance, control, stacks_up
+def _end(cloud: LocalCloud, stack: str, root: Path) -> None:
+    """Delete the local cloud that belongs only to a stack, and stop any other without stacks."""
+    from hpkit_local.cloud import LocalCloud, control, stacks_up
 
     acted("delete", stack)
-    if stacks_up(instance):
-        click.echo(f"{stack} is deleted; {instance.name} keeps running with its other stacks")
-    elif instance == Instance.of_stack(stack, root=root):
-        control.reset(instance, say=to_stderr)
-        click.echo(f"{stack} and its instance are deleted")
+    if stacks_up(cloud):
+        click.echo(f"{stack} is deleted; {cloud.name} keeps running with its other stacks")
+    elif cloud == LocalCloud.of_stack(stack, root=root):
+        control.reset(cloud, say=to_stderr)
+        click.echo(f"{stack} and its local cloud are deleted")
     else:
-        control.stop(instance, say=to_stderr)
-        click.echo(f"{stack} is deleted, and {instance.name} is stopped")
+        control.stop(cloud, say=to_stderr)
+        click.echo(f"{stack} is deleted, and {cloud.name} is stopped")
 
 
 def _refuse_unknown(stack: str, root: Path) -> None:
-    """Raise SelectionError for a stack that no file describes, unless an instance has it."""
-    from hpkit_local.cloud import instances, stacks_of
+    """Raise SelectionError for a stack that no file describes, unless a local cloud has it."""
+    from hpkit_local.cloud import local_clouds, stacks_of
 
-    if not any(there.name == stack for instance in instances(root) for there in stacks_of(instance)):
+    if not any(there.name == stack for cloud in local_clouds(root) for there in stacks_of(cloud)):
         load_stack(stack, root=root)
 
 
-def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
-    """Return whether Pulumi knows the stack on the instance.
+def _is_there(stack: str, cloud: LocalCloud, root: Path, *, verb: str) -> bool:
+    """Return whether Pulumi knows the stack on the local cloud.
 
-    Reports where it is otherwise. Raises ToolError if it's on another instance.
+    Reports where it is otherwise. Raises ToolError if it's on another local cloud.
     """
     from hpkit_local.cloud import overviews, stacks_of
 
-    if any(each.name == stack for each in stacks_of(instance)):
+    if any(each.name == stack for each in stacks_of(cloud)):
         return True
-    places = [each.instance.name for each in overviews(root) if any(there.name == stack for there in each.stacks)]
+    places = [each.cloud.name for each in overviews(root) if any(there.name == stack for there in each.stacks)]
     if places:
         commands = "\n".join(f"  {called()} local {verb} --stack {stack} --name {place}" for place in places)
-        raise ToolError(f"{stack} isn't on instance {instance.name}. To delete it where it is:\n{commands}")
-    acted("delete", stack, done=False, detail=f"isn't up on instance {instance.name}")
-    click.echo(f"{stack} isn't up on instance {instance.name}, so nothing was deleted")
+        raise ToolError(f"{stack} isn't on local cloud {cloud.name}. To delete it where it is:\n{commands}")
+    acted("delete", stack, done=False, detail=f"isn't up on local cloud {cloud.name}")
+    click.echo(f"{stack} isn't up on local cloud {cloud.name}, so nothing was deleted")
     return False
 
 

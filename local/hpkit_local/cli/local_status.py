@@ -13,12 +13,12 @@ from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.output import called
 from hpkit.text.document import Document
 from hpkit.text.formatting import aligned
-from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
+from hpkit_local.cli.local_common import in_repository, local_cloud_of, root_of, where
 
 if TYPE_CHECKING:
     from hpkit_local.cloud import Overview, Usage
 
-__all__ = ["InstanceList", "InstanceStatus", "list_all", "status"]
+__all__ = ["LocalCloudList", "LocalCloudStatus", "list_all", "status"]
 
 
 class _Usage(Document):
@@ -45,27 +45,27 @@ class _Stack(Document):
     region: str
 
 
-class InstanceStatus(Document):
-    """An instance of the local cloud, with its parts."""
+class LocalCloudStatus(Document):
+    """A local cloud, with its parts."""
 
     name: str
     running: bool
     stacks: list[_Stack]
     parts: list[_Part]
-    supervisor: _Supervisor | None = Field(description="null: the instance isn't running.")
+    supervisor: _Supervisor | None = Field(description="null: the local cloud isn't running.")
     total: _Usage
 
 
-class _Instance(_Usage):
+class _LocalCloud(_Usage):
     name: str
     state: str
     stacks: list[str]
 
 
-class InstanceList(Document):
-    """Instances of the repository."""
+class LocalCloudList(Document):
+    """Local clouds of the repository."""
 
-    items: list[_Instance]
+    items: list[_LocalCloud]
 
 
 _MEBIBYTE = 1 << 20
@@ -76,20 +76,20 @@ _MEBIBYTE = 1 << 20
 @output_options(
     "text",
     "json",
-    documents=("hpkit_local.cli.local_status:InstanceStatus", "hpkit_local.cli.local_status:InstanceList"),
+    documents=("hpkit_local.cli.local_status:LocalCloudStatus", "hpkit_local.cli.local_status:LocalCloudList"),
 )
 def status(name: str | None, root: Path | None) -> Output:
-    """Show the stack on an instance, and the state and resource use of its parts.
+    """Show the stack on a local cloud, and the state and resource use of its parts.
 
-    Without --name, lists the instances if several run. Exits 1 if a part isn't healthy.
+    Without --name, lists the local clouds if several run. Exits 1 if a part isn't healthy.
     """
     from hpkit_local.cloud import Usage, candidates, control, stacks_up, usage_of
 
     if name is None and len(candidates(root_of(root))) > 1:
         return _listed(root)
-    instance = instance_of(name, root, command="status")
-    state = control.running(instance)
-    ports = instance.ports()
+    cloud = local_cloud_of(name, root, command="status")
+    state = control.running(cloud)
+    ports = cloud.ports()
     rows: list[_Part] = []
     # All parts are its children.
     total = usage_of(state.supervisor, family=False) if state else Usage()
@@ -107,13 +107,13 @@ def status(name: str | None, root: Path | None) -> Output:
             **_taken(usage),
         )
         rows.append(row)
-    stacks = [_Stack.model_validate(each) for each in stacks_up(instance)]
+    stacks = [_Stack.model_validate(each) for each in stacks_up(cloud)]
     return Output(
         state is None or not state.ready,
-        text=lambda: "\n".join(_page(instance.name, stacks, rows, supervisor, total)),
+        text=lambda: "\n".join(_page(cloud.name, stacks, rows, supervisor, total)),
         json=lambda: json_document(
-            InstanceStatus(
-                name=instance.name,
+            LocalCloudStatus(
+                name=cloud.name,
                 running=state is not None,
                 stacks=stacks,
                 parts=rows,
@@ -159,27 +159,27 @@ def _port_of(part: str) -> str:
 
 @click.command("list")
 @in_repository
-@output_options("text", "json", documents=("hpkit_local.cli.local_status:InstanceList",))
+@output_options("text", "json", documents=("hpkit_local.cli.local_status:LocalCloudList",))
 def list_all(root: Path | None) -> Output:
-    """List all instances of the repository, with their stacks."""
+    """List all local clouds of the repository, with their stacks."""
     return _listed(root)
 
 
 def _listed(root: Path | None) -> Output:
     from hpkit_local.cloud import Usage, overviews, usage_of
 
-    rows: list[_Instance] = []
+    rows: list[_LocalCloud] = []
     for overview in overviews(root_of(root)):
         total = usage_of(overview.state.supervisor) if overview.state else Usage()
         stacks = [stack.name for stack in overview.stacks]
-        rows.append(_Instance(name=overview.instance.name, state=_state(overview), stacks=stacks, **_taken(total)))
-    return Output(text=lambda: _table(rows), json=lambda: json_document(InstanceList(items=rows)))
+        rows.append(_LocalCloud(name=overview.cloud.name, state=_state(overview), stacks=stacks, **_taken(total)))
+    return Output(text=lambda: _table(rows), json=lambda: json_document(LocalCloudList(items=rows)))
 
 
-def _table(rows: list[_Instance]) -> str:
+def _table(rows: list[_LocalCloud]) -> str:
     if not rows:
-        return f"no instances. To start one: {called()} local start"
-    table = [("instance", "state", "memory", "cpu", "stack")]
+        return f"no local clouds. To start one: {called()} local start"
+    table = [("local cloud", "state", "memory", "cpu", "stack")]
     table += [(row.name, row.state, *_numbers(row), ", ".join(row.stacks) or "-") for row in rows]
     return "\n".join(aligned(table, numbers=(2, 3)))
 

@@ -1,4 +1,4 @@
-"""The API server of an instance: read, server-side apply, merge, replace and delete, each by path.
+"""The API server of a local cloud: read, server-side apply, merge, replace and delete, each by path.
 
 One request to an API server on loopback, by its path: shared by `Api` and the fake `kubernetes` plugin. The ApiClient
 of package `kubernetes` sends it. Why not its DynamicClient: docs/decisions/0008-requests-by-path.md.
@@ -149,13 +149,13 @@ class Api:
 
     @classmethod
     def of_kubeconfig(cls, path: Path, *, field_manager: str = _FIELD_MANAGER) -> Api:
-        """Return the server that a kubeconfig of an instance leads to.
+        """Return the server that a kubeconfig of a local cloud leads to.
 
         Python reads certificates only from files. They are in folder `pki` next to the kubeconfig until this process
         ends, because temporary files may be cleaned up earlier.
         """
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        # The instance's own context, even if a user has chosen another since.
+        # The local cloud's own context, even if a user has chosen another since.
         context = document["contexts"][0]["name"]
         configuration = configuration_of(
             document, context=context, folder=path.parent, certificates=path.parent / "pki"

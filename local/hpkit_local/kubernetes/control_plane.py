@@ -85,7 +85,7 @@ def _settings(data: Path, ports: dict[str, int], *, issuer: Pair, peer_pair: Pai
         # heartbeats, so short times make the start fast. They aren't shorter, because each heartbeat wakes the process.
         "heartbeat-interval": 100,
         "election-timeout": 500,
-        # Writes of a killed process are kept; after a power failure, the instance might have to be recreated.
+        # Writes of a killed process are kept; after a power failure, the local cloud might have to be recreated.
         "unsafe-no-fsync": True,
         # Health is served in plain HTTP there, without data.
         "listen-metrics-urls": f"http://127.0.0.1:{ports['etcd-metrics']}",
@@ -200,7 +200,7 @@ def apiserver(
     client: Pair,
     reviews: Path,
 ) -> Service:
-    """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
+    """Return the service: RBAC, client certificates of the local cloud's authority, tokens that `reviews` leads to.
 
     minor: the Kubernetes version that it behaves as. client: who may ask it whether it is ready.
 

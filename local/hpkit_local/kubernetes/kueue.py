@@ -14,7 +14,7 @@ __all__ = ["INTEGRATIONS", "NAMESPACE", "OUTSIDE", "OWN_GATES", "SECRET", "SERVI
 NAMESPACE = "kueue-system"
 SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"  # noqa: S105 - a Secret's name
-# Feature gates that are the instance's, whatever the settings in the cluster say.
+# Feature gates that are the local cloud's, whatever the settings in the cluster say.
 OWN_GATES = {"VisibilityOnDemand": False}
 # Gang scheduling is off until the console or hpkit turns it on (SageMaker HyperPod developer guide, using gang
 # scheduling). Since 0.19, it takes a gate to turn it off.

@@ -1,7 +1,7 @@
 """`python -m hpkit_local.kubernetes.kueue_run`: Kueue, restarted when its settings in the cluster change.
 
 The settings are those of the task governance add-on, in ConfigMap kueue-manager-config. They take effect here without
-`kubectl rollout restart`, except for those that belong to the instance (addresses, certificates). This process also
+`kubectl rollout restart`, except for those that belong to the local cloud (addresses, certificates). This process also
 runs Kubeflow's training operator when a chart installs it.
 """
 

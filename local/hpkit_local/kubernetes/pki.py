@@ -1,4 +1,4 @@
-"""Certificates of one instance: its own authority and its certificates, created once and kept in its folder."""
+"""Certificates of one local cloud: its own authority and its certificates, created once and kept in its folder."""
 
 import datetime
 import ipaddress

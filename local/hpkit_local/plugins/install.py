@@ -41,7 +41,7 @@ OFFICIAL: Final = "official"
 _ONE: Final = "official-kubernetes"
 FAKE: Final = "fake"
 CHOICES: Final = (AUTO, OFFICIAL, _ONE, FAKE)
-# The name of each instance's PULUMI_HOME.
+# The name of each local cloud's PULUMI_HOME.
 HOME: Final = "pulumi-home"
 _KUBERNETES: Final = "kubernetes"
 _MODE = 0o755

@@ -1,1 +1,1 @@
-"""Runs a scenario on an instance's API server and Kueue: creates teams' objects, submits and ends Jobs."""
+"""Runs a scenario on a local cloud's API server and Kueue: creates teams' objects, submits and ends Jobs."""

@@ -137,7 +137,7 @@ class _Seen:
 
 
 class KueueScheduler:
-    """Kueue of an instance: its Jobs are begun and ended here as their controller and kubelets would."""
+    """Kueue of a local cloud: its Jobs are begun and ended here as their controller and kubelets would."""
 
     def __init__(
         self, api: Api, metrics: Metrics, *, classes: Mapping[int, str], sleep: Callable[[float], None] = time.sleep

@@ -1,4 +1,4 @@
-"""A rehearsal on an instance: creates what it needs, and deletes all of it afterward."""
+"""A rehearsal on a local cloud: creates what it needs, and deletes all of it afterward."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpkit_local.rehearsal.jobs import JOBS, REHEARSED, node_objects, path_of
 from hpkit_local.rehearsal.scheduler import KueueScheduler, Metrics
 
 if TYPE_CHECKING:
-    from hpkit_local.supervisor.instance import Instance
+    from hpkit_local.supervisor.local_cloud import LocalCloud
 
 __all__ = ["Session", "rehearsal"]
 
@@ -46,32 +46,30 @@ class Session:
 
 @contextmanager
 def rehearsal(
-    instance: Instance, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node], *, classes: Mapping[int, str]
+    cloud: LocalCloud, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node], *, classes: Mapping[int, str]
 ) -> Iterator[Session]:
-    """Yield an instance's Kueue with a stack's objects, and delete the created ones afterward.
+    """Yield a local cloud's Kueue with a stack's objects, and delete the created ones afterward.
 
-    objects, nodes: created if the instance has no stack; otherwise its own are used. classes: names of the priority
+    objects, nodes: created if the local cloud has no stack; otherwise its own are used. classes: names of the priority
     classes by weight. Raises ToolError for an API server that isn't on loopback, or if other jobs wait or run.
     """
-    api = Api.of_kubeconfig(instance.kubeconfig, field_manager="hpkit-rehearsal")
+    api = Api.of_kubeconfig(cloud.kubeconfig, field_manager="hpkit-rehearsal")
     refuse_remote(api.host)
-    metrics = Metrics(api, instance.ports()["kueue-metrics"])
+    metrics = Metrics(api, cloud.ports()["kueue-metrics"])
     try:
         _clean(api)
-        _refuse_work(api, instance.name)
+        _refuse_work(api, cloud.name)
         queues = {each["metadata"]["name"] for each in api.items(KINDS["ClusterQueue"].folder())}
         if not queues:
             _make(api, objects, nodes)
         else:
-            refuse_other_queues(queues, objects, instance.name)
+            refuse_other_queues(queues, objects, cloud.name)
         _await_active(api)
         metrics.prepare()
         there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
         yield Session(KueueScheduler(api, metrics, classes=classes), there)
     except OSError as error:
-        raise ToolError(
-            f"{instance.name}: {error}. What to do: see `hpkit local logs --name {instance.name}`"
-        ) from None
+        raise ToolError(f"{cloud.name}: {error}. What to do: see `hpkit local logs --name {cloud.name}`") from None
     finally:
         metrics.close()
         _clean(api)
@@ -97,18 +95,18 @@ def _refuse_work(api: Api, name: str) -> None:
     if work:
         raise ToolError(
             f"{name} has other pending or running work: {', '.join(sorted(work)[:5])}. What to do: end it, or omit "
-            "--name to start a new instance"
+            "--name to start a new local cloud"
         )
 
 
 def refuse_other_queues(queues: Container[str], objects: Iterable[Mapping[str, Any]], name: str) -> None:
-    """Raise ToolError for an instance whose queues aren't those that a stack would have."""
+    """Raise ToolError for a local cloud whose queues aren't those that a stack would have."""
     wanted = (each["metadata"]["name"] for each in objects if each["kind"] == "ClusterQueue")
     missing = [queue for queue in wanted if queue not in queues]
     if missing:
         raise ToolError(
             f"{name} has queues, but not {', '.join(missing[:5])}: its queues belong to another stack, or to an older "
-            "version of this one. What to do: use the instance that runs the stack, or omit --name to start a new one"
+            "version of this one. What to do: use the local cloud that runs the stack, or omit --name to start another"
         )
 
 

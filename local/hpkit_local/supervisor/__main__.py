@@ -1,4 +1,4 @@
-"""`python -m hpkit_local.supervisor FOLDER`: keeps one instance running until SIGTERM."""
+"""`python -m hpkit_local.supervisor FOLDER`: keeps one local cloud running until SIGTERM."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hpkit.errors import HpkitError
 from hpkit_local.processes import Identity, Service, end, identify, spawn
-from hpkit_local.supervisor.instance import Instance, ServiceState, State
+from hpkit_local.supervisor.local_cloud import LocalCloud, ServiceState, State
 
 __all__ = ["main"]
 
@@ -48,10 +48,10 @@ class _Supervised:
 
 
 class Supervisor:
-    """Keeps the services of one instance running; `poll` checks all of them once and never sleeps."""
+    """Keeps the services of one local cloud running; `poll` checks all of them once and never sleeps."""
 
-    def __init__(self, instance: Instance, services: Sequence[Service]) -> None:
-        self._instance = instance
+    def __init__(self, cloud: LocalCloud, services: Sequence[Service]) -> None:
+        self._cloud = cloud
         self._supervised = {service.name: _Supervised(service) for service in services}
         self._written: State | None = None
 
@@ -84,7 +84,7 @@ class Supervisor:
                 if child.process is not None:
                     child.process.wait()
             left = {name: child for name, child in left.items() if name in needed}
-        self._instance.forget_state()
+        self._cloud.forget_state()
 
     def _start(self, child: _Supervised) -> None:
         service = child.service
@@ -97,7 +97,7 @@ class Supervisor:
             return
         tuned = {name: os.environ[name] for name in _TUNING if name in os.environ}
         environment = {**os.environ, **service.environment, **tuned}
-        log = self._instance.log(service.name)
+        log = self._cloud.log(service.name)
         child.process = spawn(service.command, log=log, environment=environment, folder=service.folder, bound=True)
         child.identity = identify(child.process.pid)
         child.since = time.monotonic()
@@ -134,28 +134,28 @@ class Supervisor:
             return
         state = State(me, {name: child.state() for name, child in self._supervised.items()})
         if state != self._written:
-            self._instance.write_state(state)
+            self._cloud.write_state(state)
             self._written = state
 
 
 def main(folder: str) -> int:
-    """Hold the instance's lock, so that only one supervisor runs; start, watch, and end with SIGTERM or SIGINT."""
-    instance = Instance(Path(folder))
+    """Hold the local cloud's lock, so that only one supervisor runs; start, watch, and end with SIGTERM or SIGINT."""
+    cloud = LocalCloud(Path(folder))
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with (instance.folder / "lock").open("a") as lock:
+    with (cloud.folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("another supervisor already runs this instance", file=sys.stderr)
+            print("another supervisor already runs this local cloud", file=sys.stderr)
             return 1
         try:
             # The starting command waits only for the ports.
-            ports = instance.claim_ports()
-            Supervisor(instance, ()).poll()
+            ports = cloud.claim_ports()
+            Supervisor(cloud, ()).poll()
             services = import_module("hpkit_local.supervisor.services")
-            supervisor = Supervisor(instance, services.services_of(instance))
+            supervisor = Supervisor(cloud, services.services_of(cloud))
         except HpkitError as error:
             print(error, file=sys.stderr)
             return 1

@@ -1,4 +1,4 @@
-"""Starts and stops instances from outside: what `hpkit local` does."""
+"""Starts and stops local clouds from outside: what `hpkit local` does."""
 
 import fcntl
 import os
@@ -14,8 +14,8 @@ from pathlib import Path
 from hpkit.errors import ToolError
 from hpkit_local.plugins.install import AUTO, HOME, install, installed, shadowing
 from hpkit_local.processes import end, spawn
-from hpkit_local.supervisor.instance import Instance, State, exclusive
-from hpkit_local.supervisor.instances import stacks_up
+from hpkit_local.supervisor.local_cloud import LocalCloud, State, exclusive
+from hpkit_local.supervisor.local_clouds import stacks_up
 from hpkit_local.toolchain import TOOLS, emulated_version, locate, search_path
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "take_plugins",
 ]
 
-# Variables that `environment` sets, in addition to endpoints of single services; unsetting them needs no instance.
+# Variables that `environment` sets, in addition to endpoints of single services; unsetting them needs no local cloud.
 VARIABLES = (
     "HPKIT_STACK",
     "HYPERPOD_SETTLE_SECONDS",
@@ -75,7 +75,7 @@ _REGION = "us-west-2"
 _SETTLE_SECONDS = 10.0
 # Longer than the endpoint is late at such factors.
 _LEAST_SETTLE_SECONDS, _LEAST_SETTLE_FACTOR = 3.5, 0.01
-# Tools that users run in a shell; the instance runs the others.
+# Tools that users run in a shell; the local cloud runs the others.
 _FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
 
 
@@ -93,181 +93,179 @@ def find_root(start: Path) -> Path:
     )
 
 
-def running(instance: Instance) -> State | None:
+def running(cloud: LocalCloud) -> State | None:
     """Return the running state, if the supervisor runs."""
-    return instance.running()
+    return cloud.running()
 
 
 class Starting:
-    """The services of an instance that starts: each is reported once, when it becomes healthy."""
+    """The services of a local cloud that starts: each is reported once, when it becomes healthy."""
 
-    def __init__(self, instance: Instance, say: Callable[[str], None] = lambda _: None) -> None:
-        self._instance, self._say = instance, say
+    def __init__(self, cloud: LocalCloud, say: Callable[[str], None] = lambda _: None) -> None:
+        self._cloud, self._say = cloud, say
         self.healthy: set[str] = set()
 
     def problem(self) -> str:
         """Report services that became healthy; return which service ends repeatedly and why, or ""."""
-        state = running(self._instance)
+        state = running(self._cloud)
         for name, part in (state.parts if state else {}).items():
             if part.state == "healthy" and name not in self.healthy:
                 self.healthy.add(name)
                 self._say(f"{name}: healthy")
             elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in self.healthy:
-                return f"{name}: {part.problem}, {part.restarts} times. {_tail(self._instance.log(name))}"
+                return f"{name}: {part.problem}, {part.restarts} times. {_tail(self._cloud.log(name))}"
         return ""
 
 
-def begin(instance: Instance) -> Starting:
-    """Start an instance that isn't running; return when its ports are known, while its services start."""
-    if _begin(instance).poll() is not None:
-        raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
-    return Starting(instance)
+def begin(cloud: LocalCloud) -> Starting:
+    """Start a local cloud that isn't running; return when its ports are known, while its services start."""
+    if _begin(cloud).poll() is not None:
+        raise ToolError(f"the supervisor ended: {_tail(cloud.log('supervisor'))}")
+    return Starting(cloud)
 
 
-def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) -> State:
+def start(cloud: LocalCloud, *, say: Callable[[str], None], wait: bool = True) -> State:
     """Start or continue; return when every service is healthy. Processes of a killed supervisor are ended first."""
-    with exclusive(instance, f"hpkit local start --name {instance.name}", wait=wait, say=say):
-        if running(instance) is not None:
-            return _await_ready(instance, say, lambda: running(instance) is not None)
+    with exclusive(cloud, f"hpkit local start --name {cloud.name}", wait=wait, say=say):
+        if running(cloud) is not None:
+            return _await_ready(cloud, say, lambda: running(cloud) is not None)
         for _ in range(_PORT_CLAIMS - 1):
             try:
-                return _start(instance, say)
+                return _start(cloud, say)
             except _PartError:
                 # Between finding a free port and listening on it, another program can take it. Each start reserves
                 # ports again.
-                used_ports = instance.ports_of_others()
+                used_ports = cloud.ports_of_others()
                 if not used_ports:
                     raise
                 say(
                     f"another program took {', '.join(f'port {port} ({name})' for name, port in used_ports.items())}: "
                     "again"
                 )
-        return _start(instance, say)
+        return _start(cloud, say)
 
 
 def stop(
-    instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
+    cloud: LocalCloud, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
 ) -> bool:
     """End the supervisor and every service, and return whether anything ran.
 
-    force: don't wait for commands on the instance, which then end because their instance is stopped.
+    force: don't wait for commands on the local cloud, which then end because their local cloud is stopped.
     """
-    if not instance.folder.is_dir():
+    if not cloud.folder.is_dir():
         return False
-    with _to_end(instance, "stop", say=say, wait=wait, force=force) as ended:
-        return _clear(instance) or any(ended)
+    with _to_end(cloud, "stop", say=say, wait=wait, force=force) as ended:
+        return _clear(cloud) or any(ended)
 
 
 def reset(
-    instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
+    cloud: LocalCloud, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
 ) -> None:
-    """Stop, and delete everything in the instance; force as for stop."""
-    if not instance.folder.is_dir():
+    """Stop, and delete everything in the local cloud; force as for stop."""
+    if not cloud.folder.is_dir():
         return
-    with _to_end(instance, "reset", say=say, wait=wait, force=force):
+    with _to_end(cloud, "reset", say=say, wait=wait, force=force):
         try:
-            _clear(instance, reset=True)
+            _clear(cloud, reset=True)
         except ToolError:
             # A record that cannot be read is deleted too, unless there is a supervisor that it may be of.
-            if _supervised(instance):
+            if _supervised(cloud):
                 raise
-        shutil.rmtree(instance.folder, ignore_errors=True)
+        shutil.rmtree(cloud.folder, ignore_errors=True)
 
 
 def take_caller(
-    instance: Instance, stack: str, account: str, role: str | None = None, *, say: Callable[[str], None]
+    cloud: LocalCloud, stack: str, account: str, role: str | None = None, *, say: Callable[[str], None]
 ) -> None:
-    """Have an instance take a stack's account, and its clients a role, from the next start on; another one is stopped.
+    """Set the account of a local cloud, and the role of its clients, from the next start on; stop it if they change.
 
     role: the ARN of one of the stack's deployers, None where it names none.
 
     Raises ToolError where the stack is up in another account.
     """
-    before = instance.account()
-    if (account, role) == (before, instance.role()):
+    before = cloud.account()
+    if (account, role) == (before, cloud.role()):
         return
-    if account != before and stacks_up(instance):
+    if account != before and stacks_up(cloud):
         raise ToolError(
-            f"{stack} is up on instance {instance.name} in account {before}, but its file now has account {account}. "
-            f"Delete it first: hpkit local down --stack {stack} --name {instance.name}"
+            f"{stack} is up on local cloud {cloud.name} in account {before}, but its file now has account {account}. "
+            f"Delete it first: hpkit local down --stack {stack} --name {cloud.name}"
         )
-    if running(instance) is not None:
-        say(f"{instance.name} restarts as {role or f'account {account}'}")
-        stop(instance, say=say)
-    instance.write_caller(account, role)
+    if running(cloud) is not None:
+        say(f"{cloud.name} restarts as {role or f'account {account}'}")
+        stop(cloud, say=say)
+    cloud.write_caller(account, role)
 
 
-def take_kubernetes(instance: Instance, version: str, *, say: Callable[[str], None]) -> None:
-    """Have an instance emulate a Kubernetes version, such as "1.34", or the nearest possible one; it then restarts.
+def take_kubernetes(cloud: LocalCloud, version: str, *, say: Callable[[str], None]) -> None:
+    """Set the Kubernetes version of a local cloud, such as "1.34", or the nearest possible one; it then restarts.
 
     Reports a change, and each time that the nearest version isn't the requested one.
     """
     emulated = emulated_version(version)
-    changes = emulated != instance.kubernetes()
+    changes = emulated != cloud.kubernetes()
     nearest = "" if emulated == version else f", the nearest to {version} that kube-apiserver emulates"
     if changes or nearest:
-        say(f"{instance.name}: Kubernetes {emulated}{nearest}")
+        say(f"{cloud.name}: Kubernetes {emulated}{nearest}")
     if not changes:
         return
-    if running(instance) is not None:
-        stop(instance, say=say)
-    instance.write_kubernetes(emulated)
+    if running(cloud) is not None:
+        stop(cloud, say=say)
+    cloud.write_kubernetes(emulated)
 
 
-def take_plugins(instance: Instance, stack: str, plugins: str, *, say: Callable[[str], None]) -> None:
-    """Make an instance use Pulumi's own plugins, or the fakes; one with a stack keeps its plugins.
+def take_plugins(cloud: LocalCloud, stack: str, plugins: str, *, say: Callable[[str], None]) -> None:
+    """Make a local cloud use Pulumi's own plugins, or the fakes; one with a stack keeps its plugins.
 
     plugins: value of `--plugins`. Raises ToolError if a stack was created with other plugins, or an official one is
     requested and can't run.
     """
-    home = instance.folder / HOME
-    before = installed(home) if stacks_up(instance) else ""
+    home = cloud.folder / HOME
+    before = installed(home) if stacks_up(cloud) else ""
     if before and plugins not in {AUTO, before}:
         raise ToolError(
-            f"{stack} is up on instance {instance.name} with --plugins {before}, and the plugins can't be exchanged. "
-            f"Delete it first: hpkit local down --stack {stack} --name {instance.name}"
+            f"{stack} is up on local cloud {cloud.name} with --plugins {before}, and the plugins can't be exchanged. "
+            f"Delete it first: hpkit local down --stack {stack} --name {cloud.name}"
         )
     say(f"plugins: {install(home, before or plugins)}")
 
 
 @contextmanager
 def _to_end(
-    instance: Instance, verb: str, *, say: Callable[[str], None], wait: bool, force: bool
+    cloud: LocalCloud, verb: str, *, say: Callable[[str], None], wait: bool, force: bool
 ) -> Iterator[list[bool]]:
-    """Have the instance for oneself; by force, what runs is ended while another still works on it."""
+    """Lock the local cloud; with force, stop it even while another command uses it."""
     ended: list[bool] = []
 
     def end_it() -> None:
         if force:
-            ended.append(_clear(instance))
+            ended.append(_clear(cloud))
 
-    command = f"hpkit local {verb} --name {instance.name}"
-    with exclusive(instance, command, wait=wait or force, say=say, meanwhile=end_it):
+    command = f"hpkit local {verb} --name {cloud.name}"
+    with exclusive(cloud, command, wait=wait or force, say=say, meanwhile=end_it):
         yield ended
 
 
-def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulumi-language-python")) -> dict[str, str]:
-    """Return the variables that point AWS, Kubernetes and Pulumi clients at the instance, and nowhere else.
+def environment(cloud: LocalCloud, *, tools: tuple[str, ...] = ("pulumi", "pulumi-language-python")) -> dict[str, str]:
+    """Return the variables that point AWS, Kubernetes and Pulumi clients at the local cloud, and nowhere else.
 
     The command line of AWS and its SDKs read one variable of the region, boto3 the other
     (https://boto3.amazonaws.com/v1/documentation/api/latest/guide/configuration.html#using-environment-variables).
     """
-    ports = instance.ports()
+    ports = cloud.ports()
     if not ports:
-        raise ToolError(
-            f"instance {instance.name} was never started. Start it: hpkit local start --name {instance.name}"
-        )
-    backend = instance.state_folder
+        raise ToolError(f"local cloud {cloud.name} was never started. Start it: hpkit local start --name {cloud.name}")
+    backend = cloud.state_folder
     backend.mkdir(exist_ok=True)
-    region = next((each.region for each in stacks_up(instance) if each.region), _REGION)
-    pulumi_home = instance.folder / HOME
+    region = next((each.region for each in stacks_up(cloud) if each.region), _REGION)
+    pulumi_home = cloud.folder / HOME
     install(pulumi_home)
     local_only = "local"
-    factor = instance.latency_factor()
+    factor = cloud.latency_factor()
     least = _LEAST_SETTLE_SECONDS if factor >= _LEAST_SETTLE_FACTOR else 0.0
     settle = max(_SETTLE_SECONDS * factor, least)
     return {
-        "KUBECONFIG": str(instance.kubeconfig),
+        "KUBECONFIG": str(cloud.kubeconfig),
         # The waiting times of the plugins `hyperpod` and `aws`, scaled like the endpoint's own times.
         "HYPERPOD_SETTLE_SECONDS": f"{settle:g}",
         "HPKIT_LATENCY_FACTOR": f"{factor:g}",
@@ -294,50 +292,50 @@ def service_endpoints(variables: Iterable[str]) -> list[str]:
     return sorted(name for name in variables if name.startswith(_SERVICE_ENDPOINT))
 
 
-def shell_environment(instance: Instance) -> dict[str, str]:
+def shell_environment(cloud: LocalCloud) -> dict[str, str]:
     """Return the variables for a shell: those of `environment`, with hpkit and its installed tools on PATH.
 
     HPKIT_STACK names the running stack, for the commands on one stack; it's empty without one.
     """
     here = tuple(tool.name for tool in TOOLS if tool.name in _FOR_SHELLS and locate(tool).path is not None)
-    variables = environment(instance, tools=here)
+    variables = environment(cloud, tools=here)
     own = str(Path(sys.executable).parent)
-    variables["HPKIT_STACK"] = next((each.name for each in stacks_up(instance)), "")
+    variables["HPKIT_STACK"] = next((each.name for each in stacks_up(cloud)), "")
     return {**variables, "PATH": os.pathsep.join(dict.fromkeys([own, *variables["PATH"].split(os.pathsep)]))}
 
 
-def _start(instance: Instance, say: Callable[[str], None]) -> State:
+def _start(cloud: LocalCloud, say: Callable[[str], None]) -> State:
     """Start the supervisor; what cannot become ready is not left running."""
-    child = _begin(instance)
+    child = _begin(cloud)
     try:
-        return _await_ready(instance, say, lambda: child.poll() is None)
+        return _await_ready(cloud, say, lambda: child.poll() is None)
     except ToolError:
         # Its logs contain the reason.
-        _clear(instance)
+        _clear(cloud)
         raise
 
 
-def _begin(instance: Instance) -> "subprocess.Popen[bytes]":
+def _begin(cloud: LocalCloud) -> "subprocess.Popen[bytes]":
     """Start the supervisor; return when it has written down that it runs, and the ports."""
-    _clear(instance)
-    instance.make_folder()
+    _clear(cloud)
+    cloud.make_folder()
     package_root = Path(__file__).resolve().parents[2]
     child = spawn(
-        [sys.executable, "-m", "hpkit_local.supervisor", str(instance.folder)],
-        log=instance.log("supervisor"),
+        [sys.executable, "-m", "hpkit_local.supervisor", str(cloud.folder)],
+        log=cloud.log("supervisor"),
         environment=dict(os.environ),
         folder=package_root,
         bound=False,
     )
     # A supervisor outlives its starter on purpose; if it ends first, this thread leaves no zombie.
     threading.Thread(target=child.wait, daemon=True).start()
-    while running(instance) is None and child.poll() is None:
+    while running(cloud) is None and child.poll() is None:
         time.sleep(_FIRST_POLL_SECONDS)
     return child
 
 
-def _clear(instance: Instance, *, reset: bool = False) -> bool:
-    state = instance.state()
+def _clear(cloud: LocalCloud, *, reset: bool = False) -> bool:
+    state = cloud.state()
     if state is None:
         return False
     alive = [each for each in state.processes() if each.alive()]
@@ -345,15 +343,15 @@ def _clear(instance: Instance, *, reset: bool = False) -> bool:
         end(alive, seconds=_RESET_SECONDS)
     # The supervisor ends its services in order; only processes that it leaves are ended here.
     end([each for each in alive if each == state.supervisor], seconds=_STOP_SECONDS)
-    latest = instance.state() or state
+    latest = cloud.state() or state
     end([*state.processes(), *latest.processes()], seconds=_STOP_SECONDS)
-    instance.forget_state()
+    cloud.forget_state()
     return bool(alive)
 
 
-def _supervised(instance: Instance) -> bool:
-    """Return whether a supervisor holds the instance's lock, regardless of its record."""
-    with (instance.folder / "lock").open("a") as lock:
+def _supervised(cloud: LocalCloud) -> bool:
+    """Return whether a supervisor holds the local cloud's lock, regardless of its record."""
+    with (cloud.folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -361,13 +359,13 @@ def _supervised(instance: Instance) -> bool:
     return False
 
 
-def _await_ready(instance: Instance, say: Callable[[str], None], should_continue: Callable[[], bool]) -> State:
+def _await_ready(cloud: LocalCloud, say: Callable[[str], None], should_continue: Callable[[], bool]) -> State:
     since = last_message = time.monotonic()
-    starting, healthy = Starting(instance, say), 0
+    starting, healthy = Starting(cloud, say), 0
     while time.monotonic() - since < _PART_SECONDS:
         if not should_continue():
-            raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
-        state = running(instance)
+            raise ToolError(f"the supervisor ended: {_tail(cloud.log('supervisor'))}")
+        state = running(cloud)
         if problem := starting.problem():
             raise _PartError(problem)
         if len(starting.healthy) > healthy:
@@ -380,7 +378,7 @@ def _await_ready(instance: Instance, say: Callable[[str], None], should_continue
             late = ", ".join(_late(state)) or "the supervisor"
             say(f"{late}: still starting, {last_message - since:.0f} s after the last one")
         time.sleep(_POLL_SECONDS)
-    logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in _late(instance.state()))
+    logs = "; ".join(f"{name}: {_tail(cloud.log(name))}" for name in _late(cloud.state()))
     raise ToolError(f"no part became healthy within {_PART_SECONDS:.0f} s. {logs}")
 
 

@@ -1,4 +1,4 @@
-"""One run of Pulumi as a child process: interrupted in its own way, and ended if its instance stops.
+"""One run of Pulumi as a child process: interrupted in its own way, and ended if its local cloud stops.
 
 The progress of a Pulumi run, read from the event log that its engine writes while it runs. The log has one JSON
 document per line, as `apitype.EngineEvent` of Pulumi's SDK defines them. Pulumi's Automation API reads the same log

@@ -1,6 +1,6 @@
-"""Runs Pulumi on the repository's program against an instance, without a trace in the repository.
+"""Runs Pulumi on the repository's program against a local cloud, without a trace in the repository.
 
-Pulumi writes a stack's salt into its settings file; here it gets a copy of that file, which lives with the instance.
+Pulumi writes a stack's salt into its settings file; here it gets a copy of that file, which lives with the local cloud.
 """
 
 import json
@@ -21,8 +21,8 @@ from hpkit_local.kubernetes.api import Api
 from hpkit_local.plugins.install import HOME, OFFICIAL, endpoint_settings, installed
 from hpkit_local.processes import identify, write_private
 from hpkit_local.supervisor.control import Starting, environment
-from hpkit_local.supervisor.instance import Instance
-from hpkit_local.supervisor.instances import reads_of, stacks_of
+from hpkit_local.supervisor.local_cloud import LocalCloud
+from hpkit_local.supervisor.local_clouds import reads_of, stacks_of
 from hpkit_local.supervisor.pulumi_run import Ended, EngineEvents, run
 from hpkit_local.toolchain import tool_path
 
@@ -50,11 +50,11 @@ _OF_ITS_BACKEND = re.compile(r"^(encryptionsalt|secretsprovider|encryptedkey):.*
 
 
 class Stack:
-    """One stack of the repository on one instance."""
+    """One stack of the repository on one local cloud."""
 
     def __init__(
         self,
-        instance: Instance,
+        cloud: LocalCloud,
         name: str,
         *,
         root: Path,
@@ -64,19 +64,19 @@ class Stack:
     ) -> None:
         """Wait where Pulumi is running on the stack, or with wait=False give up.
 
-        starting: the services of the instance, where they are still starting: a run ends when one of them never will.
+        starting: services of the local cloud that are still starting; a run ends if one of them fails.
         """
         self._say, self._wait, self._starting = say, wait, starting
-        self._instance, self._name, self._root = instance, name, root
+        self._cloud, self._name, self._root = cloud, name, root
         # Only Pulumi needs it; a stack that only the organization file describes has none.
         self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
-        self._project = instance.folder / "project"
-        self.environment = {**_TUNING, **os.environ, **self._variables(environment(instance))}
+        self._project = cloud.folder / "project"
+        self.environment = {**_TUNING, **os.environ, **self._variables(environment(cloud))}
 
     @property
     def log(self) -> Path:
         """The file that a run with `show` writes Pulumi's output to."""
-        return self._instance.log("pulumi")
+        return self._cloud.log("pulumi")
 
     def run(self, verb: str, *extra: str, show: Callable[[EngineEvents], None] | None = None) -> int:
         """Run one of VERBS without questions; return Pulumi's exit code.
@@ -87,7 +87,7 @@ class Stack:
         `destroy` deletes the entire stack, including protected resources: ask first.
 
         After one Ctrl-C, Pulumi finishes the running operations; after a second one, it doesn't. Both raise ToolError,
-        and so does the end of the instance.
+        and so does the end of the local cloud.
         """
         self._await_others()
         self._prepare()
@@ -105,7 +105,7 @@ class Stack:
         stop_reason = self._watch(verb)
         if show is None:
             return run(command, self._root, self.environment, stop_reason=stop_reason)
-        events = EngineEvents(self._project / "events.json", reads_of(self._instance, self._name))
+        events = EngineEvents(self._project / "events.json", reads_of(self._cloud, self._name))
         events.file.unlink(missing_ok=True)
 
         def watch(interrupted: bool) -> None:
@@ -151,7 +151,7 @@ class Stack:
             file.unlink()
         for resource in resources:
             if resource["type"] == _EKS and resource.get("outputs", {}).get("deletionProtection"):
-                # Its own region: the instance's environment names only where most calls go.
+                # Its own region: the local cloud's environment names only where most calls go.
                 self._let_eks_go(str(resource["id"]), str(resource["outputs"]["arn"]).split(":")[3])
         if any(each.get("protect") for each in resources):
             self._unprotect()
@@ -159,14 +159,14 @@ class Stack:
     def _delete_holders(self, ending: Teardown) -> None:
         if not ending.eks:
             return
-        api = Api.of_kubeconfig(self._instance.kubeconfig)
+        api = Api.of_kubeconfig(self._cloud.kubeconfig)
         try:
             for holder in holders(ending, api.find):
                 self._say(f"{holder.words}: it is deleted first")
                 api.delete(holder.path)
         except OSError as error:
             raise ToolError(
-                f"the Kubernetes API of {self._instance.name} didn't list what keeps the stack: {error}"
+                f"the Kubernetes API of {self._cloud.name} didn't list what keeps the stack: {error}"
             ) from None
         finally:
             api.close()
@@ -199,10 +199,10 @@ class Stack:
         self._quietly(command, self._project)
 
     def _watch(self, verb: str) -> Callable[[], str]:
-        """Return a function that explains why the instance has changed: killed, or stopped by another command."""
-        name, state = self._instance.name, self._instance.running()
+        """Return a function that explains why the local cloud has changed: killed, or stopped by another command."""
+        name, state = self._cloud.name, self._cloud.running()
         again = (
-            "Existing resources are kept, unless the instance was reset. To continue: "
+            "Existing resources are kept, unless the local cloud was reset. To continue: "
             f"hpkit local {verb} --stack {self._name}"
         )
 
@@ -210,7 +210,7 @@ class Stack:
             if state is not None and state.supervisor.alive():
                 problem = self._starting.problem() if self._starting else ""
                 return f"{verb} ended: {problem}. Start it again: hpkit local stop --name {name}" if problem else ""
-            if state is not None and self._instance.has_record():
+            if state is not None and self._cloud.has_record():
                 why = f"the supervisor of the local cloud {name} was killed"
                 return f"{verb} stopped, because {why}. {again} --name {name}"
             return f"{verb} stopped, because the local cloud {name} was stopped. {again} --name {name}"
@@ -242,15 +242,15 @@ class Stack:
         salt = self._salt()
         if salt is None:
             self._carry("")
-            if not any(there.name == self._name for there in stacks_of(self._instance)):
+            if not any(there.name == self._name for there in stacks_of(self._cloud)):
                 self._quietly(["pulumi", "stack", "init", self._name, "--non-interactive"], self._project)
         else:
             self._carry(salt)
-        if installed(self._instance.folder / HOME) == OFFICIAL:
+        if installed(self._cloud.folder / HOME) == OFFICIAL:
             self._lead_to_endpoint()
 
     def _lead_to_endpoint(self) -> None:
-        """Set what leads Pulumi's own `aws` plugin to the instance, in the copy of the user's settings."""
+        """Set what leads Pulumi's own `aws` plugin to the local cloud, in the copy of the user's settings."""
         settings = endpoint_settings(self.environment["AWS_ENDPOINT_URL"])
         options = [word for path, value in settings.items() for word in ("--plaintext", f"{path}={value}")]
         command = ["pulumi", "config", "set-all", *self._which(), "--non-interactive", "--path", *options]
@@ -282,7 +282,7 @@ class Stack:
 
     def _locks(self) -> Iterator[tuple[Path, int]]:
         """Yield the locks of Pulumi's runs on this machine, with the process that has each."""
-        locks = self._instance.state_folder / ".pulumi" / "locks"
+        locks = self._cloud.state_folder / ".pulumi" / "locks"
         for lock in locks.rglob(f"{self._name}/*.json"):
             try:
                 held = json.loads(lock.read_text(encoding="utf-8"))

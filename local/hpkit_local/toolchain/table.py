@@ -404,7 +404,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
 )
 
-# Tools for the services of an instance; the others are for Pulumi, or for charts.
+# Tools for the services of a local cloud; the others are for Pulumi, or for charts.
 TOOL_NAMES = (
     *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"),
     *("kueue", "kueue-manifests", "karpenter-crds"),

@@ -10,7 +10,7 @@ import pytest
 from hpkit.errors import ToolError
 from hpkit_local.plugins.install import HOME, PACKAGES, install, installed
 from hpkit_local.supervisor import control
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 
 AWS, KUBERNETES = (f"plugins/resource-{each}-v{version(f'pulumi_{each}')}/pulumi-resource-{each}" for each in PACKAGES)
 BOTH_FAKE = "aws: fake, kubernetes: fake"
@@ -37,7 +37,7 @@ def official(tmp_path, monkeypatch):
 
 @pytest.fixture
 def instance(tmp_path):
-    instance = Instance.named("one", root=tmp_path)
+    instance = LocalCloud.named("one", root=tmp_path)
     instance.claim_ports().close()
     return instance
 
@@ -97,7 +97,7 @@ def test_a_stack_keeps_its_plugin_and_refuses_another(official, instance, monkey
     control.take_plugins(instance, "dev", "fake", say=messages.append)
     monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: ["dev"])
     control.take_plugins(instance, "dev", "auto", say=messages.append)
-    with pytest.raises(ToolError, match="dev is up on instance one with --plugins fake"):
+    with pytest.raises(ToolError, match="dev is up on local cloud one with --plugins fake"):
         control.take_plugins(instance, "dev", "official", say=messages.append)
     monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: [])
     control.take_plugins(instance, "dev", "auto", say=messages.append)

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 import pytest
 
 from hpkit.errors import ToolError
-from hpkit_local.supervisor.instance import Instance, exclusive, holder_of
+from hpkit_local.supervisor.local_cloud import LocalCloud, exclusive, holder_of
 
 HOLD = """
 import sys
 from pathlib import Path
-from hpkit_local.supervisor.instance import Instance
-from hpkit_local.supervisor.instance import exclusive
-with exclusive(Instance.named("one", root=Path(sys.argv[1])), "hpkit local up --stack acme-dev", say=print):
+from hpkit_local.supervisor.local_cloud import LocalCloud
+from hpkit_local.supervisor.local_cloud import exclusive
+with exclusive(LocalCloud.named("one", root=Path(sys.argv[1])), "hpkit local up --stack acme-dev", say=print):
     print("has it", flush=True)
     sys.stdin.readline()
 """
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture
 def instance(tmp_path):
-    return Instance.named("one", root=tmp_path)
+    return LocalCloud.named("one", root=tmp_path)
 
 
 @contextmanager

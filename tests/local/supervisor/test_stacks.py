@@ -9,8 +9,8 @@ from hpkit.plan.derive import derive
 from hpkit_local.cli.local_env import stack_environment
 from hpkit_local.processes import identify
 from hpkit_local.supervisor.existing import create_existing
-from hpkit_local.supervisor.instance import Instance, State
-from hpkit_local.supervisor.instances import StackThere, stacks_of, stacks_up, the_only
+from hpkit_local.supervisor.local_cloud import LocalCloud, State
+from hpkit_local.supervisor.local_clouds import StackThere, stacks_of, stacks_up, the_only
 from tests.builders import group, organization, typed
 from tests.endpoint import running_endpoint
 
@@ -29,7 +29,7 @@ def put(instance, stack, *resources, latest="latest"):
 @pytest.fixture
 def make(tmp_path):
     def instance(name, *, runs=False, stack=""):
-        made = Instance.named(name, root=tmp_path)
+        made = LocalCloud.named(name, root=tmp_path)
         made.folder.mkdir(parents=True)
         if runs:
             # Any live process works.
@@ -69,7 +69,7 @@ def test_a_file_that_is_no_state_is_no_stack(make, text):
     [("handson-dev", "handson-dev"), ("Acme_Dev.2", "acme-dev-2"), ("-a-", "a"), (f"{'a' * 39}-b", "a" * 39)],
 )
 def test_an_instance_is_named_after_its_stack_as_far_as_names_go(tmp_path, stack, name):
-    assert Instance.of_stack(stack, root=tmp_path).name == name
+    assert LocalCloud.of_stack(stack, root=tmp_path).name == name
 
 
 def test_the_only_one_that_runs_is_meant_else_the_only_one_there_is_else_default(make, tmp_path):
@@ -83,14 +83,14 @@ def test_the_only_one_that_runs_is_meant_else_the_only_one_there_is_else_default
 def test_of_several_the_commands_are_listed_with_what_is_on_each(make, tmp_path):
     make("idle")
     make("other")
-    with pytest.raises(SelectionError, match="2 instances exist, but none is running; choose one:") as caught:
+    with pytest.raises(SelectionError, match="2 local clouds exist, but none is running; choose one:") as caught:
         the_only(tmp_path, command="hpkit local env")
     for name in ("busy", "calm"):
         make(name, runs=True, stack=f"{name}-dev")
     with pytest.raises(SelectionError) as caught:
         the_only(tmp_path, command="hpkit local env")
     assert str(caught.value).splitlines() == [
-        "2 instances run here; choose one:",
+        "2 local clouds run here; choose one:",
         "  hpkit local env --name busy    # stack busy-dev",
         "  hpkit local env --name calm    # stack calm-dev",
     ]

@@ -20,7 +20,7 @@ from hpkit_whatif.cli.simulate import output_of
 
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
-    from hpkit_local.cloud import Instance
+    from hpkit_local.cloud import LocalCloud
     from hpkit_whatif.admission import Event, Model, Node, Workload
     from hpkit_whatif.scenario import Source
     from hpkit_whatif.simulate import Recorder, Report
@@ -36,7 +36,7 @@ _OWN = "rehearsal"
 @click.command("rehearse")
 @click.argument("scenario", metavar="SCENARIO")
 @stack_option("Stack whose teams share capacity, such as handson-dev", required=True)
-@click.option("--name", help="Running instance of the local cloud. Default: a temporary one.")
+@click.option("--name", help="Running local cloud. Default: a temporary one.")
 @in_repository
 @click.option(
     "--speed",
@@ -67,8 +67,8 @@ def command(
     rehearsal = Rehearsal.from_source(
         choose_stack(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible
     )
-    with _instance(name, root) as instance:
-        report, differences = rehearsal.on(instance, speed=speed)
+    with _cloud(name, root) as cloud:
+        report, differences = rehearsal.on(cloud, speed=speed)
     if check:
         for line in differences:
             to_stderr(f"difference: {line}")
@@ -81,32 +81,32 @@ def command(
 
 
 @contextmanager
-def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
-    """Return the instance with a name, or a temporary one."""
-    from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
+def _cloud(name: str | None, root: Path | None) -> Iterator[LocalCloud]:
+    """Return the local cloud with a name, or a temporary one."""
+    from hpkit_local.cloud import TOOL_NAMES, TOOLS, LocalCloud, control, exclusive, get_all
 
     here = root_of(root)
-    instance = Instance.named(name or _OWN, root=here)
+    cloud = LocalCloud.named(name or _OWN, root=here)
     if name is not None:
-        if control.running(instance) is None:
+        if control.running(cloud) is None:
             raise ToolError(f"{name} isn't running. Start it with `hpkit local start --name {name}`, or remove --name")
-        with exclusive(instance, "hpkit whatif rehearse", wait=True, say=to_stderr):
-            yield instance
+        with exclusive(cloud, "hpkit whatif rehearse", wait=True, say=to_stderr):
+            yield cloud
         return
-    if control.running(instance) is not None:
+    if control.running(cloud) is not None:
         raise ToolError(
-            f"an instance {_OWN} is already running: another rehearsal, or one that was killed. Wait for it, or run "
+            f"a local cloud {_OWN} is already running: another rehearsal, or one that was killed. Wait for it, or run "
             f"`hpkit local reset --name {_OWN}`"
         )
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
     try:
-        control.start(instance, say=to_stderr)
-        yield instance
+        control.start(cloud, say=to_stderr)
+        yield cloud
     except KeyboardInterrupt:
         to_stderr("interrupted: deleting the rehearsal's own local cloud takes some seconds")
         raise
     finally:
-        control.reset(instance, say=to_stderr)
+        control.reset(cloud, say=to_stderr)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Rehearsal:
         return cls(plan, source, model, workloads, recorder, classes)
 
     def on(
-        self, instance: Instance, *, speed: float | None = None, say: Callable[[str], None] = to_stderr
+        self, cloud: LocalCloud, *, speed: float | None = None, say: Callable[[str], None] = to_stderr
     ) -> tuple[Report, list[str]]:
         """Return the report, and each difference from the simulator, in objects and in what happened."""
         from kubernetes.utils.quantity import parse_quantity
@@ -165,7 +165,7 @@ class Rehearsal:
         objects = team_objects(quota_requests(self.plan), policy_request(self.plan), permanent)
         nodes = _nodes(self.model, objects, permanent)
         notes = _Notes(self, _Pace(speed, len(self.workloads), say))
-        with rehearsal(instance, objects, nodes, classes=self.classes) as session:
+        with rehearsal(cloud, objects, nodes, classes=self.classes) as session:
             differences = object_differences(
                 self.plan,
                 self.model,

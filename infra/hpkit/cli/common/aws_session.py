@@ -42,14 +42,14 @@ def aws_session(profile: str | None, region: str) -> "Session":
 
 
 def hint_of_local_cloud(stack: str | None = None) -> str:
-    """Return the command for the local cloud's instance of the stack, if the repository has one.
+    """Return the command for the local cloud of the stack, if the repository has one.
 
-    If several instances match, each has its line.
+    If several local clouds match, each has its line.
     """
     root = project_root()
-    if not any((root / ".local").glob("*")) or not is_installed("local-instances"):
+    if not any((root / ".local").glob("*")) or not is_installed("local-clouds"):
         return ""
-    found = extension("local-instances")(root)
+    found = extension("local-clouds")(root)
     with_stack = [each for each in found if any(there.name == stack for there in each.stacks)]
-    names = [each.instance.name for each in with_stack or found] if len(found) > 1 else [""]
+    names = [each.cloud.name for each in with_stack or found] if len(found) > 1 else [""]
     return f"; for the local cloud: {' or '.join(map(line_to_use, names))}"

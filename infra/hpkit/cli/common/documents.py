@@ -48,7 +48,7 @@ class Error(Document):
 
 class _Action(Document):
     action: str = Field(description="A verb, such as `write`, `create`, `delete` or `start`.")
-    target: str = Field(description="File, resource, node, stack, or instance.")
+    target: str = Field(description="File, resource, node, stack, or local cloud.")
     done: bool = Field(description="false: a dry run, a preview, or an action that was rejected or not necessary.")
     detail: str | None
 

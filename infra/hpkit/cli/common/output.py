@@ -178,7 +178,7 @@ def to_use(shell: str, command: str) -> str:
 
 
 def line_to_use(name: str = "") -> str:
-    """Return the line that leads the user's shell to an instance of the local cloud; without a name, the only one."""
+    """Return the line that leads the user's shell to a local cloud; without a name, the only one."""
     return to_use(own_shell(), f"{called()} local env{f' --name {name}' if name else ''}")
 
 

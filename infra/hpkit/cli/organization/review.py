@@ -148,7 +148,7 @@ def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
 
 
 def _environment_of(stack: str, folder: Path, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment for a stack: on the local cloud each has its own instance."""
+    """Return the environment for a stack: each has its own local cloud."""
     if is_local(environment) and is_installed("stack-environment"):
         own: Mapping[str, str] = extension("stack-environment")(folder, stack, environment)
         return own

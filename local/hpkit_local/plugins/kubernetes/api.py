@@ -119,8 +119,8 @@ class RetryingApi:
                 if started - call.left > _PATIENCE_SECONDS:
                     raise PluginError(
                         f"{method} {path}: the API server {self.configuration.host} doesn't respond "
-                        f"({error}). What to do: `hpkit local list` shows the instances; `hpkit local start --name "
-                        "INSTANCE`."
+                        f"({error}). What to do: `hpkit local list` shows the local clouds; `hpkit local start --name "
+                        "NAME`."
                     ) from None
                 call.progress("the API server doesn't respond yet")
             except ApiException as error:  # the client's error for a certificate that doesn't match

@@ -1,4 +1,4 @@
-"""The files of one instance of the local cloud, its records, and the lock of the command that uses it."""
+"""The files of one local cloud, its records, and the lock of the command that uses it."""
 
 import datetime
 import fcntl
@@ -21,7 +21,7 @@ from hpkit.errors import ToolError
 from hpkit_local.processes import Identity, hold_ports, write_private
 from hpkit_local.toolchain import KUBERNETES_MINOR
 
-__all__ = ["LATENCY_FACTOR", "PORTS", "Instance", "ServiceState", "State", "exclusive", "holder_of"]
+__all__ = ["LATENCY_FACTOR", "PORTS", "LocalCloud", "ServiceState", "State", "exclusive", "holder_of"]
 
 PORTS = (
     *("aws", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
@@ -54,7 +54,7 @@ class ServiceState:
 
 @dataclass(frozen=True)
 class State:
-    """The running supervisor and its services, which users know as the parts of an instance."""
+    """The running supervisor and its services, which users know as the parts of a local cloud."""
 
     supervisor: Identity
     parts: dict[str, ServiceState] = field(default_factory=dict)
@@ -71,27 +71,27 @@ class State:
 
 
 @dataclass(frozen=True)
-class Instance:
-    """One instance: all of it is below its folder."""
+class LocalCloud:
+    """One local cloud: all of it is below its folder."""
 
     folder: Path
 
     @classmethod
-    def named(cls, name: str, *, root: Path) -> "Instance":
-        """Return the instance of a name; its folder is .local/<name> of the repository."""
+    def named(cls, name: str, *, root: Path) -> "LocalCloud":
+        """Return the local cloud of a name; its folder is .local/<name> of the repository."""
         if not cls.fits(name):
-            raise ToolError(f"instance name {name!r}: use up to 40 lower-case letters, digits and inner hyphens")
+            raise ToolError(f"local cloud name {name!r}: use up to 40 lower-case letters, digits and inner hyphens")
         return cls((root / ".local" / name).absolute())
 
     @classmethod
-    def of_stack(cls, stack: str, *, root: Path) -> "Instance":
-        """Return the instance that a stack has for itself, which is named after it."""
+    def of_stack(cls, stack: str, *, root: Path) -> "LocalCloud":
+        """Return the local cloud that a stack has for itself, which is named after it."""
         plain = re.sub(r"[^a-z0-9]+", "-", stack.lower()).strip("-")[:_LONGEST_NAME].strip("-")
         return cls.named(plain, root=root)
 
     @staticmethod
     def fits(name: str) -> bool:
-        """Return whether an instance can have that name."""
+        """Return whether a local cloud can have that name."""
         return _NAME.fullmatch(name) is not None
 
     @property
@@ -127,7 +127,7 @@ class Instance:
         return state if state is not None and state.supervisor.alive() else None
 
     def has_record(self) -> bool:
-        """Return whether a running state is recorded: a stopped instance has none, a killed one has."""
+        """Return whether a running state is recorded: a stopped local cloud has none, a killed one has."""
         return (self.folder / "run.json").is_file()
 
     def write_state(self, state: State) -> None:
@@ -152,13 +152,13 @@ class Instance:
         return float(given[-1] if given else LATENCY_FACTOR)
 
     def account(self) -> str:
-        """Return the AWS account that the instance has for its stack."""
+        """Return the AWS account that the local cloud has for its stack."""
         from hpkit.catalog import PLACEHOLDER_ACCOUNT
 
         return str(self._settings().get("account", PLACEHOLDER_ACCOUNT))
 
     def role(self) -> str | None:
-        """Return the ARN of the IAM role that the instance's clients have, if they have one."""
+        """Return the ARN of the IAM role that the local cloud's clients have, if they have one."""
         return self._settings().get("role")
 
     def write_caller(self, account: str, role: str | None = None) -> None:
@@ -195,7 +195,7 @@ class Instance:
             return held.pop_all() if sys.platform == "linux" else ExitStack()
 
     def ports_of_others(self) -> dict[str, int]:
-        """Return its ports that another program has; call it while nothing of the instance runs."""
+        """Return its ports that another program has; call it while nothing of the local cloud runs."""
         return {name: port for name, port in self.ports().items() if not _is_free(port)}
 
     def _read(self, name: str) -> dict[str, Any] | None:
@@ -241,7 +241,7 @@ _HELD = _Held()
 
 @dataclass(frozen=True)
 class Holder:
-    """The command that uses an instance."""
+    """The command that uses a local cloud."""
 
     command: str
     pid: int
@@ -253,23 +253,23 @@ class Holder:
 
 @contextmanager
 def exclusive(
-    instance: Instance,
+    cloud: LocalCloud,
     command: str,
     *,
     wait: bool = True,
     say: Callable[[str], None] = lambda _: None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[None]:
-    """Let nothing else work on the instance; others see `command` as the reason.
+    """Let nothing else work on the local cloud; others see `command` as the reason.
 
     If another process works on it, report that process and wait, or raise ToolError with it. `meanwhile` is called at
     each check.
     """
-    path = _path(instance)
+    path = _path(cloud)
     if path in _HELD.paths:
         yield
         return
-    with _locked(instance, path, wait=wait, say=say, meanwhile=meanwhile) as lock:
+    with _locked(cloud, path, wait=wait, say=say, meanwhile=meanwhile) as lock:
         now = datetime.datetime.now(tz=datetime.UTC).astimezone()
         json.dump(asdict(Holder(command, os.getpid(), now.isoformat(sep=" ", timespec="seconds"))), lock)
         lock.flush()
@@ -281,21 +281,21 @@ def exclusive(
             path.unlink(missing_ok=True)
 
 
-def holder_of(instance: Instance) -> Holder | None:
+def holder_of(cloud: LocalCloud) -> Holder | None:
     """Return the holder that is written in the lock; it might have died since."""
     try:
-        return Holder(**json.loads(_path(instance).read_text(encoding="utf-8")))
+        return Holder(**json.loads(_path(cloud).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def _path(instance: Instance) -> Path:
-    """Return the lock next to the instance's folder, because a reset deletes the folder."""
-    return instance.folder.with_name(f"{instance.name}.lock")
+def _path(cloud: LocalCloud) -> Path:
+    """Return the lock next to the local cloud's folder, because a reset deletes the folder."""
+    return cloud.folder.with_name(f"{cloud.name}.lock")
 
 
 def _locked(
-    instance: Instance, path: Path, *, wait: bool, say: Callable[[str], None], meanwhile: Callable[[], object]
+    cloud: LocalCloud, path: Path, *, wait: bool, say: Callable[[str], None], meanwhile: Callable[[], object]
 ) -> TextIOWrapper:
     path.parent.mkdir(parents=True, exist_ok=True)
     reported: Holder | None = None
@@ -307,15 +307,15 @@ def _locked(
         except BlockingIOError:
             lock.close()
             polls += 1
-            holder = holder_of(instance)
+            holder = holder_of(cloud)
             if not wait and (holder or polls > _NAME_POLLS):
                 raise ToolError(
-                    f"{holder or 'another command'} is using the local cloud {instance.name}. Wait until it is "
+                    f"{holder or 'another command'} is using the local cloud {cloud.name}. Wait until it is "
                     "done, or omit --no-wait"
                 ) from None
             if holder not in (None, reported):
                 reported = holder
-                say(f"waiting for {holder}, which is using the local cloud {instance.name}")
+                say(f"waiting for {holder}, which is using the local cloud {cloud.name}")
             meanwhile()
             time.sleep(_POLL_SECONDS)
             continue

@@ -11,7 +11,7 @@ import pytest
 from hpkit_local import processes
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.supervisor import control
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.local_cloud import LocalCloud
 from tests.running import eventually, free_ports
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -40,7 +40,7 @@ def test_kueues_own_webhook_refuses_a_borrow_limit_without_a_cohort(api):
 
 
 def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):
-    instance = Instance.named("ports", root=tmp_path)
+    instance = LocalCloud.named("ports", root=tmp_path)
     instance.claim_ports().close()
     before = instance.ports()
     with instance.claim_ports():
@@ -55,7 +55,7 @@ def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):
 
 
 def test_no_other_user_opens_the_folder_of_an_instance(tmp_path):
-    instance = Instance.named("private", root=tmp_path)
+    instance = LocalCloud.named("private", root=tmp_path)
     instance.claim_ports().close()
     assert instance.folder.stat().st_mode & 0o777 == 0o700
     instance.folder.chmod(0o755)
@@ -72,7 +72,7 @@ def test_ports_are_below_those_that_the_kernel_gives_to_connections(tmp_path, mo
 
 
 def test_the_region_is_that_of_the_stack_that_is_up(tmp_path):
-    instance = Instance.named("regional", root=tmp_path)
+    instance = LocalCloud.named("regional", root=tmp_path)
     instance.claim_ports().close()
     assert control.environment(instance, tools=())["AWS_REGION"] == "us-west-2"
     folder = instance.state_folder / ".pulumi" / "stacks" / "hpkit"
@@ -88,7 +88,7 @@ def test_what_the_shell_has_for_an_account_reaches_nothing_by_an_instance(tmp_pa
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of an account")
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER", "https://api.sagemaker.us-west-2.amazonaws.com")
     monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
-    instance = Instance.named("alone", root=tmp_path)
+    instance = LocalCloud.named("alone", root=tmp_path)
     instance.claim_ports().close()
     there = control.environment(instance, tools=())
     for name, value in there.items():

@@ -1,4 +1,4 @@
-"""The instances of a repository, and the ones that a command without a name can use."""
+"""The local clouds of a repository, and the ones that a command without a name can use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import psutil
 from hpkit.errors import SelectionError, ToolError
 from hpkit.program.teardown import resources_in
 from hpkit_local.processes import Identity
-from hpkit_local.supervisor.instance import Instance, State
+from hpkit_local.supervisor.local_cloud import LocalCloud, State
 
 __all__ = [
     "Overview",
     "StackThere",
     "Usage",
     "candidates",
-    "instances",
+    "local_clouds",
     "overviews",
     "reads_of",
     "stacks_of",
@@ -34,7 +34,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 @dataclass(frozen=True)
 class StackThere:
-    """A stack that Pulumi knows on an instance.
+    """A stack that Pulumi knows on a local cloud.
 
     resources: how many it has. region: "" if it isn't known. unfinished: how many a killed run began to create.
     """
@@ -45,25 +45,25 @@ class StackThere:
     unfinished: int = 0
 
 
-def stacks_of(instance: Instance) -> list[StackThere]:
+def stacks_of(cloud: LocalCloud) -> list[StackThere]:
     """Return the stacks that Pulumi knows there, including empty ones.
 
     The files are those of Pulumi's own backend for folders: `.pulumi/stacks/<project>/<stack>.json`
     (https://www.pulumi.com/docs/iac/concepts/state-and-backends/#local-filesystem).
     """
-    folder = instance.state_folder / ".pulumi" / "stacks"
+    folder = cloud.state_folder / ".pulumi" / "stacks"
     found = (_read(file) for file in sorted(folder.glob("*/*.json")))
     return [each for each in found if each is not None]
 
 
-def stacks_up(instance: Instance) -> list[StackThere]:
+def stacks_up(cloud: LocalCloud) -> list[StackThere]:
     """Return the stacks that have something there."""
-    return [each for each in stacks_of(instance) if each.resources]
+    return [each for each in stacks_of(cloud) if each.resources]
 
 
-def reads_of(instance: Instance, stack: str) -> frozenset[str]:
+def reads_of(cloud: LocalCloud, stack: str) -> frozenset[str]:
     """Return the URNs of what the stack's program only reads, as of the last change of the stack."""
-    for file in (instance.state_folder / ".pulumi" / "stacks").glob(f"*/{stack}.json"):
+    for file in (cloud.state_folder / ".pulumi" / "stacks").glob(f"*/{stack}.json"):
         with suppress(*_UNREADABLE):
             return frozenset(str(each["urn"]) for each in _resources(file) if each.get("external"))
     return frozenset()
@@ -98,9 +98,9 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Overview:
-    """An instance's state: `problem` is why its record can't be read; state is None if it doesn't run."""
+    """A local cloud's state: `problem` is why its record can't be read; state is None if it doesn't run."""
 
-    instance: Instance
+    cloud: LocalCloud
     state: State | None
     stacks: list[StackThere]
     problem: str = ""
@@ -111,48 +111,48 @@ class Overview:
         return self.state is not None or bool(self.problem)
 
 
-def instances(root: Path) -> list[Instance]:
-    """Return all instances of the repository, by name."""
-    folders = sorted(each for each in (root / ".local").glob("*") if each.is_dir() and Instance.fits(each.name))
-    return [Instance.named(each.name, root=root) for each in folders]
+def local_clouds(root: Path) -> list[LocalCloud]:
+    """Return all local clouds of the repository, by name."""
+    folders = sorted(each for each in (root / ".local").glob("*") if each.is_dir() and LocalCloud.fits(each.name))
+    return [LocalCloud.named(each.name, root=root) for each in folders]
 
 
 def overviews(root: Path) -> list[Overview]:
-    """Return the state of each instance in the repository."""
-    return [_overview(each) for each in instances(root)]
+    """Return the state of each local cloud in the repository."""
+    return [_overview(each) for each in local_clouds(root)]
 
 
 def candidates(root: Path) -> list[Overview]:
-    """Return the instances that a command without --name could use: those that run, else all."""
+    """Return the local clouds that a command without --name could use: those that run, else all."""
     found = overviews(root)
     return [each for each in found if each.may_run] or found
 
 
-def the_only(root: Path, *, command: str) -> Instance:
-    """Return the only running instance, else the only existing one, else `default`, which doesn't exist yet.
+def the_only(root: Path, *, command: str) -> LocalCloud:
+    """Return the only running local cloud, else the only existing one, else `default`, which doesn't exist yet.
 
     Raises SelectionError with the commands to choose from when several fit.
     """
     fitting = candidates(root)
     if not fitting:
-        return Instance.named(DEFAULT, root=root)
+        return LocalCloud.named(DEFAULT, root=root)
     if len(fitting) == 1:
-        return fitting[0].instance
+        return fitting[0].cloud
     lines = [_line(command, each) for each in fitting]
-    what = "instances run here" if fitting[0].may_run else "instances exist, but none is running"
+    what = "local clouds run here" if fitting[0].may_run else "local clouds exist, but none is running"
     raise SelectionError("\n  ".join([f"{len(lines)} {what}; choose one:", *lines]))
 
 
 def _line(command: str, overview: Overview) -> str:
     stacks = ", ".join(each.name for each in overview.stacks)
-    return f"{command} --name {overview.instance.name}    # {f'stack {stacks}' if stacks else 'no stack'}"
+    return f"{command} --name {overview.cloud.name}    # {f'stack {stacks}' if stacks else 'no stack'}"
 
 
-def _overview(instance: Instance) -> Overview:
+def _overview(cloud: LocalCloud) -> Overview:
     try:
-        return Overview(instance, instance.running(), stacks_up(instance))
+        return Overview(cloud, cloud.running(), stacks_up(cloud))
     except ToolError as error:
-        return Overview(instance, None, stacks_up(instance), problem=str(error))
+        return Overview(cloud, None, stacks_up(cloud), problem=str(error))
 
 
 @dataclass(frozen=True)
