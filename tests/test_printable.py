@@ -276,7 +276,7 @@ def test_the_engine_is_told_errors_of_the_plugin_in_printable_text():
 
     @readable
     def refuse(servicer, request, context):
-        raise PluginError("AWS rejected it: \x1b[2J\n::error::x\nWhat to do: wait")
+        raise PluginError("AWS rejected it: \x1b[2J\n::error::x\nTo fix: wait")
 
     refuse(PluginServicer(), None, Context())
-    assert messages == ["AWS rejected it: \\u001b[2J\n\\u003a:error::x\nWhat to do: wait"]
+    assert messages == ["AWS rejected it: \\u001b[2J\n\\u003a:error::x\nTo fix: wait"]

@@ -94,7 +94,7 @@ def _service_accounts(context: Context) -> Iterator[Issue]:
         for position, name in enumerate(team.service_accounts):
             yield Issue(
                 ("teams", index, "serviceAccounts", position),
-                f"all members of {team.name} get the permissions of the service account {name}",
+                f"all members of team `{team.name}` get the permissions of the service account {name}",
                 "Grant it only what every member may have, in the cluster and in AWS. Then waive this rule and "
                 "state the reason.",
             )
@@ -219,13 +219,14 @@ def _made_roles(context: Context) -> Iterator[Issue]:
         if team.spec.member_role == MemberRole():
             yield Issue(
                 path,
-                f"nobody can assume the role of {team.name}",
+                f"nobody can assume the role of team `{team.name}`",
                 'Add a principal, such as `permissionSets: ["DataScientist"]`.',
             )
         if context.spec.account is None:
             yield Issue(
                 path,
-                f"{context.environment} doesn't set its AWS account, so the ARN of {team.name}'s role is unknown",
+                f"{context.environment} doesn't set its AWS account, so the ARN of team `{team.name}`'s role is "
+                "unknown",
                 f"Add `account` to `environments.{context.environment}`.",
             )
 
@@ -243,7 +244,7 @@ def _open_trust(context: Context) -> Iterator[Issue]:
             if account is not None and foreign != account:
                 yield Issue(
                     (*path, "principals", position),
-                    f"{principal} can assume the role of {team.name}, but is in account {foreign}; "
+                    f"{principal} can assume the role of team `{team.name}`, but is in account {foreign}; "
                     f"{context.environment} is in account {account}",
                     f"Use {_named(principal, account)}. If environments differ, set `memberRole` in "
                     "`governance.overrides`. Or waive this rule and state the reason.",
@@ -257,7 +258,7 @@ def _open_trust(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "oidc", "subjects", position),
                 f"tokens of {'any branch' if names_subject(subject) else 'many identities'} have a subject like "
-                f"`{subject}`, and can assume the role of {team.name}",
+                f"`{subject}`, and can assume the role of team `{team.name}`",
                 "Name one branch, such as `repo:acme/training:ref:refs/heads/main`, or one identity.",
                 policy=_TRUST_POLICY,
             )
@@ -283,13 +284,14 @@ def _scripts_are_objects(context: Context) -> Iterator[Issue]:
             if not key or key.endswith("/"):
                 yield Issue(
                     (*path, "lifecycleScript"),
-                    f"{uri} is a {'folder' if key else 'bucket'}; nodes of {group.name} need a script",
+                    f"{uri} is a {'folder' if key else 'bucket'}; nodes of group `{group.name}` need a script",
                     f"Use the URI of the script, such as {uri.rstrip('/')}/on_create.sh.",
                 )
             elif "/" not in key and group.lifecycle_script_sha256 is not None:
                 yield Issue(
                     (*path, "lifecycleScript"),
-                    f"{uri} is in no folder, so nodes of {group.name} would download and verify the whole bucket",
+                    f"{uri} is in no folder, so nodes of group `{group.name}` would download and verify the whole "
+                    "bucket",
                     f"Put the script and the files that it uses in a folder, such as {uri.removesuffix(key)}v1/{key}.",
                 )
 
@@ -313,7 +315,8 @@ def _scripts(context: Context) -> Iterator[Issue]:
             if group.lifecycle_script_sha256 is None and key and not key.endswith("/"):
                 yield Issue(
                     (*path, "lifecycleScript"),
-                    f"every new node of {group.name} runs the current content of {uri} as root, so anyone who can "
+                    f"every new node of group `{group.name}` runs the current content of {uri} as root, so anyone who "
+                    "can "
                     f"write to the bucket {bucket} controls these nodes",
                     "Set `lifecycleScriptSha256` to the SHA-256 of the files in its folder. Nodes then run only this "
                     "version.",
@@ -332,7 +335,8 @@ def _need_a_script(context: Context) -> Iterator[Issue]:
             if group.lifecycle_script_sha256 is not None and not uri.startswith("s3://"):
                 yield Issue(
                     (*path, "lifecycleScriptSha256"),
-                    f"{group.name} has a digest, but lifecycleScript is {uri}; nodes only verify scripts that they "
+                    f"group `{group.name}` has a digest, but lifecycleScript is {uri}; nodes only verify scripts that "
+                    "they "
                     "download from S3",
                     "Set `lifecycleScript` to an s3:// URI. Or remove the digest, because hpkit's own script "
                     "needs none.",

@@ -304,8 +304,9 @@ def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, Quot
             limits = listing([f"{resource} {limit}" for resource, limit in sorted(pool.spec.limits.items())])
             yield Issue(
                 elastic.path,
-                f"elastic quota of {name} can't be checked: no limit of {pool.spec.name} ({limits}) is for a "
-                "resource whose amount the catalog has for this type",
+                f"elastic quota of {name} can't be checked: the catalog doesn't list how much of the limited "
+                "resources of "
+                f"NodePool `{pool.spec.name}` ({limits}) this type has",
                 "Add a limit for a resource that `hpkit catalog instances` lists for this type.",
                 "warning",
             )
@@ -376,7 +377,8 @@ def _elastic_by_something(context: Context) -> Iterator[Issue]:
             if resource.path and _is_elastic_by_nothing(context, resource):
                 yield Issue(
                     (*resource.path, "elastic"),
-                    f"{team.name} has elastic quota of {resource.instance_type}, but no NodePool adds nodes of that "
+                    f"team `{team.name}` has elastic quota of {resource.instance_type}, but no NodePool adds nodes of "
+                    "that "
                     "type, and elastic quota doesn't count as reserved",
                     "Add a NodePool whose NodeClass has a group of this type. If the quota fits the static groups, "
                     "remove `elastic` instead.",
@@ -400,7 +402,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                 continue
             yield Issue(
                 (*quota_resource.path, "instanceType"),
-                f"{team.name} has quota of {quota_resource.instance_type}, but no instance group provides it "
+                f"team `{team.name}` has quota of {quota_resource.instance_type}, but no instance group provides it "
                 f"(provided: {listing(provided)})",
                 _type_meant(quota_resource.instance_type, provided, future=quota_resource.future),
                 "warning" if quota_resource.future else None,
@@ -410,7 +412,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
             if name not in context.plan.capacity and certain and not team.is_shared_pool:
                 yield Issue(
                     (*context.setting_path(team.name, "sharing"), "absoluteBorrowLimits"),
-                    f"{team.name} may borrow {name}, but no instance group of {context.environment} provides it",
+                    f"team `{team.name}` may borrow {name}, but no instance group of {context.environment} provides it",
                     "Use a provided instance type, or remove the limit.",
                     "warning",
                 )
@@ -444,7 +446,7 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
                 key = "acceleratorPartition" if quota_resource.partition else "accelerators"
                 yield Issue(
                     (*path, key),
-                    f"{team.name} {'requests' if quota_resource.path else 'may borrow'} {problem}",
+                    f"team `{team.name}` {'requests' if quota_resource.path else 'may borrow'} {problem}",
                     "Request a fraction that this type supports, or choose another type.",
                 )
             elif None in (usage(quota_resource, instance).vector[1:4]):
@@ -462,7 +464,8 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         if team.spec.activation_state == "Disabled" and not team.lends and team.quota_resources:
             yield Issue(
                 context.setting_path(team.name, "activation_state"),
-                f"{team.name} is paused (activationState: Disabled) and lends nothing, so no queue can use its quota",
+                f"team `{team.name}` is paused (activationState: Disabled) and lends nothing, so no queue can use its "
+                "quota",
                 "Set the strategy `Lend` or `LendAndBorrow`, so that other teams can borrow its quota.",
             )
     governance, policy = context.spec.governance, context.plan.policy
@@ -486,8 +489,9 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         if unlent > 0 and for_tasks:
             yield Issue(
                 (*context.path, "governance"),
-                f"no team reserves {amount(unlent)} of {quota.capacity.permanent} × {quota.instance_type}, and "
-                "nothing lends them, so no queue can use them",
+                f"{amount(unlent)} of {quota.capacity.permanent} × {quota.instance_type} "
+                f"{'is' if unlent <= 1 else 'are'} neither reserved nor shared, so no job can use "
+                f"{'it' if unlent <= 1 else 'them'}",
                 _lending(context, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
             )
 
@@ -564,7 +568,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             key = "absoluteBorrowLimits" if team.absolute_borrow_limits else "borrowLimit"
             yield Issue(
                 (*context.setting_path(team.name, "sharing"), key),
-                f"in {context.environment}, {team.name} may borrow more than the other teams can lend "
+                f"in {context.environment}, team `{team.name}` may borrow more than the other teams can lend "
                 f"({listing(beyond, 4)})",
                 "Lower the limit, or let other teams lend more. Jobs that rely on the limit would wait forever.",
             )
@@ -677,10 +681,11 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
             if resource.share and of:
                 why = f"{amount(resource.share * 100)}% of {of} × {resource.instance_type} is less than one instance"
             else:
-                why = f"{team.name} reserves no {resource.instance_type} here"
+                why = f"team `{team.name}` reserves 0 × {resource.instance_type}"
             yield Issue(
                 resource.path,
-                f"{why}, so {team.name} gets none, and a percentage limit lets it borrow none",
+                f"{why}. The borrow limit of team `{team.name}` is a percentage of its quota, so it can't borrow "
+                "either",
                 "Set the amount that the team needs, add a limit to sharing.absoluteBorrowLimits (no quota "
                 "required), or remove the entry.",
             )
@@ -702,7 +707,7 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
                 part = Fraction(chips) / instance.accelerators
                 yield Issue(
                     resource.path,
-                    f"{team.name} reserves {amount(chips)} accelerators of {resource.instance_type} with "
+                    f"team `{team.name}` reserves {amount(chips)} accelerators of {resource.instance_type} with "
                     f"{listing(short)}, less than one for each accelerator; jobs that request more would wait",
                     "Remove vCpu and memoryInGiB: they default to a proportional share "
                     f"({amount(part * instance.vcpu)} vCPU, {amount(part * instance.memory_gib)} GiB).",
@@ -717,13 +722,14 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
         if instance is not None and instance.mig_profiles == ():
             yield Issue(
                 (*path, "labels", MIG_LABEL),
-                f"{group.name} has the label {MIG_LABEL}, and {instance.name} has no GPU that MIG can partition",
+                f"group `{group.name}` has the label {MIG_LABEL}, and {instance.name} has no GPU that MIG can "
+                "partition",
                 "Remove the label, or use an instance type with MIG profiles.",
             )
         if group.instance_types:
             yield Issue(
                 (*path, "labels", MIG_LABEL),
-                f"{group.name} has instanceTypes, and HyperPod partitions only GPUs of groups with a single "
+                f"group `{group.name}` has instanceTypes, and HyperPod partitions only GPUs of groups with a single "
                 "instanceType",
                 "Create a group with a single instanceType for the partitions, or remove the label.",
             )
@@ -743,7 +749,7 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
                 continue
             yield Issue(
                 (*resource.path, "acceleratorPartition"),
-                f"{team.name} reserves {partition.type} of {resource.instance_type}, but "
+                f"team `{team.name}` reserves {partition.type} of {resource.instance_type}, but "
                 + _why_whole(groups, sorted({label for label in labels if label}))
                 + ", so no GPU is partitioned that way",
                 f"{_where_to_partition(resource.instance_type, single, label_needed)} Install the NVIDIA GPU Operator, "

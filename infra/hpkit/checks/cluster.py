@@ -122,7 +122,8 @@ def _restricted_environment(context: Context) -> Iterator[Issue]:
         elif shared is None:
             yield Issue(
                 where,
-                f"{group.name} has no file system: neither environmentConfig nor restrictedInstanceGroupsConfig is set",
+                f"group `{group.name}` has no file system: neither environmentConfig nor "
+                "restrictedInstanceGroupsConfig is set",
                 "Add environmentConfig with the size and throughput that the Nova recipe requires.",
             )
 
@@ -185,7 +186,7 @@ def _one_governs(context: Context) -> Iterator[Issue]:
 
 
 def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Iterator[Issue]:
-    """Yield what an environment that creates a cluster has less of than the environment that governs it states."""
+    """Yield where a cluster is smaller than the environment that governs it declares."""
     if not _governs(stated.spec, own.spec):
         return
     fix = f"Restore it here. Or lower `cluster` and the quotas of {name} too, and deploy {stated.stack} first."
@@ -199,12 +200,13 @@ def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Itera
         else:
             types = " or ".join(sorted(group.spec.types))
             message = (
-                f"{own_name} has no group {group.spec.name}, but {name} states {group.spec.instance_count} × {types}"
+                f"`{own_name}`, which creates the cluster, has no group `{group.spec.name}`, but `{name}` declares "
+                f"{group.spec.instance_count} × {types}"
             )
             short = (*path, "cluster", "instanceGroups"), message
         if short is not None:
             other = (*where, "cluster", "instanceGroups", places[group.spec.name])
-            yield Issue(*short, fix, other=other, other_name=f"{group.spec.name} of {name}")
+            yield Issue(*short, fix, other=other, other_name=f"`{group.spec.name}` of `{name}`")
     for instance_type, needed in stated.capacity.items():
         existing = own.capacity.get(instance_type)
         if (
@@ -215,10 +217,10 @@ def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Itera
         ):
             yield Issue(
                 (*path, "autoscaling" if own.spec.autoscaling else "cluster"),
-                f"Karpenter adds at most {existing.maximum} × {instance_type}, but {name} states {needed.maximum}",
+                f"Karpenter adds at most {existing.maximum} × {instance_type}, but `{name}` declares {needed.maximum}",
                 fix,
                 other=(*where, "autoscaling"),
-                other_name=f"`autoscaling` of {name}",
+                other_name=f"`autoscaling` of `{name}`",
             )
 
 
@@ -239,10 +241,13 @@ def _short_group(path: Path, own: InstanceGroupBase, stated: GroupPlan, name: st
     """Return where and how a group at a path has less than another environment states for it."""
     if set(own.types) != set(stated.spec.types):
         has, states = (" or ".join(sorted(group.types)) for group in (own, stated.spec))
-        return path, f"{own.name} has {has}, but {name} states {states}"
+        return path, f"group `{own.name}` has {has}, but `{name}` declares {states}"
     if not stated.autoscaled and own.instance_count < stated.spec.instance_count:
         has = plural(own.instance_count, "instance")
-        return (*path, "instanceCount"), f"{own.name} has {has}, but {name} states {stated.spec.instance_count}"
+        return (
+            *path,
+            "instanceCount",
+        ), f"group `{own.name}` has {has}, but `{name}` declares {stated.spec.instance_count}"
     return None
 
 

@@ -88,7 +88,8 @@ def _warm_pool_images(context: Context) -> Iterator[Issue]:
         if pool.warm_pool is not None and is_out_of_reach(pool.warm_pool.image, context.spec.region):
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index, "warmPool", "image"),
-                f"the network is closed, but the placeholder pods of {pool.name} pull {pool.warm_pool.image}",
+                f"the network is closed, but the placeholder pods of NodePool `{pool.name}` pull "
+                f"{pool.warm_pool.image}",
                 "Copy the image to an ECR repository of this account, and set `image` to the copy.",
             )
 
@@ -147,7 +148,7 @@ def _values_of_parts(context: Context) -> Iterator[Issue]:
         part_names = listing(sorted(chart_values), len(chart_values))
         yield Issue(
             (*context.path, "cluster", "dependencies", "values", key),
-            f"the chart {dependencies_chart().name} has no part and no value `{key}`, and ignores it",
+            f"`{key}` isn't a value of {dependencies_chart().name}, so Helm ignores it",
             f"Did you mean `{likely}`?" if likely else f"Remove it. The chart's parts are {part_names}.",
             None if likely else "warning",
         )

@@ -1,7 +1,7 @@
 """CLU, the instance groups: types, counts, zones, storage, labels, health checks, and updates."""
 
 import ipaddress
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from hpkit.catalog import (
@@ -16,7 +16,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
 from hpkit.config.reading.document import Path
 from hpkit.plan.endpoint import RANGE_PREFIXES, awaited_groups
-from hpkit.text.formatting import listing
+from hpkit.text.formatting import listing, plural
 from hpkit.text.spelling import near
 
 __all__ = ["RULES", "addresses_needed"]
@@ -62,7 +62,8 @@ def _override(context: Context) -> Iterator[Issue]:
         if context.spec.network.existing is None:
             yield Issue(
                 path,
-                f"{group.name} uses the subnets {listing(list(override.subnets))}, but hpkit creates the network",
+                f"group `{group.name}` uses the subnets {listing(list(override.subnets))}, but hpkit creates the "
+                "network",
                 "Set availabilityZone instead. Or set network.existing to the network of these subnets.",
             )
         elsewhere = [
@@ -73,7 +74,8 @@ def _override(context: Context) -> Iterator[Issue]:
         if elsewhere:
             yield Issue(
                 path,
-                f"availabilityZone of {group.name} is {group.availability_zone}, but its overrideVpcConfig names "
+                f"availabilityZone of group `{group.name}` is {group.availability_zone}, but its overrideVpcConfig "
+                "names "
                 f"{listing(elsewhere)}",
                 "Remove availabilityZone: next to overrideVpcConfig, it's only for subnets that the network doesn't "
                 "list.",
@@ -123,14 +125,15 @@ def _zone_has_subnet(context: Context) -> Iterator[Issue]:
         if zone_name := context.zone_of_region(zone):
             yield Issue(
                 (*path, "availabilityZone"),
-                f"{group.name} is in {zone}, which isn't in {context.spec.region}",
+                f"group `{group.name}` is in {zone}, which isn't in {context.spec.region}",
                 f"Use `{zone_name}`.",
             )
         elif zones:
             # A network without any zone is NET003's.
             yield Issue(
                 (*path, "availabilityZone"),
-                f"{group.name} is in {zone}, where the network has no subnet (zones: {listing(zones) or 'none'})",
+                f"group `{group.name}` is in {zone}, where the network has no subnet (zones: "
+                f"{listing(zones) or 'none'})",
                 _zone_meant(zone, zones),
             )
 
@@ -184,19 +187,19 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
             if find_instance_type(name) is None:
                 flexible = isinstance(group, InstanceGroup) and not group.instance_type
                 where = (*path, "instanceTypes", index) if flexible else (*path, "instanceType")
-                yield _not_offered(where, name, group.name)
+                yield _not_offered(where, name, f"group `{group.name}`")
     governance = context.spec.governance
     for team, quota_resources in (governance.allocations if governance else {}).items():
         for index, quota_resource in enumerate(quota_resources):
             if find_instance_type(quota_resource.instance_type) is None:
                 path = (*context.path, "governance", "allocations", team, index, "instanceType")
-                yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}")
+                yield _not_offered(path, quota_resource.instance_type, f"the allocation of team `{team}`")
 
 
 def _not_offered(path: Path, name: str, owner: str) -> Issue:
     names = find_nearest(name)
-    also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
-    fix = f"Did you mean `{names[0]}`{also}?" if names else "Choose a type that `hpkit catalog instances` lists."
+    also = f" Similar types: {listing(list(names[1:]))}." if len(names) > 1 else ""
+    fix = f"Did you mean `{names[0]}`?{also}" if names else "Choose a type that `hpkit catalog instances` lists."
     return Issue(path, f"{owner} has the type `{name}`, which HyperPod doesn't offer", fix)
 
 
@@ -206,7 +209,7 @@ def _threads(context: Context) -> Iterator[Issue]:
         if group.threads_per_core == _MULTITHREADED and single:
             yield Issue(
                 (*path, "threadsPerCore"),
-                f"{group.name} requests 2 threads per core, but {listing(single)} has only 1",
+                f"group `{group.name}` requests 2 threads per core, but {listing(single)} has only 1",
                 "Use `1`, or remove the key.",
             )
 
@@ -225,7 +228,7 @@ def _threads_unknown(context: Context) -> Iterator[Issue]:
         if len(set(threads.values())) > 1:
             yield Issue(
                 (*path, "instanceTypes"),
-                f"the types of {group.name} have different threads per core "
+                f"the types of group `{group.name}` have different threads per core "
                 f"({listing([f'{name} {count}' for name, count in threads.items()])}); AWS doesn't document which "
                 "number the service uses, so their vCPUs aren't certain",
                 "Set `threadsPerCore: 1`, which all types support and which halves the vCPUs of those with 2. Or "
@@ -235,7 +238,8 @@ def _threads_unknown(context: Context) -> Iterator[Issue]:
         for name in (each for each in group.types if threads.get(each) == _MULTITHREADED and each in counted):
             yield Issue(
                 (*path, "instanceType" if group.instance_type else "instanceTypes"),
-                f"{group.name} doesn't set threadsPerCore, whose default AWS doesn't document, and quotas count "
+                f"group `{group.name}` doesn't set threadsPerCore, whose default AWS doesn't document, and quotas "
+                "count "
                 f"vCPUs of {name} ({', '.join(sorted(counted[name]))}); with 1, half of them exist",
                 f"Set `threadsPerCore: {_MULTITHREADED}`. If the group exists, set what `aws sagemaker "
                 "describe-cluster` reports.",
@@ -287,7 +291,7 @@ def _labels_and_taints(context: Context) -> Iterator[Issue]:
             "onStartDeepHealthChecks": group.deep_health_checks,
         }
         for problem in group_problems(stated):
-            yield Issue((*path, "taints"), f"{group.name} {problem.message}", problem.fix)
+            yield Issue((*path, "taints"), f"group `{group.name}` {problem.message}", problem.fix)
         keys: list[tuple[str, Path]] = [(key, (*path, "labels", key)) for key in group.labels]
         keys += [(taint.key, (*path, "taints", index, "key")) for index, taint in enumerate(group.taints)]
         for key, where in keys:
@@ -324,13 +328,14 @@ def _one_style(context: Context) -> Iterator[Issue]:
     for group, path in _groups(context):
         types = {"instanceType": group.instance_type, "instanceTypes": group.instance_types}
         for problem in type_problems({key: value for key, value in types.items() if value}, "instanceTypes"):
-            yield Issue(path, f"{group.name} {problem.message}", problem.fix)
-        if len(group.instance_types) > 20 or len(set(group.instance_types)) < len(group.instance_types):
+            yield Issue(path, f"group `{group.name}` {problem.message}", problem.fix)
+        repeated = sorted(name for name, times in Counter(group.instance_types).items() if times > 1)
+        if len(group.instance_types) > 20 or repeated:
             yield Issue(
                 (*path, "instanceTypes"),
-                f"{group.name} lists {len(group.instance_types)} types, {len(set(group.instance_types))} of them "
-                "different; the limit is 1–20 different types",
-                "List each type once, and at most 20 types.",
+                f"group `{group.name}` lists "
+                + (plural(len(group.instance_types), "type") if not repeated else f"{listing(repeated)} twice"),
+                "List 1–20 different types.",
             )
 
 
@@ -339,7 +344,7 @@ def _counts(context: Context) -> Iterator[Issue]:
         for problem in group_problems(
             {"minInstanceCount": group.min_instance_count, "instanceCount": group.instance_count}
         ):
-            yield Issue((*path, *problem.path), f"{group.name} {problem.message}", problem.fix)
+            yield Issue((*path, *problem.path), f"group `{group.name}` {problem.message}", problem.fix)
 
 
 def _updates(context: Context) -> Iterator[Issue]:
@@ -354,7 +359,7 @@ def _patching(context: Context) -> Iterator[Issue]:
         if "deploymentConfig" in patch:
             patch["deploymentConfig"] = {"rollingUpdatePolicy": patch["deploymentConfig"]}
         for problem in patch_problems(patch):
-            yield Issue((*path, "autoPatch", *problem.path), f"{group.name} {problem.message}", problem.fix)
+            yield Issue((*path, "autoPatch", *problem.path), f"group `{group.name}` {problem.message}", problem.fix)
 
 
 def _time_for_deep_checks(context: Context) -> Iterator[Issue]:
@@ -375,7 +380,7 @@ def _purchase(context: Context) -> Iterator[Issue]:
         if group.training_plan_arn is not None and group.capacity_type == "Spot":
             yield Issue(
                 (*path, "capacityType"),
-                f"{group.name} is Spot, but uses a training plan, which is reserved and prepaid capacity",
+                f"group `{group.name}` is Spot, but uses a training plan, which is reserved and prepaid capacity",
                 "Set `capacityType: OnDemand`, or remove trainingPlanArn.",
             )
 
@@ -390,7 +395,7 @@ def _type_is_in_region(context: Context) -> Iterator[Issue]:
             short = name.removeprefix("ml.")
             yield Issue(
                 (*path, "instanceTypes", index) if flexible else (*path, "instanceType"),
-                f"{group.name} has the type {name}; according to the catalog, EC2 doesn't offer it in {region}",
+                f"group `{group.name}` has the type {name}; according to the catalog, EC2 doesn't offer it in {region}",
                 "Choose another type or region. To check with EC2: `aws ec2 describe-instance-type-offerings "
                 f"--region {region} --filters Name=instance-type,Values={short}`.",
             )
@@ -411,7 +416,8 @@ def _deep_checks(context: Context) -> Iterator[Issue]:
         if group.deep_health_checks and plain:
             yield Issue(
                 (*path, "deepHealthChecks"),
-                f"{group.name} has deep health checks, which test GPUs, Trainium, and EFA; {listing(plain)} has "
+                f"group `{group.name}` has deep health checks, which test GPUs, Trainium, and EFA; {listing(plain)} "
+                "has "
                 "neither GPUs nor Trainium",
                 "Remove deepHealthChecks.",
             )
@@ -419,7 +425,7 @@ def _deep_checks(context: Context) -> Iterator[Issue]:
             others = [check for check in group.deep_health_checks if check not in between_nodes]
             yield Issue(
                 (*path, "deepHealthChecks"),
-                f"{group.name} has {listing(between_nodes)}, and tests between nodes require EFA; "
+                f"group `{group.name}` has {listing(between_nodes)}, and tests between nodes require EFA; "
                 f"{listing(without_efa)} has none",
                 f"Use `[{', '.join(others)}]`." if others else "Remove deepHealthChecks.",
             )
@@ -433,7 +439,8 @@ def _interfaces(context: Context) -> Iterator[Issue]:
         if interface is not None and without_efa:
             yield Issue(
                 (*path, "networkInterface"),
-                f"{group.name} has a network interface of type {interface.interface_type}, and EC2 has no EFA for "
+                f"group `{group.name}` has a network interface of type {interface.interface_type}, and EC2 has no EFA "
+                "for "
                 f"{listing(without_efa)}",
                 "Remove networkInterface, or use instance types with EFA.",
             )
@@ -475,14 +482,15 @@ def _storage(context: Context) -> Iterator[Issue]:
             where = (*path, "instanceStorageConfigs", index, "ebsVolumeConfig")
             yield from _own_key(group, storage.ebs_volume_config, where)
         for problem in group_problems(group.model_dump(by_alias=True, include={"instance_storage_configs"})):
-            yield Issue((*path, *problem.path), f"{group.name} {problem.message}", problem.fix)
+            yield Issue((*path, *problem.path), f"group `{group.name}` {problem.message}", problem.fix)
 
 
 def _own_key(group: InstanceGroupBase, volume: ClusterEbsVolumeConfig, path: Path) -> Iterator[Issue]:
     if volume.volume_kms_key_id is not None and not isinstance(group, InstanceGroup):
         yield Issue(
             (*path, "volumeKmsKeyId"),
-            f"{group.name} is a restricted instance group, for which HyperPod doesn't support your own KMS keys",
+            f"group `{group.name}` is a restricted instance group, for which HyperPod doesn't support your own KMS "
+            "keys",
             "Remove volumeKmsKeyId.",
         )
 
@@ -495,7 +503,8 @@ def _one_zone(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             context.group_paths[group.spec.name],
-            f"{group.spec.name} spans {listing(list(group.zones))}: its {group.spec.instance_count} instances can be "
+            f"group `{group.spec.name}` spans {listing(list(group.zones))}: its {group.spec.instance_count} instances "
+            "can be "
             "in different zones, where distributed work is slower and its traffic is billed",
             f"Add `availabilityZone: {group.zones[0]}`, or create one group per zone.",
         )

@@ -124,7 +124,8 @@ def _one_zone(context: Context) -> Iterator[Issue]:
         if group.autoscaled and len(set(group.zones)) > 1:
             yield Issue(
                 context.group_paths[group.spec.name],
-                f"{group.spec.name} spans the zones {listing(list(group.zones))}; a group of a NodeClass must be in "
+                f"group `{group.spec.name}` spans the zones {listing(list(group.zones))}; a group of a NodeClass must "
+                "be in "
                 "one zone",
                 "Set availabilityZone, and create one group per zone.",
             )
@@ -227,7 +228,7 @@ def _groups_match(context: Context) -> Iterator[Issue]:
         if node_class is None:
             yield Issue(
                 (*path, "nodeClass"),
-                f"{pool.name} names the NodeClass `{pool.node_class}`, which doesn't exist (classes: "
+                f"NodePool `{pool.name}` names the NodeClass `{pool.node_class}`, which doesn't exist (classes: "
                 f"{listing(sorted(classes))})",
                 did_you_mean(pool.node_class, classes, "Use one of nodeClasses."),
             )
@@ -244,7 +245,8 @@ def _groups_match(context: Context) -> Iterator[Issue]:
             )
             yield Issue(
                 (*path, "requirements"),
-                f"the requirements of {pool.name} match no group of {pool.node_class} ({listing(have) or 'no group'})",
+                f"the requirements of NodePool `{pool.name}` match no group of {pool.node_class} "
+                f"({listing(have) or 'no group'})",
                 "Widen the requirements, or add a group that meets them.",
             )
 
@@ -282,7 +284,8 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
         if not pool.limits:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index),
-                f"{pool.name} has no limits, so neither the nodes that Karpenter adds nor their cost are bounded",
+                f"NodePool `{pool.name}` has no limits, so neither the nodes that Karpenter adds nor their cost are "
+                "bounded",
                 "Add `limits` for a resource of its nodes, such as nvidia.com/gpu or cpu.",
                 policy="nodepool-limits",
             )
@@ -315,7 +318,7 @@ def _spot(context: Context) -> Iterator[Issue]:
         if group.capacity_type == "Spot":
             yield Issue(
                 (*path, "capacityType"),
-                f"{group.name} is Spot and in the NodeClass {node_class}; AWS's pages contradict each other on "
+                f"group `{group.name}` is Spot and in the NodeClass {node_class}; AWS's pages contradict each other on "
                 "whether Karpenter's groups can use Spot",
                 "Set `capacityType: OnDemand`. Or test it before you rely on it, then waive this rule and state the "
                 "reason.",
@@ -342,7 +345,7 @@ def _no_arm(context: Context) -> Iterator[Issue]:
         if arm:
             yield Issue(
                 (*path, "instanceType" if group.instance_type else "instanceTypes"),
-                f"{group.name} has the Arm type {listing(arm)}; the NodeClass {node_class} supports only amd64",
+                f"group `{group.name}` has the Arm type {listing(arm)}; the NodeClass {node_class} supports only amd64",
                 "Use an x86 type, or remove the group from the NodeClass.",
                 policy=_POLICY_OF_GROUPS,
             )
@@ -370,7 +373,8 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
         if not any(pods.values()):
             yield Issue(
                 (*path, "requests"),
-                f"a placeholder pod of {pool.spec.name} requests {requests_text}, which none of its types can provide "
+                f"a placeholder pod of NodePool `{pool.spec.name}` requests {requests_text}, which none of its types "
+                "can provide "
                 f"({listing(sorted(pods))})",
                 "Request at most what one node provides, less what the system needs.",
             )
@@ -380,9 +384,8 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
         if all(count is not None for count, _ in nodes) and warm.replicas > most:
             yield Issue(
                 (*path, "replicas"),
-                f"{pool.spec.name} has {warm.replicas} placeholder pods of {requests_text}, but its limits allow at "
-                "most "
-                f"{most}",
+                f"NodePool `{pool.spec.name}` has room for {plural(most, 'placeholder pod')} ({requests_text}), but "
+                f"`replicas` is {warm.replicas}",
                 f"Set `replicas: {most}` or less, or raise the pool's limits." if most else "Raise the pool's limits.",
             )
 
@@ -393,13 +396,17 @@ def _known_resources(context: Context) -> Iterator[Issue]:
         for resource in pool.limits:
             if not is_resource(resource, LIMIT_RESOURCES):
                 yield _unknown_resource(
-                    (*path, "limits", resource), f"a limit of {pool.name}", resource, LIMIT_RESOURCES, "has no effect"
+                    (*path, "limits", resource),
+                    f"a limit of NodePool `{pool.name}`",
+                    resource,
+                    LIMIT_RESOURCES,
+                    "has no effect",
                 )
         for resource in pool.warm_pool.requests if pool.warm_pool else ():
             if not is_resource(resource, POD_RESOURCES):
                 yield _unknown_resource(
                     (*path, "warmPool", "requests", resource),
-                    f"a request of the placeholder pods of {pool.name}",
+                    f"a request of the placeholder pods of NodePool `{pool.name}`",
                     resource,
                     POD_RESOURCES,
                     "keeps them pending forever",
@@ -432,7 +439,7 @@ def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
         }
         yield Issue(
             (*_pool_path(context, pool), "limits"),
-            f"the limits of {pool.spec.name} ({_shown(pool.spec.limits)}) are smaller than one node "
+            f"the limits of NodePool `{pool.spec.name}` ({_shown(pool.spec.limits)}) are smaller than one node "
             f"({listing([instance.name for instance in instances])}), so Karpenter can't add any",
             f"Raise them to at least {_shown(needs)}, the size of one {smallest.name}.",
         )
@@ -443,7 +450,8 @@ def _nodes_limit(context: Context) -> Iterator[Issue]:
         if set(pool.limits) == {"nodes"}:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index, "limits"),
-                f"only `nodes` limits {pool.name}, and Karpenter can exceed it when many pods are pending at once",
+                f"only `nodes` limits NodePool `{pool.name}`, and Karpenter can exceed it when many pods are pending "
+                "at once",
                 "Add a limit for a resource: cpu, memory or nvidia.com/gpu.",
             )
 
@@ -499,7 +507,8 @@ def _schedules(context: Context) -> Iterator[Issue]:
                 example = "duration: 8h" if budget.duration is None else "schedule: 0 9 * * mon-fri"
                 yield Issue(
                     (*place, key),
-                    f"a budget of {pool.name} has the {key} `{budget.schedule or budget.duration}` but no {other}; "
+                    f"a budget of NodePool `{pool.name}` has the {key} `{budget.schedule or budget.duration}` but no "
+                    f"{other}; "
                     "Karpenter's API requires both or neither",
                     f"Set `{example}`, or another {other}. Or remove {key}, and the budget always applies.",
                 )
@@ -510,7 +519,8 @@ def _schedules(context: Context) -> Iterator[Issue]:
                 names_text = f", or {names[0]}–{names[-1]}" if names else ""
                 yield Issue(
                     (*place, "schedule"),
-                    f"a budget of {pool.name} has `{text}` for {field}; valid values are {least}–{most}{names_text}. "
+                    f"a budget of NodePool `{pool.name}` has `{text}` for {field}; valid values are "
+                    f"{least}–{most}{names_text}. "
                     "With "
                     "this schedule, Karpenter disrupts no node",
                     "Write minute, hour, day of the month, month, day of the week, such as `0 9 * * mon-fri`.",
@@ -518,13 +528,14 @@ def _schedules(context: Context) -> Iterator[Issue]:
             elif len(texts) == len(_FIELDS) and texts[4] in ("*", "?") and no_such_day(texts[2], texts[3]):
                 yield Issue(
                     (*place, "schedule"),
-                    f"a budget of {pool.name} starts on day {texts[2]} of month {texts[3]}, a date that doesn't exist",
+                    f"a budget of NodePool `{pool.name}` starts on day {texts[2]} of month {texts[3]}, a date that "
+                    "doesn't exist",
                     "Use a valid date, such as `0 9 1 * *`.",
                 )
             if budget.duration is not None and not any(digit in budget.duration for digit in "123456789"):
                 yield Issue(
                     (*place, "duration"),
-                    f"a budget of {pool.name} has a duration of {budget.duration}, so it never applies",
+                    f"a budget of NodePool `{pool.name}` has a duration of {budget.duration}, so it never applies",
                     "Use `8h` or another duration above zero.",
                 )
 
@@ -540,7 +551,9 @@ def _units(context: Context) -> Iterator[Issue]:
             for resource, amount in quantities.items():
                 if (problem := unit_problem(resource, amount)) is not None:
                     reason, fix = problem
-                    yield Issue((*place, resource), f"{key} of {pool.name} has `{resource}: {amount}`: {reason}", fix)
+                    yield Issue(
+                        (*place, resource), f"{key} of NodePool `{pool.name}` has `{resource}: {amount}`: {reason}", fix
+                    )
 
 
 def _lifetimes(context: Context) -> Iterator[Issue]:
@@ -548,14 +561,16 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
         if not any(digit in pool.expire_after for digit in "123456789") and pool.expire_after != "Never":
             yield Issue(
                 (*path, "expireAfter"),
-                f"nodes of {pool.name} expire after {pool.expire_after}, so Karpenter would replace each node "
+                f"nodes of NodePool `{pool.name}` expire after {pool.expire_after}, so Karpenter would replace each "
+                "node "
                 "immediately",
                 "Use `Never`, or a duration such as 720h.",
             )
         elif pool.expire_after != "Never" and seconds_in(pool.expire_after) < _TO_COME:
             yield Issue(
                 (*path, "expireAfter"),
-                f"nodes of {pool.name} expire after {pool.expire_after}, but take minutes to start, so Karpenter "
+                f"nodes of NodePool `{pool.name}` expire after {pool.expire_after}, but take minutes to start, so "
+                "Karpenter "
                 "would replace them before they do any work",
                 "Use `Never`, or a duration such as 720h.",
                 "warning",

@@ -261,7 +261,7 @@ def _by_id(context: Context) -> Iterator[Issue]:
         if any(each.key == ZONE_KEY for each in pool.requirements):
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index, "requirements"),
-                f"{pool.name} requires zones by {ZONE_KEY}, which has names, but the network has zone IDs",
+                f"NodePool `{pool.name}` requires zones by {ZONE_KEY}, which has names, but the network has zone IDs",
                 "Use names of zones in the network, or remove the requirement.",
             )
 

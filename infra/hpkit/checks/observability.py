@@ -7,7 +7,6 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.observability import Observability
 from hpkit.config.reading.document import Path
 from hpkit.text.formatting import listing
-from hpkit.text.spelling import hint
 
 __all__ = ["RULES"]
 
@@ -196,8 +195,10 @@ def _known_teams(context: Context) -> Iterator[Issue]:
         if name not in team_names:
             yield Issue(
                 (*path, "grafanaDashboards", "teams", index),
-                f"no team {name} has quota in {context.environment}; {hint(name, team_names)}",
-                "Use a team that has quota here, or remove it.",
+                f"team `{name}` has no quota in `{context.environment}`",
+                f"Use one of {listing(team_names, len(team_names))}."
+                if team_names
+                else "Remove it: no team has quota here.",
             )
 
 

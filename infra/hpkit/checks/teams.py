@@ -44,7 +44,8 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
             if name not in class_names:
                 yield Issue(
                     ("teams", index, *key),
-                    f"{team.name} may use the priority class {name}, but the policy of {context.environment} doesn't "
+                    f"team `{team.name}` may use the priority class {name}, but the policy of {context.environment} "
+                    "doesn't "
                     f"have it ({listing(class_names) or 'it has none'})",
                     did_you_mean(name, class_names, "Use a class of the policy, or remove it."),
                 )

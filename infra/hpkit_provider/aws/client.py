@@ -100,7 +100,7 @@ def _require_loopback(*endpoints: str | None) -> None:
     if away:
         raise RefusedError(
             f"AWS_ENDPOINT_URL points to this machine, but another endpoint points to {', '.join(away)}. Nothing was "
-            "read or changed. What to do: on a local cloud, remove hyperpod:endpoint, aws:endpoints and "
+            "read or changed. To fix: on a local cloud, remove hyperpod:endpoint, aws:endpoints and "
             "AWS_ENDPOINT_URL_SAGEMAKER; to deploy to AWS, unset AWS_ENDPOINT_URL"
         )
 
@@ -192,7 +192,7 @@ class SageMakerApi:
         if account != expected:
             raise RefusedError(
                 f"these credentials ({identity['Arn']}) belong to account {account}, but this stack belongs to account "
-                f"{expected}. Nothing was read or changed. What to do: use credentials of {expected} (AWS_PROFILE, "
+                f"{expected}. Nothing was read or changed. To fix: use credentials of {expected} (AWS_PROFILE, "
                 "aws:profile of the stack), or correct hyperpod:accountId (hpkit: `account` of the environment)"
             )
         self._is_account_checked = True

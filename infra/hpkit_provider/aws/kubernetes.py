@@ -41,7 +41,7 @@ class EksApi:
         """Return the API server's response. Raises Unanswered if it doesn't respond."""
         url = f"{self.endpoint.rstrip('/')}{path}"
         if urlsplit(url).scheme != "https":
-            raise RefusedError(f"endpoint {self.endpoint!r} isn't an https address. What to do: use the cluster's.")
+            raise RefusedError(f"endpoint {self.endpoint!r} isn't an https address. To fix: use the cluster's.")
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self.aws.eks_token(self.cluster)}"}
         proxies = [ProxyHandler({})] if is_loopback(url) else []
         opener = build_opener(HTTPSHandler(context=self._trust()), *proxies)
@@ -60,7 +60,7 @@ class EksApi:
             context = ssl.create_default_context(cadata=text)
         except (binascii.Error, ValueError, ssl.SSLError):
             raise RefusedError(
-                "certificateAuthority isn't a certificate in base64. What to do: use the cluster's."
+                "certificateAuthority isn't a certificate in base64. To fix: use the cluster's."
             ) from None
         # The certificates of EKS lack the extensions that Python 3.13 requires by default.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT

@@ -61,7 +61,7 @@ class EngineCall:
         """Wait; a cancelled run or a time-out ends the wait with its error."""
         if self.left <= 0:
             raise TimedOutError(
-                f"not finished after {self.seconds:.0f} s (last: {self.status}). What to do: run `pulumi up` again, "
+                f"not finished after {self.seconds:.0f} s (last: {self.status}). To fix: run `pulumi up` again, "
                 "which continues from here; or set longer customTimeouts for the resource."
             )
         if self.cancel.wait(min(seconds, max(self.left, 0.01))):

@@ -89,10 +89,10 @@ def refused(
         detail = error.response.get("Error", {})
         code, text = detail.get("Code", "Unknown"), detail.get("Message", "no message")
         remedy = {**_ADVICE, **(advice or {})}.get(code, "look the code up in the API reference of " + operation)
-        return RefusedError(f"{operation} was rejected ({code}): {text}. What to do: {remedy}.")
+        return RefusedError(f"{operation} was rejected ({code}): {text}. To fix: {remedy}.")
     if isinstance(error, BotoCoreError):
         return RefusedError(
-            f"{operation} couldn't be sent ({type(error).__name__}): {error} What to do: check {settings} and the "
+            f"{operation} couldn't be sent ({type(error).__name__}): {error} To fix: check {settings} and the "
             "credentials."
         )
     return RefusedError(f"{operation} failed ({type(error).__name__}): {error}")

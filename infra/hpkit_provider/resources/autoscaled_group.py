@@ -38,7 +38,7 @@ class AutoscaledGroupHandler(Handler):
                 else f"its groups are {', '.join(_groups(document)) or 'none'}"
             )
             raise RefusedError(
-                f"No instance group {group!r} exists in {arn}: {reason}. What to do: add it to instanceGroups of the "
+                f"No instance group {group!r} exists in {arn}: {reason}. To fix: add it to instanceGroups of the "
                 "Cluster, or run `pulumi refresh` if it was deleted."
             )
         return ResourceState(f"{arn}/{group}", inputs, inputs)
@@ -68,7 +68,7 @@ class AutoscaledGroupHandler(Handler):
         if self.clients.declared_groups.declared(arn) is None and group in _groups(document):
             raise RefusedError(
                 f"Instance group {group!r} is kept: this run doesn't include the cluster {arn}, so the plugin can't "
-                "tell whether the program still has the group. What to do: run `pulumi up` without --target and "
+                "tell whether the program still has the group. To fix: run `pulumi up` without --target and "
                 "--exclude, or destroy the cluster together with it."
             )
         with self.clients.declared_groups.exclusive(call, arn, group):
@@ -103,7 +103,7 @@ def _parts(resource_id: str) -> tuple[str, str]:
     arn, _, group = resource_id.rpartition("/")
     if not arn.rpartition(":")[2].startswith("cluster/"):
         raise RefusedError(
-            f"{resource_id!r} isn't the ID of an instance group. What to do: use CLUSTER-ARN/INSTANCE-GROUP-NAME."
+            f"{resource_id!r} isn't the ID of an instance group. To fix: use CLUSTER-ARN/INSTANCE-GROUP-NAME."
         )
     return arn, group
 

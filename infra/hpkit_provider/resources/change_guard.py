@@ -35,7 +35,7 @@ class ChangeGuardHandler(StateOnlyHandler):
             raise RefusedError(
                 f"{new['subject']} can't change in place:\n  "
                 + "\n  ".join(moved)
-                + f"\nWhat to do: revert the change{remedy}."
+                + f"\nTo fix: revert the change{remedy}."
             )
         lost = _lost(old, new)
         if lost.keys() - _allowed_names(new.get("allowReplace")):
@@ -51,7 +51,7 @@ class ChangeGuardHandler(StateOnlyHandler):
         if unseen:
             raise RefusedError(
                 f"{new['subject']}: {_listed(unseen, old)} would be DELETED, as allowed, but is still protected in "
-                f"the state. What to do: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, revert the rest of "
+                f"the state. To fix: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, revert the rest of "
                 "the change, and run `pulumi up`, which removes the protection. Then make the change."
             )
         return super().diff(old, new, state)
@@ -118,9 +118,7 @@ def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
             "This deletes:",
             *(f"  {words.get(name, name)}" for name in going),
         ]
-    ) + (
-        f"\nWhat to do: revert the change. To allow it once: {_allowance(needed)}{_where(new)}; remove this afterward."
-    )
+    ) + (f"\nTo fix: revert the change. To allow it once: {_allowance(needed)}{_where(new)}; remove this afterward.")
 
 
 def _is_part(name: str) -> bool:
@@ -166,11 +164,11 @@ def _skipped(old: str | None, new: str | None) -> str:
         return ""
     before, after = (tuple(int(part) for part in version.split(".")) for version in (old, new))
     if after < before:
-        return f"version {old} can't be downgraded to {new}. What to do: set version {old}."
+        return f"version {old} can't be downgraded to {new}. To fix: set version {old}."
     if after > (before[0], before[1] + 1):
         step = f"{before[0]}.{before[1] + 1}"
         return (
-            f"version {old} can't become {new} in one step: EKS upgrades one minor version at a time. What to do: "
+            f"version {old} can't become {new} in one step: EKS upgrades one minor version at a time. To fix: "
             f"set {step} first, run `pulumi up`, then continue."
         )
     return ""

@@ -143,7 +143,7 @@ class ComputeQuotaHandler(VersionedHandler):
             if team != stated_team:
                 raise RefusedError(
                     f"A ComputeQuota {inputs['name']!r} already exists on this cluster, for team {team!r} instead of "
-                    f"{stated_team!r}. What to do: choose another name, or delete that quota."
+                    f"{stated_team!r}. To fix: choose another name, or delete that quota."
                 )
             return entry
         return None
@@ -201,7 +201,7 @@ class ComputeQuotaHandler(VersionedHandler):
 def _refusal(error: ClientError) -> str:
     return (
         f"The service rejects the increase, and no other quota has decreased enough: "
-        f"{error.response['Error'].get('Message', _NO_CAPACITY)}. What to do: lower another quota first, or add "
+        f"{error.response['Error'].get('Message', _NO_CAPACITY)}. To fix: lower another quota first, or add "
         "instances. If this run lowers or deletes quotas: Pulumi changes only some resources at once, so raise "
         "`--parallel`; it deletes quotas last, so name their teams in `leavingTeams` of the provider (hpkit: "
         "`allowDelete: {teams: […]}` in the environment)."
@@ -231,7 +231,7 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
                 continue
             if entry["Name"] != inputs["name"]:
                 raise RefusedError(
-                    f"The cluster already has the policy {entry['Name']!r}, and can only have one. What to do: "
+                    f"The cluster already has the policy {entry['Name']!r}, and can only have one. To fix: "
                     "`pulumi import hyperpod:index:ClusterSchedulerConfig NAME "
                     f"{entry['ClusterSchedulerConfigArn']}`, or delete it."
                 )

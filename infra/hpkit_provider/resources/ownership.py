@@ -33,7 +33,7 @@ def require_own(api: SageMakerApi, call: EngineCall, document: Document, inputs:
     why = f"it lacks the tags {', '.join(differing)}" if own_tags else "this program sets no tags that identify it"
     raise RefusedError(
         f"A {name} {called!r} already exists ({arn}), and nothing shows that this stack created it: {why}. It wasn't "
-        f"changed. What to do: if it should belong to this stack, run `{_import_command(call.urn, arn)}` (`pulumi "
+        f"changed. To fix: if it should belong to this stack, run `{_import_command(call.urn, arn)}` (`pulumi "
         "stack --show-urns` prints the URNs), then `pulumi up`. Otherwise choose another name."
     )
 

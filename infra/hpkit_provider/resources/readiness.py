@@ -107,7 +107,7 @@ class _JoinedNodes:
         raise TimedOutError(
             "\n  ".join([f"no node can run pods: {counts}", *self._reasons()])
             + (f"\nHyperPod's message about the cluster: {failure}" if failure else "")
-            + f"\nWhat to do: read the log of the lifecycle script, in log group {where}, stream {first}"
+            + f"\nTo fix: read the log of the lifecycle script, in log group {where}, stream {first}"
             + (", and likewise for the others" if len(self._seen) > 1 else "")
             + ". `hpkit cluster status` shows the cluster's events. Then run `pulumi up` again, which "
             "continues from here. If the nodes only need longer, for deep health checks for example, raise "
@@ -287,13 +287,13 @@ def _checks(api: SageMakerApi, call: EngineCall, inputs: Props) -> Iterator[_Che
     for deployment in deployments:
         yield _Check(
             partial(_unavailable, eks, deployment),
-            f"What to do: look at its pods with `kubectl describe deployment -n {deployment.replace('/', ' ')}`, then "
+            f"To fix: look at its pods with `kubectl describe deployment -n {deployment.replace('/', ' ')}`, then "
             "run `pulumi up` again.",
         )
     if not names and not deployments:
         yield _Check(
             partial(_closed, eks),
-            "What to do: list the deployer in eks.administrators, or in the access entries of an existing cluster; "
+            "To fix: list the deployer in eks.administrators, or in the access entries of an existing cluster; "
             "check that this machine reaches the endpoint. Then run `pulumi up` again.",
             settles=True,
         )
@@ -305,7 +305,7 @@ def _key(api: SageMakerApi, call: EngineCall, arn: str) -> _Check:
         state = found["KeyMetadata"]["KeyState"] if found else "unknown to KMS"
         return "" if state == "Enabled" else f"KMS key {arn} is {state}"
 
-    return _Check(lacking, "What to do: enable the key, then run `pulumi up` again.", settles=True)
+    return _Check(lacking, "To fix: enable the key, then run `pulumi up` again.", settles=True)
 
 
 def _capacity(api: SageMakerApi, call: EngineCall, arn: str, counts: Mapping[str, float]) -> _Check:
@@ -330,7 +330,7 @@ def _association(api: SageMakerApi, call: EngineCall, cluster: str, account: str
         found = api.find(call, "eks.describe_pod_identity_association", clusterName=cluster, associationId=association)
         return "" if found else f"the Pod Identity association of {account} doesn't exist in EKS cluster {cluster}"
 
-    return _Check(lacking, "What to do: run `pulumi refresh`, then `pulumi up`.", settles=True)
+    return _Check(lacking, "To fix: run `pulumi refresh`, then `pulumi up`.", settles=True)
 
 
 def _closed(eks: EksApi) -> str:

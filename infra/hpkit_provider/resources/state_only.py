@@ -45,7 +45,7 @@ def _logical_name(call: EngineCall) -> str:
 
 def imported_inputs(resource: str, text: str, *, example: Props) -> Props:
     """Read the ID that an import gives; raises RefusedError with the problem."""
-    what_to_do = f"What to do: use the JSON text of its inputs as the ID, such as '{json.dumps(example)}'."
+    what_to_do = f"To fix: use the JSON text of its inputs as the ID, such as '{json.dumps(example)}'."
     try:
         inputs = json.loads(text)
     except ValueError as error:

@@ -174,11 +174,11 @@ class VersionedHandler(Handler):
             live = self._settle(call, arn, inputs) if just_sent else self._describe_settled(call, arn)
             if live is None:
                 raise RefusedError(
-                    f"{self.name} {arn} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`."
+                    f"{self.name} {arn} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`."
                 )
             if live["Status"] in _UNRECOVERABLE:
                 raise ChangeFailedError(
-                    f"{self._label(live)} is {live['Status']}: {_reason(live)}. What to do: run `pulumi up` again, "
+                    f"{self._label(live)} is {live['Status']}: {_reason(live)}. To fix: run `pulumi up` again, "
                     "which deletes and recreates it."
                 )
             if classify_status(live["Status"]) == "ready" and not stated and self._is_current(live, inputs):
@@ -193,7 +193,7 @@ class VersionedHandler(Handler):
                     raise refused(f"Update{self.name}", error) from None
                 call.pause(next(delays))
         raise ChangeFailedError(
-            f"{self.name} {arn} still differs from the program after {MAX_UPDATES} updates. What to do: run "
+            f"{self.name} {arn} still differs from the program after {MAX_UPDATES} updates. To fix: run "
             "`pulumi refresh`, which shows what differs."
         )
 
@@ -210,7 +210,7 @@ class VersionedHandler(Handler):
         after = self._settle(call, arn, inputs)
         if after is not None and classify_status(after["Status"]) == "failed":
             raise ChangeFailedError(
-                f"{self._label(after)} is {after['Status']}: {_reason(after)}. What to do: run `pulumi up` "
+                f"{self._label(after)} is {after['Status']}: {_reason(after)}. To fix: run `pulumi up` "
                 "again, which retries the update with the current version."
             )
         return True

@@ -65,7 +65,7 @@ def changed_settings(old: Props, new: Props) -> list[str]:
         if _moves(name, old, new):
             before, after = old[name], new[name]
             raise RefusedError(
-                f"{name}: {before} → {after} would {effect.format(before)}{lost}.\nWhat to do: set {name} to {before} "
+                f"{name}: {before} → {after} would {effect.format(before)}{lost}.\nTo fix: set {name} to {before} "
                 f"again (hpkit: `{word}` of the environment). For another {word}, create another stack (hpkit: "
                 "describe another environment). When it runs, delete this one (hpkit: `hpkit aws destroy`)."
             )

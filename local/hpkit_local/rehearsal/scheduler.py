@@ -196,7 +196,7 @@ class KueueScheduler:
             if since > _HANGS_SECONDS:
                 raise ToolError(
                     f"Kueue didn't settle within {_HANGS_SECONDS:.0f} s; {seen.problem or 'waiting'}: "
-                    f"{', '.join(self._waiting()) or 'nothing'}. What to do: run `hpkit local logs kueue`"
+                    f"{', '.join(self._waiting()) or 'nothing'}. To fix: run `hpkit local logs kueue`"
                 )
             self._sleep(_POLL_SECONDS)
 
@@ -234,7 +234,7 @@ class KueueScheduler:
         if len(changes) > _MOST_CHANGES + 4 * len(self._tasks):
             again = sorted({each.name for each in changes if isinstance(each, Preempted)})
             raise ToolError(
-                f"Kueue doesn't settle: {', '.join(again)} are preempted repeatedly. What to do: "
+                f"Kueue doesn't settle: {', '.join(again)} are preempted repeatedly. To fix: "
                 f"`hpkit whatif simulate` also reports this as `flapping`. Change priorities, weights or "
                 "limits of the teams"
             )

@@ -69,7 +69,7 @@ def rehearsal(
         there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
         yield Session(KueueScheduler(api, metrics, classes=classes), there)
     except OSError as error:
-        raise ToolError(f"{cloud.name}: {error}. What to do: see `hpkit local logs --name {cloud.name}`") from None
+        raise ToolError(f"{cloud.name}: {error}. To fix: see `hpkit local logs --name {cloud.name}`") from None
     finally:
         metrics.close()
         _clean(api)
@@ -82,7 +82,7 @@ def refuse_remote(host: str) -> None:
     if name not in ("127.0.0.1", "::1", "localhost"):
         raise ToolError(
             f"{host} isn't on this machine: a rehearsal creates and ends Jobs, so it runs only on a local cloud. "
-            "What to do: omit --name to start a new one"
+            "To fix: omit --name to start a new one"
         )
 
 
@@ -94,7 +94,7 @@ def _refuse_work(api: Api, name: str) -> None:
     ]
     if work:
         raise ToolError(
-            f"{name} has other pending or running work: {', '.join(sorted(work)[:5])}. What to do: end it, or omit "
+            f"{name} has other pending or running work: {', '.join(sorted(work)[:5])}. To fix: end it, or omit "
             "--name to start a new local cloud"
         )
 
@@ -106,7 +106,7 @@ def refuse_other_queues(queues: Container[str], objects: Iterable[Mapping[str, A
     if missing:
         raise ToolError(
             f"{name} has queues, but not {', '.join(missing[:5])}: its queues belong to another stack, or to an older "
-            "version of this one. What to do: use the local cloud that runs the stack, or omit --name to start another"
+            "version of this one. To fix: use the local cloud that runs the stack, or omit --name to start another"
         )
 
 
@@ -154,9 +154,7 @@ def _await(holds: Callable[[], bool], expectation: str) -> None:
     ends = time.monotonic() + _HANGS_SECONDS
     while not holds():
         if time.monotonic() > ends:
-            raise ToolError(
-                f"not within {_HANGS_SECONDS:.0f} s: {expectation}. What to do: run `hpkit local logs kueue`"
-            )
+            raise ToolError(f"not within {_HANGS_SECONDS:.0f} s: {expectation}. To fix: run `hpkit local logs kueue`")
         time.sleep(_POLL_SECONDS)
 
 

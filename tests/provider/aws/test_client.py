@@ -106,7 +106,7 @@ def test_a_change_outlasts_a_connection_that_is_lost_for_a_while(away):
 
 def test_a_preview_does_not_wait_long_for_an_answer(away):
     api = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}"))
-    with pytest.raises(RefusedError, match=r"couldn't be sent .* What to do: check hyperpod:region"):
+    with pytest.raises(RefusedError, match=r"couldn't be sent .* To fix: check hyperpod:region"):
         api.call(EngineCall("urn", 60.0, threading.Event(), best_effort=True), "list_clusters")
     assert 1 < api.calls["list_clusters"] < _TRANSIENT_TRIES, "as often as takes a moment"
 

@@ -214,7 +214,7 @@ def test_an_aws_error_says_code_message_and_remedy():
 
     error = ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "0 of ml.p5"}}, "CreateCluster")
     text = str(refused("CreateCluster", error))
-    assert text.startswith("CreateCluster was rejected (ResourceLimitExceeded): 0 of ml.p5. What to do:")
+    assert text.startswith("CreateCluster was rejected (ResourceLimitExceeded): 0 of ml.p5. To fix:")
 
 
 def test_a_preview_leaves_the_arn_open():

@@ -58,11 +58,11 @@ def test_a_goal_measures_what_it_says(report, text, value, met):
         ("preemptions of smith < 10m", "must be a number"),
         ("lost work of smith < 10m", "must be instance-hours"),
         ("fairness > 2", "the value can't be more than 1"),
-        ("fairness > 1", "the value can't be more than 1. What to do: write `>=`"),
+        ("fairness > 1", "the value can't be more than 1. To fix: write `>=`"),
         ("fairness > -1", "must be a number such as 0.9"),
-        ("utilization > 100%", "the value can't be more than 100%. What to do: write `>=`"),
-        ("preemptions of all < 0", "the value can't be less than 0. What to do: write `<=`"),
-        ("max wait of smith < 0s", "the value can't be less than 0. What to do: write `<=`"),
+        ("utilization > 100%", "the value can't be more than 100%. To fix: write `>=`"),
+        ("preemptions of all < 0", "the value can't be less than 0. To fix: write `<=`"),
+        ("max wait of smith < 0s", "the value can't be less than 0. To fix: write `<=`"),
     ],
 )
 def test_what_is_no_goal_is_said_with_what_to_write(text, message):

@@ -132,13 +132,13 @@ def parse_goal(text: str, teams: Iterable[str]) -> Goal:
     """Return a parsed goal. Raises SelectionError for an invalid goal, an impossible goal, or a missing team."""
     match = _GOAL.match(" ".join(text.split()))
     if match is None:
-        raise SelectionError(f"`{text}` isn't a goal. What to do: use one of: {'; '.join(GRAMMAR)}")
+        raise SelectionError(f"`{text}` isn't a goal. To fix: use one of: {'; '.join(GRAMMAR)}")
     measure = _measure(match)
     team = _team(text, match["waiting"] or match["whose"], list(teams))
     upper = match["sign"].startswith("<")
     if upper == (measure in ("utilization", "fairness")):
         right = ">" if upper else "<"
-        raise SelectionError(f"`{text}`: this goal would ask for a worse result. What to do: write `{right}`")
+        raise SelectionError(f"`{text}`: this goal would ask for a worse result. To fix: write `{right}`")
     goal = Goal(
         " ".join(text.split()), measure, team, _limit(text, measure, match["limit"]), upper, "=" not in match["sign"]
     )
@@ -184,13 +184,13 @@ def _refuse_unreachable(goal: Goal) -> None:
     """Raise SelectionError for a goal that no run can meet, regardless of the policy."""
     if goal.upper:
         if goal.strict and goal.limit == 0:
-            raise SelectionError(f"`{goal.text}`: the value can't be less than 0. What to do: write `<=`")
+            raise SelectionError(f"`{goal.text}`: the value can't be less than 0. To fix: write `<=`")
         return
     most = "100%" if goal.measure == "utilization" else "1"
     if goal.limit > 1:
         raise SelectionError(f"`{goal.text}`: the value can't be more than {most}")
     if goal.strict and goal.limit == 1:
-        raise SelectionError(f"`{goal.text}`: the value can't be more than {most}. What to do: write `>=`")
+        raise SelectionError(f"`{goal.text}`: the value can't be more than {most}. To fix: write `>=`")
 
 
 def _pair(pair: tuple[T, T]) -> dict[str, T]:

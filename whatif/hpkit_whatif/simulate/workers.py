@@ -97,7 +97,7 @@ def simulate_plans(
             ) from None
         if name in _LOST:
             raise ToolError(
-                "the connection to the Dask cluster was lost. What to do: check its scheduler, then try again"
+                "the connection to the Dask cluster was lost. To fix: check its scheduler, then try again"
             ) from None
         raise
 
@@ -141,7 +141,7 @@ def _remote(on: Cluster) -> Iterator[Any]:
         said = str(error).splitlines()[0]
         raise ToolError(
             f"no Dask scheduler responds at {on.host}:{on.port} within {_CONNECT_SECONDS} seconds ({said}). "
-            "What to do: start one (`dask scheduler`, and `dask worker HOST:PORT` on each node), and use its address"
+            "To fix: start one (`dask scheduler`, and `dask worker HOST:PORT` on each node), and use its address"
         ) from None
     with _quiet(), client:
         _check_workers(client, on)
@@ -167,13 +167,13 @@ def _quiet() -> Iterator[None]:
 def _check_workers(client: Any, on: Cluster) -> None:
     """Raise ToolError for a cluster without workers, or with one that has another hpkit."""
     if not client.scheduler_info(n_workers=-1)["workers"]:
-        raise ToolError(f"the Dask cluster at {on.host}:{on.port} has no workers. What to do: `dask worker HOST:PORT`")
+        raise ToolError(f"the Dask cluster at {on.host}:{on.port} has no workers. To fix: `dask worker HOST:PORT`")
     mine = _version()
     for worker, theirs in sorted(client.run(_version).items()):
         if theirs != mine:
             has = f"hpkit {theirs}" if theirs else "no hpkit"
             raise ToolError(
-                f"the worker {worker} has {has}, and this is {mine}. What to do: install the same version there"
+                f"the worker {worker} has {has}, and this is {mine}. To fix: install the same version there"
             )
 
 

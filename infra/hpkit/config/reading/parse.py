@@ -620,7 +620,7 @@ class _Reading:
         value, error_type = detail["input"], detail["type"]
         is_optional = path[-1] in fields_at(path[:-1]) and path[-1] not in required_at(path[:-1])
         if value is None and path[:1] == ("environments",) and is_optional and self.document.raw(path) != "":
-            return "Remove it: it turns a default off, and no default sets it."
+            return f"Remove it: `null` only turns a default off, and `{path[-1]}` has none."
         if error_type.endswith("too_long"):
             unit = "characters" if error_type.startswith("string") else "entries"
             return f"Shorten it: it has {len(value)} {unit}."

@@ -234,7 +234,7 @@ def _what_to_do(pin: Pin) -> str:
         else "keep your own chart in the repository (cluster.dependencies.chart)"
     )
     return (
-        f"What to do: run `hpkit catalog fetch-chart --to FOLDER` on a machine with a network, copy "
+        f"To fix: run `hpkit catalog fetch-chart --to FOLDER` on a machine with a network, copy "
         f"{pin.published_file} here, and set {MIRROR} to its folder; or {instead}."
     )
 

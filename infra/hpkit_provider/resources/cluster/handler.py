@@ -201,7 +201,7 @@ class ClusterHandler(Handler):
         document = LiveCluster(self.api, call, name).describe()
         if document is None:
             raise RefusedError(
-                f"There is no HyperPod cluster {name!r} in this account and region. What to do: correct cluster.name, "
+                f"There is no HyperPod cluster {name!r} in this account and region. To fix: correct cluster.name, "
                 "region or account. `aws sagemaker list-clusters` lists the clusters."
             )
         return {"clusterArn": str(document["ClusterArn"]), **live_inputs(self.spec, document)}
@@ -271,12 +271,12 @@ class ClusterHandler(Handler):
             if not same(self.spec.by_name[name], live.get(name, {}), inputs[name]):
                 raise RefusedError(
                     f"A cluster {inputs['clusterName']!r} already exists, with another {name}: {live.get(name)}. "
-                    "What to do: choose another clusterName, or `pulumi import` that cluster."
+                    "To fix: choose another clusterName, or `pulumi import` that cluster."
                 )
         if classify_status(document["ClusterStatus"]) == "failed":
             raise RefusedError(
                 f"A cluster {inputs['clusterName']!r} already exists, in status Failed: "
-                f"{document.get('FailureMessage', 'no reason given')}. What to do: delete it, then run again."
+                f"{document.get('FailureMessage', 'no reason given')}. To fix: delete it, then run again."
             )
         return document
 
@@ -379,7 +379,7 @@ def _changed(body: Document) -> list[str]:
 
 
 def _gone(arn: str) -> RefusedError:
-    return RefusedError(f"Cluster {arn} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`.")
+    return RefusedError(f"Cluster {arn} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`.")
 
 
 def _short_task() -> EngineCall:

@@ -121,7 +121,7 @@ def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], 
             *(["This also deletes:", *(f"  {each}" for each in going)] if going else []),
         ]
     ) + (
-        "\nWhat to do: revert the change. To allow it once, set `allowReplace` to true on the Cluster or on its "
+        "\nTo fix: revert the change. To allow it once, set `allowReplace` to true on the Cluster or on its "
         "provider (hpkit: `allowReplace: [cluster]` in the environment, with everything else that is replaced). "
         "Remove it afterward."
     )
@@ -152,7 +152,7 @@ def deletion_refused(groups: Iterable[RemovedGroup]) -> str:
     return (
         f"This change would DELETE {_plural(groups)} with all instances: {', '.join(group.text for group in groups)}. "
         "HyperPod can't rename an existing group: a new name deletes the group and creates an empty one.\n"
-        "What to do: revert the change, or create the new group first, and delete this one when nothing runs on it. "
+        "To fix: revert the change, or create the new group first, and delete this one when nothing runs on it. "
         f"To allow the deletion once, set `allowDeleteInstanceGroups` of the Cluster to [{group_names}] (hpkit: "
         f"`allowDelete: {{instanceGroups: [{group_names}]}}` in the environment). Remove it afterward."
     )
@@ -246,7 +246,7 @@ def require_training_plans(api: SageMakerApi, call: EngineCall, old: Props, new:
             continue
         if document is None:
             raise RefusedError(
-                f"Instance group {name} uses training plan {arn}, which doesn't exist. What to do: use the ARN of a "
+                f"Instance group {name} uses training plan {arn}, which doesn't exist. To fix: use the ARN of a "
                 "plan of this account and region, or remove trainingPlanArn."
             )
         problem = training_plan_problem(
@@ -260,7 +260,7 @@ def require_training_plans(api: SageMakerApi, call: EngineCall, old: Props, new:
         if problem is not None:
             raise RefusedError(
                 f"Instance group {name} needs {count} × {' or '.join(instance_types)}, and training plan {arn} "
-                f"{problem}. What to do: use another plan (`hpkit aws preflight --offerings` lists offers), or change "
+                f"{problem}. To fix: use another plan (`hpkit aws preflight --offerings` lists offers), or change "
                 "the group."
             )
 

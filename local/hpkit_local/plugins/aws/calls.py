@@ -231,7 +231,7 @@ def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
     if isinstance(error, _AWAY):
         return PluginError(
             f"{operation}: the local cloud's AWS endpoint doesn't respond ({error}). "
-            "What to do: `hpkit local list` shows the local clouds. Run `hpkit local start --name NAME`, then run the "
+            "To fix: `hpkit local list` shows the local clouds. Run `hpkit local start --name NAME`, then run the "
             "command again."
         )
     return refused(operation, error)

@@ -90,7 +90,7 @@ class EksToken:
             url = self._presigned()
         except (BotoCoreError, ClientError) as error:
             raise PluginError(
-                f"no token for EKS cluster {self.cluster}: {error}. What to do: check the AWS credentials and "
+                f"no token for EKS cluster {self.cluster}: {error}. To fix: check the AWS credentials and "
                 "AWS_ENDPOINT_URL; `hpkit local env` prints the local cloud's."
             ) from None
         return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
@@ -149,7 +149,7 @@ def connect(kubeconfig: str) -> Connection:
         context = _named(document, "contexts", document.get("current-context"))["context"]
         server = str(_named(document, "clusters", context["cluster"])["cluster"].get("server", ""))
     except (KeyError, TypeError, AttributeError) as error:
-        raise PluginError(f"kubeconfig: no {error} exists. What to do: check kubernetes:kubeconfig.") from None
+        raise PluginError(f"kubeconfig: no {error} exists. To fix: check kubernetes:kubeconfig.") from None
     _require_loopback(server)
     token = _taken_over(document, context.get("user"))
     configuration = _configuration(document, folder)
@@ -174,7 +174,7 @@ def _kubeconfig(kubeconfig: str) -> tuple[dict[str, Any], Path]:
         document = yaml.safe_load(text)
     except (OSError, yaml.YAMLError) as error:
         raise PluginError(
-            f"kubeconfig {path if one_line else '(given as text)'} isn't readable: {error}. What to do: set "
+            f"kubeconfig {path if one_line else '(given as text)'} isn't readable: {error}. To fix: set "
             "kubernetes:kubeconfig or KUBECONFIG; `hpkit local env` prints the local cloud's."
         ) from None
     if not isinstance(document, dict):
@@ -199,7 +199,7 @@ def _require_loopback(server: str) -> None:
     if not loopback:
         raise PluginError(
             f"the API server {server or '(none)'} isn't on a loopback address. This is the local cloud's fake of "
-            "the Kubernetes plugin, and it never acts on any other cluster. What to do: for a real cluster, run "
+            "the Kubernetes plugin, and it never acts on any other cluster. To fix: for a real cluster, run "
             "Pulumi without the variables of `hpkit local env`; it then uses the official plugin."
         )
 
@@ -219,4 +219,4 @@ def _configuration(document: dict[str, Any], folder: Path) -> Configuration:
     try:
         return configuration_of(document, folder=folder)
     except ConfigException as error:
-        raise PluginError(f"kubeconfig: {error}. What to do: check kubernetes:kubeconfig.") from None
+        raise PluginError(f"kubeconfig: {error}. To fix: check kubernetes:kubeconfig.") from None

@@ -119,7 +119,7 @@ class RetryingApi:
                 if started - call.left > _PATIENCE_SECONDS:
                     raise PluginError(
                         f"{method} {path}: the API server {self.configuration.host} doesn't respond "
-                        f"({error}). What to do: `hpkit local list` shows the local clouds; `hpkit local start --name "
+                        f"({error}). To fix: `hpkit local list` shows the local clouds; `hpkit local start --name "
                         "NAME`."
                     ) from None
                 call.progress("the API server doesn't respond yet")
@@ -127,7 +127,7 @@ class RetryingApi:
                 self.require_way()
                 reason = " ".join(str(error.reason).split())
                 raise PluginError(
-                    f"{method} {path}: no safe connection to {self.configuration.host}: {reason}. What to do: "
+                    f"{method} {path}: no safe connection to {self.configuration.host}: {reason}. To fix: "
                     "check certificate-authority-data in kubernetes:kubeconfig."
                 ) from None
             call.pause(next(delays))
@@ -138,7 +138,7 @@ class RetryingApi:
         if why:
             raise PluginError(
                 f"configured Kubernetes cluster is unreachable: {why}. On AWS, the connection would time out. "
-                "What to do: eks.endpoint of the organization sets who can connect; `hpkit local start --from "
+                "To fix: eks.endpoint of the organization sets who can connect; `hpkit local start --from "
                 "ADDRESS` sets your address."
             )
 
@@ -187,7 +187,7 @@ def _read(text: bytes, status: int) -> dict[str, Any]:
 def _advice(code: int) -> str:
     if code != HTTPStatus.UNAUTHORIZED:
         return ""
-    return ". What to do: give the caller of `aws sts get-caller-identity` an EKS access entry, or other credentials."
+    return ". To fix: give the caller of `aws sts get-caller-identity` an EKS access entry, or other credentials."
 
 
 def _passes(error: ApiError) -> bool:

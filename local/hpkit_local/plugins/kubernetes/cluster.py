@@ -35,7 +35,7 @@ class Cluster:
         kind = self.api.kind(call, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             raise PluginError(
-                f"the API server doesn't serve {inputs['kind']} of {inputs['apiVersion']}. What to do: check "
+                f"the API server doesn't serve {inputs['kind']} of {inputs['apiVersion']}. To fix: check "
                 f"apiVersion and kind. A custom resource must depend on its CustomResourceDefinition (depends_on)."
             )
         return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
@@ -74,7 +74,7 @@ class Cluster:
         if patch and present is None:
             raise _nothing_to_patch(ref)
         if present is not None and not patch:
-            raise PluginError(f"{ref} already exists. What to do: `pulumi import` it, or choose another metadata.name.")
+            raise PluginError(f"{ref} already exists. To fix: `pulumi import` it, or choose another metadata.name.")
         live = self._call(inputs, lambda: self._apply(call, kind, ref, inputs, manager=manager))
         return self._ready.wait(call, LiveObject(ref, live, manager), kind, inputs)
 
@@ -136,7 +136,7 @@ class Cluster:
             if isinstance(error, ApiError):
                 raise
             raise type(error)(
-                f"{ref} is still being deleted, blocked by {holding}: {why(call, error)}. What to do: "
+                f"{ref} is still being deleted, blocked by {holding}: {why(call, error)}. To fix: "
                 f"{todo}, and run Pulumi again."
             ) from None
 
@@ -182,7 +182,7 @@ class Cluster:
 
 
 def _nothing_to_patch(ref: Ref) -> PluginError:
-    return PluginError(f"{ref} doesn't exist, so it can't be patched. What to do: create it first.")
+    return PluginError(f"{ref} doesn't exist, so it can't be patched. To fix: create it first.")
 
 
 def _document(inputs: Props, ref: Ref) -> Props:
@@ -211,13 +211,13 @@ def _readable(error: ApiError, inputs: Props) -> PluginError:
     if conflicts:
         told = "; ".join(f"{cause.get('field')}: {cause.get('message')}" for cause in conflicts)
         return PluginError(
-            f"{object_name}: fields are set by another field manager: {told}. What to do: leave them out of the "
+            f"{object_name}: fields are set by another field manager: {told}. To fix: leave them out of the "
             "program, or "
             'take them over with the annotation pulumi.com/patchForce: "true".'
         )
     if "immutable" in error.message:
         return PluginError(
-            f"{object_name}: {error.message} What to do: let Pulumi replace it (`pulumi up --replace URN`, or the "
+            f"{object_name}: {error.message} To fix: let Pulumi replace it (`pulumi up --replace URN`, or the "
             "resource "
             f"option replace_on_changes)."
         )

@@ -248,7 +248,7 @@ def _kept(chart: str, version: str) -> Path | None:
     if not folder:
         return None
     if not Path(folder).is_dir():
-        raise PluginError(f"{MIRROR}: folder {folder} doesn't exist. What to do: create it, or unset the variable.")
+        raise PluginError(f"{MIRROR}: folder {folder} doesn't exist. To fix: create it, or unset the variable.")
     name = chart.rstrip("/").rpartition("/")[2]
     if version:
         file = Path(folder) / f"{name}-{version}.tgz"

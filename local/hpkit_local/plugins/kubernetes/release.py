@@ -133,7 +133,7 @@ class Release:
                     return outputs
                 missing = chart.missing
         if upgrade:
-            raise PluginError(f"release {_id(inputs)} can't be upgraded: {missing}. What to do: {_ADVICE}.")
+            raise PluginError(f"release {_id(inputs)} can't be upgraded: {missing}. To fix: {_ADVICE}.")
         if CHARTS_FOLDER in str(inputs["chart"]):
             missing = "it can't be downloaded"
         advice = "`hpkit local doctor --fix`" if self.helm.lacking() else _ADVICE
@@ -182,7 +182,7 @@ class Release:
                 raise PluginError(f"helm couldn't roll back release {_id(inputs)}: {answer.error}")
         elif live is None and upgrade:
             raise PluginError(
-                f"release {_id(inputs)} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`, "
+                f"release {_id(inputs)} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`, "
                 "which installs it."
             )
         elif live is not None and not upgrade:

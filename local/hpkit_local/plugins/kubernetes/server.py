@@ -142,7 +142,7 @@ class KubernetesServicer(PluginServicer):
     def Invoke(self, request: Any, context: Any) -> Any:
         """Reject the functions, none of which the program calls."""
         raise PluginError(
-            f"function {request.tok!r} doesn't exist in the local cloud's fake Kubernetes plugin. What to do: leave it "
+            f"function {request.tok!r} doesn't exist in the local cloud's fake Kubernetes plugin. To fix: leave it "
             "out locally."
         )
 
@@ -151,7 +151,7 @@ class KubernetesServicer(PluginServicer):
         """Reject the components that the official plugin implements itself."""
         raise PluginError(
             f"{request.type} is a component of the official Kubernetes plugin, and the local cloud's fake plugin has "
-            f"no components. What to do: use single resources."
+            f"no components. To fix: use single resources."
         )
 
     @readable
