@@ -9,6 +9,7 @@ from generate.catalog import METRICS_FILE, hyperpod_text, kueue_metrics_text, se
 from generate.create_cluster import without_key_text
 from generate.pages import COMMANDS_FILE, commands_page, deployer_policy_page, examples_text, policies_page, rules_page
 from generate.sdk import resource_files
+from generate.site import JSON_PAGE, json_page
 from hpkit.config.schema.reference import reference
 from hpkit.project import project_root
 
@@ -19,6 +20,7 @@ FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,
     METRICS_FILE: kueue_metrics_text,
     COMMANDS_FILE: commands_page,
+    JSON_PAGE: json_page,
     "docs/reference/config.md": lambda: reference() + without_key_text(),
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,

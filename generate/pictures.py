@@ -5,6 +5,7 @@ Run it manually after changes of what they show. It deploys a stack on the local
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+import markdown
 from rich.console import Console
 from rich.text import Text
 
@@ -22,7 +24,18 @@ __all__ = ["main"]
 IMAGES: Final = project_root() / "docs" / "images"
 BIN: Final = Path(sys.executable).parent
 WIDTH: Final = 100
-_REVIEW_WIDTH: Final = 140
+# The comment of the review, in pixels.
+_COMMENT: Final = (940, 690)
+# Sections of the comment that the picture shows open.
+_OPEN: Final = ("what teams lose", "changed teams")
+_STYLE: Final = """
+body { margin: 0; font: 13px/1.5 sans-serif; color: #1f2328; }
+.box { border: 1px solid #d1d9e0; border-radius: 6px; background: #fff; overflow: hidden; }
+.who { padding: 8px 16px; background: #f6f8fa; border-bottom: 1px solid #d1d9e0; }
+.said { padding: 0 16px 12px; } h2 { font-size: 18px; } summary { margin: 4px 0; font-weight: 600; }
+table { margin: 6px 0; border-collapse: collapse; font-size: 12px; } td, th { border: 1px solid #d1d9e0; padding: 4px 8px; }
+code { background: #eff1f3; border-radius: 4px; padding: 1px 4px; } ul { padding-left: 22px; margin: 6px 0; }
+"""
 # A change with a long review: quota that moves, and one more instance.
 CHANGES: Final = (
     ("john: [{instanceType: ml.g5.12xlarge, count: 3}]", "john: [{instanceType: ml.g5.12xlarge, count: 2}]"),
@@ -42,16 +55,24 @@ def main() -> None:
             "make up": _end(
                 _run(f"PATH=${{PATH#*:}}; {BIN.relative_to(project_root())}/hpkit local up --stack handson-dev")
             ),
-            "hpkit cluster status": _run(
-                'eval "$(hpkit local env --name handson-dev)"; hpkit cluster status --stack handson-dev'
-            ).partition("last events")[0],
+            **{
+                line: _run(f'eval "$(hpkit local env --name handson-dev)"; {line}; {after}').partition("last events")[0]
+                for line, after in _JOBS.items()
+            },
         },
     )
     _run("hpkit local down --yes --stack handson-dev")
     with tempfile.TemporaryDirectory() as folder:
-        _terminal("review", {"hpkit review": _review(Path(folder))}, width=_REVIEW_WIDTH)
+        _comment("review", _review(Path(folder)))
 
 
+# Commands after `make up`, and what must have happened before the next one.
+_JOBS: Final = {
+    "kubectl create -f docs/examples/handson/lend.yaml -f docs/examples/handson/more.yaml": (
+        "kubectl wait job/more -n hyperpod-ns-smith --for=jsonpath='{.status.active}'=1 > /dev/null; sleep 5"
+    ),
+    "hpkit cluster status": "true",
+}
 _BROKEN: Final = "sed 's/instanceCount: 15/instanceCount: 14/' stacks/startup.yaml | hpkit validate /dev/stdin"
 
 
@@ -80,16 +101,31 @@ def _end(said: str) -> str:
     return "".join(f"{line}\n" for line in said.splitlines() if not line.startswith("warning:") and "; " not in line)
 
 
-def _terminal(name: str, said: dict[str, str], *, width: int = WIDTH) -> None:
-    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
+def _terminal(name: str, said: dict[str, str]) -> None:
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     for command, printed in said.items():
         console.print(Text(f"$ {command}", style="bold"))
         console.print(Text.from_ansi(printed.rstrip()))
     console.save_svg(str(IMAGES / f"{name}.svg"), title="hpkit", unique_id=name)
 
 
+def _comment(name: str, text: str) -> None:
+    """Draw Markdown as a comment on a pull request."""
+    html = re.sub(r"<details( open)?>", '<details markdown="1">', text)
+    html = re.sub(rf"<details (?=[^\n]*(?:{'|'.join(_OPEN)}))", '<details open="open" ', html)
+    body = markdown.markdown(html, extensions=["tables", "md_in_html"], output_format="xhtml")
+    width, height = _COMMENT
+    (IMAGES / f"{name}.svg").write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
+        f'<foreignObject width="{width}" height="{height}"><body xmlns="http://www.w3.org/1999/xhtml">'
+        f'<style>{_STYLE}</style><div class="box"><div class="who"><b>github-actions</b> commented</div>'
+        f'<div class="said">\n{body}\n</div></div></body></foreignObject></svg>\n',
+        encoding="utf-8",
+    )
+
+
 def _review(folder: Path) -> str:
-    """Return the review of CHANGES, in a separate repository."""
+    """Return the review of CHANGES as Markdown, in a separate repository."""
     stacks = folder / "stacks"
     stacks.mkdir()
     shutil.copy(project_root() / "Pulumi.yaml", folder)
@@ -103,7 +139,7 @@ def _review(folder: Path) -> str:
             raise SystemExit(f"stacks/handson.yaml has no {before}")
         text = text.replace(before, after)
     file.write_text(text, encoding="utf-8")
-    return _run("hpkit review --base HEAD", folder, may_fail=True)
+    return _run("hpkit review --base HEAD --format markdown 2> /dev/null", folder, may_fail=True)
 
 
 if __name__ == "__main__":

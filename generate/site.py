@@ -3,11 +3,13 @@
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hpkit.cli.common.documents import schema_of
 from hpkit.cli.organization.schema import kinds
+from hpkit.project import project_root
 
+JSON_PAGE: Final = "docs/reference/json.md"
 _KINDS = "<!-- kinds -->"
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 
@@ -31,6 +33,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
         )
 
     return _LINK.sub(link, markdown).replace(_KINDS, kinds_text() if _KINDS in markdown else "")
+
+
+def json_page() -> str:
+    """Return docs/reference/json.md with the table of the kinds of documents."""
+    written = (project_root() / JSON_PAGE).read_text(encoding="utf-8")
+    rows = ["| kind | contents | printed by |", "|---|---|---|"]
+    rows += [
+        f"| `{name}` | {schema_of(kind.document)['description'].partition(chr(10))[0]} "
+        f"| {', '.join(f'`{each}`' for each in kind.commands) or 'any command'} |"
+        for name, kind in kinds().items()
+    ]
+    return "\n".join([written.partition(rows[0])[0].partition(_KINDS)[0].rstrip(), "", *rows, "", _KINDS, ""])
 
 
 def kinds_text() -> str:

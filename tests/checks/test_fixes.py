@@ -89,8 +89,9 @@ def applied(text, expected):
 
 
 def renames(expected, parent, last):
-    """Return whether a fix changes a key: then the key is wrong, not its value."""
-    return isinstance(parent, dict) and f"`{last}`" in expected.message
+    """Return whether a fix changes a key: the key is wrong, not its value, unless an add-on lacks a value."""
+    names = isinstance(parent, dict) and f"`{last}`" in expected.message
+    return names and not expected.message.startswith((f"add-on `{last}` has", f"`{last}` has"))
 
 
 def value_of(text):

@@ -94,7 +94,7 @@ def test_a_limit_in_a_unit_that_is_not_known_bounds_nothing_and_says_so():
             }
         },
     )
-    assert "can't be checked: no limit of pool (nvidia.com/gpu 8)" in said(data)["CAP002", "warning"]
+    assert "doesn't list for this type (nvidia.com/gpu 8)" in said(data)["CAP002", "warning"]
     pools = data["environments"]["dev"]["autoscaling"]["nodePools"]
     pools[0]["limits"] = {"nodes": 4}
     assert ("CAP002", "error") in said(data)

@@ -53,7 +53,7 @@ MUTATIONS = [
     ("instance-types-allowed", "cluster", "instanceGroups.0.instanceType", "ml.p5.48xlarge",
      "uses ml.p5.48xlarge in instanceGroups[gpu]", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
     ("instance-types-allowed", "smith", "computeQuotaConfig.computeQuotaResources.0.instanceType", "ml.p5.48xlarge",
-     "smith uses ml.p5.48xlarge", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
+     "smith uses ml.p5.48xlarge in computeQuotaResources[ml.p5.48xlarge],", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
     ("regions-allowed", "bucket", "region", "eu-west-1", "lifecycle is in eu-west-1", {"allowed": ["us-east-1"]}),
     ("karpenter-groups-exist", "node_class", "spec.instanceGroups", ["burst", "gone"], "uses the group gone,", {}),
     ("karpenter-groups-fit", "cluster", "instanceGroups.1.instanceCount", 1, "has instanceCount 1", {}),

@@ -295,7 +295,7 @@ def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
     with pytest.raises(FailedError) as caught:
         engine.up("ComputeQuota", "q", quota("arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghij12", "a", 1))
     assert "CreateComputeQuota was rejected (ValidationException):" in str(caught.value)
-    assert "What to do" in str(caught.value)
+    assert "To fix" in str(caught.value)
     assert "Traceback" not in str(caught.value)
     assert "testing" not in str(caught.value)
 

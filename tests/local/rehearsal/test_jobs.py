@@ -73,7 +73,7 @@ def test_what_was_admitted_is_read_with_its_nodes():
 
 def test_a_cluster_elsewhere_is_left_alone():
     refuse_remote("https://127.0.0.1:6443")
-    with pytest.raises(ToolError, match=r"api\.example\.com isn't on this machine.*What to do"):
+    with pytest.raises(ToolError, match=r"api\.example\.com isn't on this machine.*To fix"):
         refuse_remote("https://api.example.com")
 
 
