@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-import markdown
+from markdown_it import MarkdownIt
 from rich.console import Console
 from rich.text import Text
 
@@ -25,7 +25,7 @@ IMAGES: Final = project_root() / "docs" / "images"
 BIN: Final = Path(sys.executable).parent
 WIDTH: Final = 100
 # The comment of the review, in pixels.
-_COMMENT: Final = (940, 690)
+_COMMENT: Final = (940, 702)
 # Sections of the comment that the picture shows open.
 _OPEN: Final = ("what teams lose", "changed teams")
 _STYLE: Final = """
@@ -33,7 +33,8 @@ body { margin: 0; font: 13px/1.5 sans-serif; color: #1f2328; }
 .box { border: 1px solid #d1d9e0; border-radius: 6px; background: #fff; overflow: hidden; }
 .who { padding: 8px 16px; background: #f6f8fa; border-bottom: 1px solid #d1d9e0; }
 .said { padding: 0 16px 12px; } h2 { font-size: 18px; } summary { margin: 4px 0; font-weight: 600; }
-table { margin: 6px 0; border-collapse: collapse; font-size: 12px; } td, th { border: 1px solid #d1d9e0; padding: 4px 8px; }
+table { margin: 6px 0; border-collapse: collapse; font-size: 12px; }
+td, th { border: 1px solid #d1d9e0; padding: 4px 8px; }
 code { background: #eff1f3; border-radius: 4px; padding: 1px 4px; } ul { padding-left: 22px; margin: 6px 0; }
 """
 # A change with a long review: quota that moves, and one more instance.
@@ -111,9 +112,9 @@ def _terminal(name: str, said: dict[str, str]) -> None:
 
 def _comment(name: str, text: str) -> None:
     """Draw Markdown as a comment on a pull request."""
-    html = re.sub(r"<details( open)?>", '<details markdown="1">', text)
-    html = re.sub(rf"<details (?=[^\n]*(?:{'|'.join(_OPEN)}))", '<details open="open" ', html)
-    body = markdown.markdown(html, extensions=["tables", "md_in_html"], output_format="xhtml")
+    html = re.sub(r"<details( open)?>", "<details>", text)
+    html = re.sub(rf"<details>(?=[^\n]*(?:{'|'.join(_OPEN)}))", '<details open="open">', html)
+    body = MarkdownIt("commonmark", {"html": True, "xhtmlOut": True}).enable("table").render(html)
     width, height = _COMMENT
     (IMAGES / f"{name}.svg").write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'

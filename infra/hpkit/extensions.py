@@ -23,8 +23,8 @@ _EXTRAS: Final = {
     "simulator": "whatif",  # (model, workloads, now=) → the simulator of Kueue's admission
     "scenario-changes": "whatif",  # (stacks, file) → the effect of a change on a scenario's tasks
     "scenario-schema": "whatif",  # () → the JSON Schema of scenario files
-    "stack-environment": "local",  # (repository, stack, environment) → the environment of the instance that runs it
-    "local-instances": "local",  # (repository) → the instances that a command can use, with their stacks
+    "stack-environment": "local",  # (repository, stack, environment) → the environment of the local cloud that runs it
+    "local-clouds": "local",  # (repository) → the local clouds that a command can use, with their stacks
     "search-path": "local",  # (*tools) → a PATH that begins with their folders
     "tool-path": "local",  # (tool) → its executable; ToolError if it's missing
 }

@@ -304,9 +304,8 @@ def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, Quot
             limits = listing([f"{resource} {limit}" for resource, limit in sorted(pool.spec.limits.items())])
             yield Issue(
                 elastic.path,
-                f"elastic quota of {name} can't be checked: the catalog doesn't list how much of the limited "
-                "resources of "
-                f"NodePool `{pool.spec.name}` ({limits}) this type has",
+                f"elastic quota of {name} can't be checked: NodePool `{pool.spec.name}` limits only "
+                f"resources that the catalog doesn't list for this type ({limits})",
                 "Add a limit for a resource that `hpkit catalog instances` lists for this type.",
                 "warning",
             )

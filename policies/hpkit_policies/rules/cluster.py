@@ -67,7 +67,8 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
     for place, names in used.items():
         for name in sorted(set(names) - set(allowed)):
             yield Violation(
-                f"{resource.name} uses {name} in {place.removeprefix('computeQuotaConfig.')}, which the organization doesn't allow",
+                f"{resource.name} uses {name} in {place.removeprefix('computeQuotaConfig.')}, which the organization "
+                "doesn't allow",
                 f"Use one of {listing(list(allowed))}, or list the type in {_TYPES.name}.",
                 property_path=place,
             )
