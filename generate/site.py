@@ -41,7 +41,7 @@ def json_page() -> str:
     rows = ["| kind | contents | printed by |", "|---|---|---|"]
     rows += [
         f"| `{name}` | {schema_of(kind.document)['description'].partition(chr(10))[0]} "
-        f"| {', '.join(f'`{each}`' for each in kind.commands) or 'any command'} |"
+        f"| {', '.join(f'`hpkit {each}`' for each in kind.commands) or 'any command'} |"
         for name, kind in kinds().items()
     ]
     return "\n".join([written.partition(rows[0])[0].partition(_KINDS)[0].rstrip(), "", *rows, "", _KINDS, ""])
