@@ -357,11 +357,11 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("env", "--name", "never"), "instance never was never started. Start it: hpkit local start --name never"),
+        (("env", "--name", "never"), "local cloud never was never started. Start it: hpkit local start --name never"),
         (("logs", "--name", "never"), f"never was never started, so it has no logs. To start it: {HPKIT} local"),
-        (("status", "--name", "Never_!"), "instance name 'Never_!': use up to 40 lower-case letters, digits and"),
-        (("start", "--name", "../up"), "instance name '../up'"),
-        (("reset", "--yes", "--name", "."), "instance name '.'"),
+        (("status", "--name", "Never_!"), "local cloud name 'Never_!': use up to 40 lower-case letters, digits and"),
+        (("start", "--name", "../up"), "local cloud name '../up'"),
+        (("reset", "--yes", "--name", "."), "local cloud name '.'"),
     ],
 )
 def test_misuse_is_said_in_one_line_with_the_remedy(repository, arguments, message):

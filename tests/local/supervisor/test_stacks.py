@@ -105,7 +105,7 @@ def test_a_stack_is_previewed_on_the_running_instance_that_has_it(make, tmp_path
     assert own["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()
     assert (own["AWS_ENDPOINT_URL"], own["AWS_REGION"]) == ("http://127.0.0.1:12345", "eu-west-1")
     assert (own["PATH"], own["OTHER"]) == ("/bin", "kept")
-    with pytest.raises(ToolError, match=r"no running instance.*acme-test.*local up --stack acme-test"):
+    with pytest.raises(ToolError, match=r"no running local cloud.*acme-test.*local up --stack acme-test"):
         stack_environment(tmp_path, "acme-test", shell)
     elsewhere = {**shell, "PULUMI_BACKEND_URL": "file:///other"}
     assert stack_environment(tmp_path, "acme-prod", elsewhere) == elsewhere
