@@ -50,6 +50,7 @@ def test_the_region_is_written_everywhere(tmp_path):
     [
         (("acme_dev",), "isn't a valid name"),
         (("acme", "--account", "12"), "12 digits"),
+        (("acme", "--account", "210987654321", "--account", "333333333333"), "333333333333 has no environment"),
         (("acme", "--region", "mars-1"), "doesn't validate with these options"),
         (("acme", "--public-cidr", "here"), "doesn't validate with these options"),
         ((), "name the organization"),

@@ -19,6 +19,7 @@ __all__ = [
     "EXAMPLES",
     "PIPELINES",
     "Choice",
+    "accounts_of",
     "first_environment",
     "locked_installer",
     "locked_requirements",
@@ -191,6 +192,11 @@ def _own(text: str, choice: Choice) -> str:
 def _region(example: str) -> str:
     found = re.search(r"region: ([a-z0-9-]+)", _example(f"{example}.yaml"))
     return found[1] if found else ""
+
+
+def accounts_of(example: str) -> int:
+    """Return how many accounts an example's environments use."""
+    return len(set(re.findall(r"account: \"(\d{12})\"", _example(f"{example}.yaml"))))
 
 
 def first_environment(organization: str) -> str:

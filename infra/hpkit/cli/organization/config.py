@@ -14,7 +14,7 @@ from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.config import Path
 from hpkit.config.models.organization import FOR_ENVIRONMENTS, Organization
 from hpkit.config.schema.contract import ANY, fields_at, sections
-from hpkit.config.schema.editor import hint_of, title_of
+from hpkit.config.schema.editor import example_of, title_of
 from hpkit.config.schema.reference import json_schema, takes
 from hpkit.errors import InputError
 from hpkit.text.document import Document
@@ -96,7 +96,6 @@ def _explained(path: Path, model: type[BaseModel], field: FieldInfo, schema: Map
     section = schema if model is Organization else schema["$defs"][model.__name__]
     section = section["anyOf"][-1] if "anyOf" in section else section
     own = section["properties"][path[-1]]
-    hint = hint_of(field)
     default = None if field.is_required() or isinstance(field.default, BaseModel) else field.default
     return _Key(
         path=".".join("<name>" if step == ANY else str(step) for step in path),
@@ -105,7 +104,7 @@ def _explained(path: Path, model: type[BaseModel], field: FieldInfo, schema: Map
         required=field.is_required(),
         default=list(default) if isinstance(default, tuple) else default,
         limits=list(dict.fromkeys(_limits(own))),
-        example=None if hint is None else hint.example,
+        example=example_of(field),
         keys=list(fields_at(path) or fields_at((*path, ANY))),
     )
 

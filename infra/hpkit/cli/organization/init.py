@@ -21,7 +21,7 @@ from hpkit.cli.common.tables import console
 from hpkit.config.models.base import is_name
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load, pulumi_project
-from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, first_environment, project_files
+from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, accounts_of, first_environment, project_files
 from hpkit.text.formatting import plural
 
 __all__ = ["command"]
@@ -87,8 +87,7 @@ def command(
             f"`{name}` isn't a valid name. Use lowercase letters, digits and hyphens, starting with a letter, such "
             f"as acme"
         )
-    if wrong := [each for each in accounts if each and not _ACCOUNT.fullmatch(each)]:
-        raise SelectionError(f"--account {wrong[0]} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
+    _check_accounts(accounts, example or _DEFAULT_EXAMPLE)
     if owner and "@" not in owner:
         raise SelectionError(f"--owner {owner} isn't an owner. Write it as in CODEOWNERS, such as @acme/platform")
     if (directory / "Pulumi.yaml").is_file() and pulumi_project(directory)[0] != name:
@@ -113,6 +112,17 @@ def command(
         return
     _check(choice, files)
     _write(directory, files, dry_run=dry_run)
+
+
+def _check_accounts(accounts: Sequence[str], example: str) -> None:
+    """Raise SelectionError for what isn't an account, or has no environment in the example."""
+    if wrong := [each for each in accounts if each and not _ACCOUNT.fullmatch(each)]:
+        raise SelectionError(f"--account {wrong[0]} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
+    if surplus := accounts[accounts_of(example) :]:
+        raise SelectionError(
+            f"--account {surplus[0]} has no environment: the example `{example}` uses "
+            f"{plural(accounts_of(example), 'account')}. For two accounts, use --from enterprise"
+        )
 
 
 def _asked(question: str) -> str:

@@ -192,18 +192,21 @@ def keys_of_map(path: Path, value: Any) -> str:
 
 def example(path: Path) -> str:
     """Return an example value at a path, as an addition to the contract's description; nothing if that has one."""
-    from hpkit.config.schema.editor import Hint, hint_of
+    from hpkit.config.schema.editor import example_of
 
     current: Any = Organization
-    hint: Hint | None = None
+    shown: Any = None
     for step in path:
         for part in inner_types(current):
             if (field := field_of(part, step)) is not None:
-                hint = hint_of(field)
+                shown = example_of(field)
         current = step_into(current, step)
-    if hint is None or not isinstance(hint.example, str) or "such as" in description(path):
+    if isinstance(shown, list) and isinstance(path[-1], int):
+        (shown,) = shown
+    text = f"[{shown[0]}]" if isinstance(shown, list) and isinstance(shown[0], str) else shown
+    if not isinstance(text, str) or "such as" in description(path):
         return ""
-    return f" Such as `{json.dumps(hint.example) if hint.example.isdigit() else hint.example}`."
+    return f" Such as `{json.dumps(text) if text.isdigit() else text}`."
 
 
 def is_number(value: Any) -> bool:

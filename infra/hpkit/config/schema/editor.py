@@ -6,7 +6,7 @@ validator accepts others, so does the schema.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -21,7 +21,18 @@ from hpkit.catalog import (
     vpc_endpoints,
 )
 
-__all__ = ["VALUES", "Hint", "decorated", "definitions", "hint_of", "nullable", "optional", "title_of", "with_markdown"]
+__all__ = [
+    "VALUES",
+    "Hint",
+    "decorated",
+    "definitions",
+    "example_of",
+    "hint_of",
+    "nullable",
+    "optional",
+    "title_of",
+    "with_markdown",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,13 @@ def hint_of(field: FieldInfo) -> Hint | None:
         return None
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     return Hint(field.examples[0], **{name: extra[name] for name in _STATED if name in extra})  # type: ignore[arg-type]
+
+
+def example_of(field: FieldInfo) -> Any:
+    """Return the example value of a model's field as the file has it: a list of one for a list; None without one."""
+    hint = hint_of(field)
+    is_list = any(get_origin(each) is tuple for each in (field.annotation, *get_args(field.annotation)))
+    return [hint.example] if hint is not None and is_list else hint and hint.example
 
 
 def decorated(schema: Mapping[str, Any], hint: Hint) -> dict[str, Any]:
