@@ -352,7 +352,7 @@ def page(live, token):
     """Return the lines of Kueue's metrics endpoint about its own metrics."""
     answer = urllib3.PoolManager(cert_reqs="CERT_NONE").request(
         "GET",
-        f"https://127.0.0.1:{live.instance.ports()['kueue-metrics']}/metrics",
+        f"https://127.0.0.1:{live.cloud.ports()['kueue-metrics']}/metrics",
         headers={"Authorization": f"Bearer {token}"},
     )
     assert answer.status == 200, answer.data

@@ -86,7 +86,7 @@ def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finis
 
 def state_file(program):
     project, _ = pulumi_project(program._root)
-    return program._instance.state_folder / ".pulumi" / "stacks" / project / f"{program._name}.json"
+    return program._cloud.state_folder / ".pulumi" / "stacks" / project / f"{program._name}.json"
 
 
 def in_state(program):

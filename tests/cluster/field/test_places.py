@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1200)
 PLAN = load_stack("topology-prod").plans["prod"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def world(clouds):
     instance = clouds.empty()
     # The next file empties the cloud: a protected stack can't be destroyed.

@@ -41,7 +41,7 @@ def program(request, tmp_path_factory):
 def test_a_stack_goes_up_and_down_and_the_endpoint_has_every_call(program):
     done = program.up(check=False)
     url = program.environment["AWS_ENDPOINT_URL"]
-    stats = f"http://127.0.0.1:{program._instance.ports()['aws']}/_hpkit/stats"
+    stats = f"http://127.0.0.1:{program._cloud.ports()['aws']}/_hpkit/stats"
     with urllib.request.urlopen(stats) as answer:
         errors = json.load(answer)["errors"]
     lacking = sorted(name.removesuffix(":UnsupportedOperation") for name in errors if ":UnsupportedOperation" in name)
