@@ -65,8 +65,13 @@ def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finis
             found = find_ids(live, creations, killed)
             if found != {live_resource["urn"]: live_resource["id"]}:
                 differing.setdefault(live_resource["type"], []).append((found, live_resource["id"]))
-    # Their import IDs consist of what they connect: subnet and route table, route table and destination.
-    joined = {"aws:ec2/route:Route", "aws:ec2/routeTableAssociation:RouteTableAssociation"}
+    # Their import IDs consist of what they connect: subnet and route table, route table and destination, cluster
+    # and association.
+    joined = {
+        "aws:ec2/route:Route",
+        "aws:ec2/routeTableAssociation:RouteTableAssociation",
+        "aws:eks/podIdentityAssociation:PodIdentityAssociation",
+    }
     assert differing.keys() <= joined, differing
     assert all(len(found) == 1 for pairs in differing.values() for found, _ in pairs)
 

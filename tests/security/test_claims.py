@@ -179,7 +179,9 @@ def test_a_deployer_cannot_claim_resources_of_others_by_tagging_them(name, stage
         for action in writes(policies)
         if action.partition(":")[0] in services and succeeds(action, policies, after)
     }
-    assert owned - ALLOWED.keys() <= HARMLESS
+    # Before the file system exists, its ARN isn't known.
+    unknown = {"fsx:CreateDataRepositoryAssociation"} if stage == "first up" else set()
+    assert owned - ALLOWED.keys() - unknown <= HARMLESS
 
 
 KEPT = ("hpkit:organization", "hpkit:environment")

@@ -123,7 +123,7 @@ def job_sets(api):
 @pytest.fixture
 def ray_kinds(api):
     """Serve Ray's kinds as policies see them."""
-    with serving(api, "ray.io", "RayCluster", "RayJob") as folder:
+    with serving(api, "ray.io", "RayCluster", "RayJob", "RayService") as folder:
         yield folder
 
 

@@ -314,6 +314,8 @@ def _narrowed(
     others = [conditions[name] for name in rule.conditions if name not in ("OWN", "EXACT")]
     matching = [each for each in live if any(fnmatchcase(each.arn, pattern) for pattern in resources)]
     arns = [each.arn for each in matching]
+    if "EXACT" in rule.conditions and (arns or "OWN" not in rule.conditions):
+        return _tagging_apart(plan, rule.sid, actions, arns, others) if arns else []
     if "OWN" in rule.conditions and plan.spec.manage_tags:
         statements = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
         # Resources that `hpkit aws adopt` imported don't have hpkit's tags yet: the next `up` adds them to exactly
@@ -323,8 +325,6 @@ def _narrowed(
         if untagged and adding:
             statements.append(_statement(f"{rule.sid}Adopt", adding, untagged, [conditions["NEW"]]))
         return statements
-    if "EXACT" in rule.conditions:
-        return _tagging_apart(plan, rule.sid, actions, arns, others) if arns else []
     if "OWN" in rule.conditions:
         reading = [action for action in actions if _READING.search(action)]
         writing = [action for action in actions if action not in reading]
