@@ -28,7 +28,7 @@ PAGE = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf
 STANDARD = frozenset(sys.stdlib_module_names)
 CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes"}
 # Every module may import these.
-ALL = {"hpkit", "hpkit.errors", "hpkit.text.formatting", "hpkit.text.printable"}
+ALL = {"hpkit", "hpkit.errors", "hpkit.signals", "hpkit.text.formatting", "hpkit.text.printable"}
 # What no pure module may access: clock, network, processes.
 IMPURE = {"time", "datetime", "socket", "urllib", "http", "subprocess", "random", "os", "pathlib", "io"}
 PURE = ("plan", "checks", "changes", "explain"), ("admission", "rehearse")

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from generate.examples import example_stacks
 from hpkit.adopt.live_objects import default_egress_rules, unrecorded
 from hpkit.adopt.pending import find_ids, is_looked_for, unfinished, with_found
 from hpkit.program.recording import record
 from hpkit.project import load_stack
+from tests.endpoint import running_endpoint
 from tests.program.recorder import recorded
 
 PROVIDER = "urn:pulumi:acme-dev::acme::pulumi:providers:aws::aws"
@@ -69,14 +69,15 @@ def test_a_named_resource_has_its_id_by_its_inputs_and_a_tagged_one_by_its_tags(
     assert repaired["pending_operations"] == []
 
 
-@mock_aws
-def test_a_topic_is_found_by_its_name_and_tags():
-    session = boto3.Session("a", "b", region_name="us-west-2")
+def test_a_topic_is_found_by_its_name_and_tags(monkeypatch):
     killed = state("aws:sns/topic:Topic", name="acme-dev-alerts", tags={"Name": "acme-dev"})
-    assert find_ids(session, unfinished(killed), killed) == {}
     tags = [{"Key": key, "Value": value} for key, value in TAGS.items()]
-    arn = session.client("sns").create_topic(Name="acme-dev-alerts", Tags=tags)["TopicArn"]
-    assert find_ids(session, unfinished(killed), killed) == {"urn::aws:sns/topic:Topic::it": arn}
+    with running_endpoint() as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint.url)
+        session = boto3.Session("a", "b", region_name="us-west-2")
+        assert find_ids(session, unfinished(killed), killed) == {}
+        arn = session.client("sns").create_topic(Name="acme-dev-alerts", Tags=tags)["TopicArn"]
+        assert find_ids(session, unfinished(killed), killed) == {"urn::aws:sns/topic:Topic::it": arn}
 
 
 def test_of_two_that_could_be_it_none_is_taken_and_one_of_the_state_is_no_choice():

@@ -28,6 +28,7 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
+from hpkit.signals import Signals
 from hpkit.text.printable import printable_lines
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
@@ -168,15 +169,13 @@ def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
     # A killed engine sends nothing: a process that has lost its parent has no engine any more.
     engine = os.getppid()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
-    stop = threading.Event()
     # The engine ends a plugin with SIGINT, and waits five seconds for one that ignores it. A user's Ctrl-C doesn't
     # arrive here: the engine calls Cancel.
-    for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, lambda *_: stop.set())
+    signals = Signals(signal.SIGTERM, signal.SIGINT)
     plugin = servicer(addresses[0] if addresses else "")
     server, port = serve(plugin)
     announce(port)
-    while not stop.wait(_PARENT_SECONDS) and os.getppid() == engine:
+    while not signals.wait(_PARENT_SECONDS) and os.getppid() == engine:
         pass
     # Python ends when its last thread ends, so threads that wait for AWS must be cancelled.
     plugin.cancelled.set()

@@ -11,9 +11,9 @@ import os
 import re
 import signal
 import sys
-import threading
 from pathlib import Path
 
+from hpkit.signals import Signals
 from hpkit_local.aws.backend import Backend, EndpointSettings
 from hpkit_local.aws.controllers import Controllers
 from hpkit_local.aws.errors import EndpointError
@@ -35,13 +35,11 @@ def main(argv: list[str] | None = None) -> int:
     except (EndpointError, OSError) as error:
         print(f"hpkit_local.aws: {error}", file=sys.stderr)
         return 2
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    signals = Signals(signal.SIGTERM, signal.SIGINT)
     endpoint.start()
     print(json.dumps({"endpoint": endpoint.url, "pid": os.getpid()}), flush=True)
     endpoint.warm()
-    stop.wait()
+    signals.wait()
     endpoint.stop()
     return 0
 

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 
 import yaml
 
+from hpkit.signals import Signals
 from hpkit_local.kubernetes.api import Api, apply_crds, documents
 from hpkit_local.kubernetes.control_plane import UNREACHABLE
 from hpkit_local.kubernetes.kueue import NAMESPACE, OUTSIDE, OWN_GATES, SECRET, SERVICE
@@ -114,13 +116,7 @@ _RESTART_SECONDS = 0.3
 def main(argv: list[str] | None = None) -> int:
     """Run until SIGTERM, or until Kueue ends by itself."""
     arguments = _arguments(argv)
-    stop, changed = threading.Event(), threading.Event()
-
-    def ask_to_stop(*_: object) -> None:
-        stop.set()
-        changed.set()
-
-    signal.signal(signal.SIGTERM, ask_to_stop)
+    signals = Signals(signal.SIGTERM)
     api = Api.of_kubeconfig(arguments.kubeconfig)
     runner = _Runner(arguments, api)
     operator = TrainingOperator(
@@ -131,10 +127,10 @@ def main(argv: list[str] | None = None) -> int:
     )
     settled = ""
     try:
-        while not stop.is_set() and not _applied(api, arguments):
-            stop.wait(_BUSY_SECONDS)
-        threading.Thread(target=_watch, args=(api, changed, stop), name="watch", daemon=True).start()
-        while not stop.is_set():
+        while not _applied(api, arguments) and not signals.wait(_BUSY_SECONDS):
+            pass
+        threading.Thread(target=_watch, args=(api, signals), name="watch", daemon=True).start()
+        while not signals.arrived:
             code = runner.ended()
             if code is not None:
                 return code
@@ -151,8 +147,7 @@ def main(argv: list[str] | None = None) -> int:
                 # The API server is unavailable: try again.
                 print(f"kueue_run: {error}", file=sys.stderr)
                 pause = _IDLE_SECONDS
-            changed.wait(pause)
-            changed.clear()
+            signals.wait(pause)
     finally:
         operator.end()
         runner.end()
@@ -160,12 +155,13 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _watch(api: Api, changed: threading.Event, stop: threading.Event) -> None:
+def _watch(api: Api, signals: Signals) -> None:
     """Watch for changes of settings."""
-    while not stop.wait(_IDLE_SECONDS):
+    while True:
+        time.sleep(_IDLE_SECONDS)
         with suppress(OSError):
             for _ in api.changes(_FOLDER):
-                changed.set()
+                signals.wake()
 
 
 def _applied(api: Api, arguments: argparse.Namespace) -> bool:

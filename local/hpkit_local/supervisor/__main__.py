@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from hpkit.errors import HpkitError
+from hpkit.signals import Signals
 from hpkit_local.processes import Identity, Service, end, identify, spawn
 from hpkit_local.supervisor.local_cloud import LocalCloud, ServiceState, State
 
@@ -141,9 +141,7 @@ class Supervisor:
 def main(folder: str) -> int:
     """Hold the local cloud's lock, so that only one supervisor runs; start, watch, and end with SIGTERM or SIGINT."""
     cloud = LocalCloud(Path(folder))
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    signals = Signals(signal.SIGTERM, signal.SIGINT)
     with (cloud.folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -160,7 +158,7 @@ def main(folder: str) -> int:
             print(error, file=sys.stderr)
             return 1
         try:
-            while not stop.wait(_STEADY_POLL_SECONDS if supervisor.steady else _POLL_SECONDS):
+            while not signals.wait(_STEADY_POLL_SECONDS if supervisor.steady else _POLL_SECONDS):
                 supervisor.poll()
         finally:
             supervisor.end()
