@@ -94,7 +94,8 @@ def _ray_service(name, **spec):
 def _leader_workers(name, **spec):
     template = _template(**spec)
     del template["spec"]["restartPolicy"]
-    body = {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}}
+    rollout = {"rolloutStrategy": {"type": "RollingUpdate"}}
+    body = {"replicas": 1, **rollout, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}}
     version = "leaderworkerset.x-k8s.io/v1"
     return {"apiVersion": version, "kind": "LeaderWorkerSet", "metadata": _labelled(name), "spec": body}
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from hpkit.catalog import INFERENCE_OPERATOR, SPACES, TASK_GOVERNANCE, addons, is_older, version_order
+from hpkit.catalog import INFERENCE_OPERATOR, SPACES, TASK_GOVERNANCE, addons, is_older
 from hpkit.checks.rule import Context, Issue, Rule
-from hpkit.plan.dependencies import MUTATING_SINCE, alternatives_brought
+from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
@@ -29,7 +29,6 @@ _LONGEST_SHOWN = 40
 _VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
 # Part of an add-on's name is what has more letters.
 _SHORT = 3
-_MUTATING = "Kubernetes documentation, Mutating Admission Policy"
 _SPACES = "SageMaker developer guide, Install SageMaker AI Spaces Add-on"
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
 
@@ -248,17 +247,6 @@ def _reachable_web_ui(context: Context) -> Iterator[Issue]:
         )
 
 
-def _operators_run(context: Context) -> Iterator[Issue]:
-    version = context.spec.eks.version
-    if "lws" in context.spec.operators and version_order(version) < version_order(MUTATING_SINCE):
-        yield Issue(
-            (*context.path, "operators"),
-            f"lws requires Kubernetes {MUTATING_SINCE} or later, but the cluster has {version}: task governance "
-            "rejects the StatefulSets of a LeaderWorkerSet without a queue, which only these versions can add",
-            f"Remove lws until HyperPod supports Kubernetes {MUTATING_SINCE}.",
-        )
-
-
 RULES = (
     Rule(
         "ADD001",
@@ -281,5 +269,4 @@ RULES = (
     Rule("ADD016", "error", "EKS offers the add-on.", _EKS_ADDONS, _known),
     Rule("ADD018", "warning", "With `spaces`, some team can create spaces.", _CONTRACT, _has_creators),
     Rule("ADD019", "warning", "The web UI of spaces has a load balancer and DNS.", _SPACES, _reachable_web_ui),
-    Rule("ADD020", "error", "Operators run on the cluster's version of Kubernetes.", _MUTATING, _operators_run),
 )

@@ -22,7 +22,6 @@ from hpkit.config.models.organization import Environment
 from hpkit.plan.model import AddonPlan, DependenciesPlan
 
 __all__ = [
-    "MUTATING_SINCE",
     "addons_of",
     "alternatives_brought",
     "chart_images",
@@ -161,8 +160,6 @@ def _nested(path: str, value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# Kubernetes version whose API servers have mutating admission policies (k8s.io/api, admissionregistration/v1).
-MUTATING_SINCE: Final = "1.36"
 _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 # A new EKS cluster has these without EKS add-ons, unless its creator says otherwise (EKS API reference, CreateCluster,
 # bootstrapSelfManagedAddons). hpkit's clusters have none.

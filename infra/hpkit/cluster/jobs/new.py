@@ -240,7 +240,9 @@ def _deployment(head: Document, template: Document, count: int) -> Document:
 
 
 def _leader_workers(head: Document, template: Document, count: int) -> Document:
-    spec = {"replicas": 1, "leaderWorkerTemplate": {"size": count, "workerTemplate": template}}
+    # Kueue writes an empty type where it's missing; without LeaderWorkerSet's webhook, API servers reject that.
+    rollout = {"rolloutStrategy": {"type": "RollingUpdate"}}
+    spec = {"replicas": 1, **rollout, "leaderWorkerTemplate": {"size": count, "workerTemplate": template}}
     return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": head, "spec": spec}
 
 

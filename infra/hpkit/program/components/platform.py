@@ -23,7 +23,7 @@ from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.addons.eks_addons import Addons
 from hpkit.program.components.addons.inference import Inference
 from hpkit.program.components.addons.observability import Observability
-from hpkit.program.components.addons.operators import Operators, adds_queues
+from hpkit.program.components.addons.operators import Operators
 from hpkit.program.components.addons.spaces import Spaces
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.cluster.existing import existing_cluster
@@ -165,7 +165,7 @@ def _on_the_cluster(
                 opts=opts,
             )
         )
-    if plan.spec.operators or adds_queues(plan):
+    if plan.spec.operators:
         parts.append(Operators("operators", plan, context, eks=eks, after=[*after, *platform.nodes], opts=opts))
     governed, quotas = _govern(plan, context, eks, addons, access, platform.cluster.cluster_arn, opts=opts)
     parts += governed

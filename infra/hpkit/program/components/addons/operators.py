@@ -1,31 +1,22 @@
-"""Operators from pinned charts, and the queue of what they create.
+"""Operators from pinned charts.
 
-LeaderWorkerSet copies no label to its StatefulSets (0.9.0, pkg/controllers), and it isn't documented that the inference
-operator copies them to its Deployments. The add-on's admission policy rejects both without a queue. The queue of a
-team's namespace is always the same, so an admission policy adds it where API servers have such policies.
+Task governance rejects StatefulSets without a queue. LeaderWorkerSet copies its labels, including the queue, to its
+StatefulSets since 0.10.0 (pkg/controllers, mergeMetadata).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import pulumi
 import pulumi_kubernetes as k8s
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from hpkit.catalog import CHARTS_FOLDER, PublishedChart, operator_charts, version_order
-from hpkit.plan.dependencies import MUTATING_SINCE
+from hpkit.catalog import CHARTS_FOLDER, PublishedChart, operator_charts
 from hpkit.plan.model import Plan
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext
 
-__all__ = ["Operators", "adds_queues", "release"]
-
-_POLICY: Final = "hpkit-operator-queues"
-_VERSION: Final = "admissionregistration.k8s.io/v1"
-_LABEL: Final = "kueue.x-k8s.io/queue-name"
-_ACCOUNTS: Final = ("hyperpod-inference-system", "lws-system")
+__all__ = ["Operators", "release"]
 
 
 def release(
@@ -44,14 +35,8 @@ def release(
     )
 
 
-def adds_queues(plan: Plan) -> bool:
-    """Return whether an operator creates objects without a queue, and API servers can add it."""
-    creates = "lws" in plan.spec.operators or plan.spec.inference is not None
-    return creates and bool(plan.teams) and version_order(plan.spec.eks.version) >= version_order(MUTATING_SINCE)
-
-
 class Operators(Component):
-    """The file's operators, and the admission policy for what they create in teams' namespaces."""
+    """The operators in the file."""
 
     def __init__(
         self,
@@ -68,52 +53,4 @@ class Operators(Component):
         for chart in operator_charts():
             if chart.name in plan.spec.operators:
                 release(self, chart, context, eks, after=after)
-        if adds_queues(plan):
-            self._queues(plan, eks)
         self.register_outputs({})
-
-    def _queues(self, plan: Plan, eks: Eks) -> None:
-        accounts = " || ".join(
-            f"request.userInfo.username.startsWith('system:serviceaccount:{each}:')" for each in _ACCOUNTS
-        )
-        namespaces = sorted(team.namespace for team in plan.teams)
-        rule = {
-            "apiGroups": ["apps"],
-            "apiVersions": ["v1"],
-            "operations": ["CREATE", "UPDATE"],
-            "resources": ["deployments", "statefulsets"],
-        }
-        label = (
-            f"JSONPatch{{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('{_LABEL}'), "
-            "value: request.namespace + '-localqueue'}"
-        )
-        selector = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}
-        policy = CustomResource(
-            _POLICY,
-            api_version=_VERSION,
-            kind="MutatingAdmissionPolicy",
-            metadata={"name": _POLICY},
-            spec={
-                "failurePolicy": "Fail",
-                "reinvocationPolicy": "Never",
-                "matchConstraints": {
-                    "namespaceSelector": {"matchExpressions": [selector]},
-                    "resourceRules": [rule],
-                },
-                "matchConditions": [
-                    {"name": "created-by-an-operator", "expression": accounts},
-                    {"name": "has-labels", "expression": "object.metadata.?labels.hasValue()"},
-                    {"name": "has-no-queue", "expression": f"!object.metadata.?labels[?'{_LABEL}'].hasValue()"},
-                ],
-                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{label}]"}}],
-            },
-            opts=self.child(provider=eks.kubernetes),
-        )
-        CustomResource(
-            f"{_POLICY}-binding",
-            api_version=_VERSION,
-            kind="MutatingAdmissionPolicyBinding",
-            metadata={"name": _POLICY},
-            spec={"policyName": _POLICY},
-            opts=self.child(after=[policy], provider=eks.kubernetes),
-        )
