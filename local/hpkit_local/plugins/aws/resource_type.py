@@ -11,7 +11,19 @@ from hpkit.catalog import TypeFacts, type_calls, type_facts
 from hpkit_local.plugins.aws.calls import Calls, Retry
 from hpkit_provider.engine.values import Props
 
-__all__ = ["ChangeTags", "Function", "PlannedUpdate", "Prop", "ResourceType", "defaults"]
+__all__ = [
+    "ChangeTags",
+    "Create",
+    "Delete",
+    "Function",
+    "PlannedUpdate",
+    "Prop",
+    "Read",
+    "ResourceType",
+    "Update",
+    "defaults",
+    "properties",
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,20 @@ class Prop:
     def by_name(self) -> Mapping[str, Prop]:
         """The members of an object, or of each object in a list."""
         return {member.name: member for member in self.members}
+
+
+def properties(words: str, **members: tuple[Prop, ...]) -> tuple[Prop, ...]:
+    """Return the properties that words name.
+
+    words: `name` or `name:kind` each, with `!` at the end if it's required, and `*` if it's write-only; members: of
+    objects, and of objects in a list.
+    """
+    found = []
+    for word in words.split():
+        name, _, kind = word.rstrip("!*").partition(":")
+        inner = members.get(name, ())
+        found.append(Prop(name, kind or "string", word.endswith("!"), word.endswith("*"), inner))
+    return tuple(found)
 
 
 # Every type takes it since version 7 of the real provider; the region of a resource is its provider's.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import arn_of, tag_list, tag_map, tagging
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import arn_of, creating, deleting, tag_list, tag_map, tagging, told
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -14,23 +14,11 @@ __all__ = ["RESOURCE_TYPES"]
 _SCANNING: Final = "imageScanningConfiguration"
 
 
-def _encryption(inputs: Props) -> dict[str, Any] | None:
+def _encryption(inputs: Props) -> dict[str, Any]:
     for each in inputs.get("encryptionConfigurations", []):
         key = {"kmsKey": each["kmsKey"]} if each.get("kmsKey") else {}
-        return {"encryptionType": each.get("encryptionType", "AES256"), **key}
-    return None
-
-
-def _create(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateRepository",
-        repositoryName=inputs["name"],
-        imageTagMutability=inputs["imageTagMutability"],
-        imageScanningConfiguration=inputs.get(_SCANNING),
-        encryptionConfiguration=_encryption(inputs),
-        tags=tag_list(inputs["tagsAll"]),
-    )
-    return str(answer["repository"]["repositoryName"])
+        return {"encryptionConfiguration": {"encryptionType": each.get("encryptionType", "AES256"), **key}}
+    return {}
 
 
 def _read(call: Calls, name: str, _recorded: Props) -> Props | None:
@@ -40,12 +28,8 @@ def _read(call: Calls, name: str, _recorded: Props) -> Props | None:
     (repository,) = answer["repositories"]
     encryption = repository.get("encryptionConfiguration")
     return {
+        **told(repository, f"arn=repositoryArn registryId repositoryUrl=repositoryUri imageTagMutability {_SCANNING}"),
         "name": name,
-        "arn": repository["repositoryArn"],
-        "registryId": repository["registryId"],
-        "repositoryUrl": repository["repositoryUri"],
-        "imageTagMutability": repository["imageTagMutability"],
-        _SCANNING: repository.get(_SCANNING),
         "encryptionConfigurations": [encryption] if encryption else None,
         "tags": tag_map(call("ListTagsForResource", resourceArn=repository["repositoryArn"])["tags"]),
     }
@@ -63,37 +47,27 @@ def _delete(call: Calls, name: str, state: Props) -> None:
     call.find("DeleteRepository", repositoryName=name, force=state["forceDelete"])
 
 
-def _put_policy(call: Calls, inputs: Props) -> str:
-    call("PutLifecyclePolicy", repositoryName=inputs["repository"], lifecyclePolicyText=inputs["policy"])
-    return str(inputs["repository"])
-
-
 def _read_policy(call: Calls, name: str, _recorded: Props) -> Props | None:
     answer = call.find("GetLifecyclePolicy", repositoryName=name)
-    if answer is None:
-        return None
-    return {"repository": name, "registryId": answer["registryId"], "policy": answer["lifecyclePolicyText"]}
-
-
-def _delete_policy(call: Calls, name: str, _state: Props) -> None:
-    call.find("DeleteLifecyclePolicy", repositoryName=name)
+    return answer and {**told(answer, "registryId policy=lifecyclePolicyText"), "repository": name}
 
 
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ecr/repository:Repository",
-        props=(
-            Prop("name"),
-            Prop("imageTagMutability"),
-            Prop(_SCANNING, "object", members=(Prop("scanOnPush", "boolean", required=True),)),
-            Prop(
-                "encryptionConfigurations",
-                "list",
-                members=(Prop("encryptionType"), Prop("kmsKey")),
-            ),
-            Prop("forceDelete", "boolean", write_only=True),
+        props=properties(
+            f"name imageTagMutability {_SCANNING}:object encryptionConfigurations:list forceDelete:boolean*",
+            imageScanningConfiguration=properties("scanOnPush:boolean!"),
+            encryptionConfigurations=properties("encryptionType kmsKey"),
         ),
-        create=_create,
+        create=creating(
+            "CreateRepository",
+            f"name=repositoryName imageTagMutability {_SCANNING}",
+            made="{name}",
+            tags=lambda tags: {"tags": tag_list(tags)},
+            style=dict,
+            also=_encryption,
+        ),
         read=_read,
         update=_update,
         delete=_delete,
@@ -103,10 +77,15 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ecr/lifecyclePolicy:LifecyclePolicy",
-        props=(Prop("repository", required=True), Prop("policy", "policy", required=True)),
-        create=_put_policy,
+        props=properties("repository! policy:policy!"),
+        create=creating(
+            "PutLifecyclePolicy",
+            "repository=repositoryName policy=lifecyclePolicyText",
+            made="{repository}",
+            style=dict,
+        ),
         read=_read_policy,
-        delete=_delete_policy,
+        delete=deleting("DeleteLifecyclePolicy", "repositoryName"),
         outputs=("registryId",),
     ),
 )

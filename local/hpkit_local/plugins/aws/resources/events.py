@@ -6,28 +6,14 @@ import json
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import arn_of, tag_list, tag_map, tagging
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import arn_of, creating, in_list, sent, tag_map, tagging, told
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
-
-def _put_rule(call: Calls, inputs: Props, tags: dict[str, str] | None = None) -> None:
-    call(
-        "PutRule",
-        Name=inputs["name"],
-        EventBusName=inputs["eventBusName"],
-        EventPattern=inputs.get("eventPattern"),
-        State=inputs.get("state"),
-        Tags=tag_list(tags or {}),
-    )
-
-
-def _create_rule(call: Calls, inputs: Props) -> str:
-    _put_rule(call, inputs, inputs["tagsAll"])
-    return str(inputs["name"])
+_RULE: Final = "name eventBusName eventPattern state"
 
 
 def _pattern(live: str, recorded: str | None) -> str:
@@ -39,20 +25,17 @@ def _read_rule(call: Calls, name: str, recorded: Props) -> Props | None:
     rule = call.find("DescribeRule", Name=name)
     if rule is None:
         return None
-    tags = call("ListTagsForResource", ResourceARN=rule["Arn"])["Tags"]
     return {
-        "name": name,
-        "arn": rule["Arn"],
-        "eventBusName": rule.get("EventBusName", "default"),
+        "eventBusName": "default",
+        **told(rule, f"{_RULE} arn"),
         "eventPattern": _pattern(rule["EventPattern"], recorded.get("eventPattern")),
-        "state": rule["State"],
-        "tags": tag_map(tags),
+        "tags": tag_map(call("ListTagsForResource", ResourceARN=rule["Arn"])["Tags"]),
     }
 
 
 def _update_rule(call: Calls, _name: str, change: PlannedUpdate) -> None:
     if change.among("eventPattern", "state"):
-        _put_rule(call, change.new)
+        call("PutRule", **sent(change.new, _RULE))
 
 
 def _delete_rule(call: Calls, name: str, state: Props) -> None:
@@ -78,16 +61,11 @@ def _read_target(call: Calls, resource_id: str, recorded: Props) -> Props | None
         resource_id.rpartition("/") if "rule" not in recorded else (recorded["rule"], "", recorded["targetId"])
     )
     response = call.find("ListTargetsByRule", Rule=rule)
-    live_target = next((each for each in (response or {}).get("Targets", ()) if each["Id"] == target), None)
-    if live_target is None:
-        return None
-    return {
-        "id": f"{rule}-{target}",
-        "rule": rule,
-        "eventBusName": "default",
-        "targetId": target,
-        "arn": live_target["Arn"],
-    }
+    for live in (response or {}).get("Targets", ()):
+        if live["Id"] == target:
+            which = {"id": f"{rule}-{target}", "rule": rule, "targetId": target}
+            return {**which, "eventBusName": "default", "arn": live["Arn"]}
+    return None
 
 
 def _delete_target(call: Calls, _resource_id: str, state: Props) -> None:
@@ -97,14 +75,8 @@ def _delete_target(call: Calls, _resource_id: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:cloudwatch/eventRule:EventRule",
-        props=(
-            Prop("name"),
-            Prop("eventBusName"),
-            Prop("eventPattern", required=True),
-            Prop("state"),
-            Prop("forceDestroy", "boolean", write_only=True),
-        ),
-        create=_create_rule,
+        props=properties("name eventBusName eventPattern! state forceDestroy:boolean*"),
+        create=creating("PutRule", _RULE, made="{name}", tags=in_list),
         read=_read_rule,
         update=_update_rule,
         delete=_delete_rule,
@@ -114,13 +86,7 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:cloudwatch/eventTarget:EventTarget",
-        props=(
-            Prop("rule", required=True),
-            Prop("arn", required=True),
-            Prop("eventBusName"),
-            Prop("targetId"),
-            Prop("forceDestroy", "boolean", write_only=True),
-        ),
+        props=properties("rule! arn! eventBusName targetId forceDestroy:boolean*"),
         create=_create_target,
         read=_read_target,
         update=_update_target,

@@ -2,71 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls, until
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import BY_ARN
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import BY_ARN, creating, deleting, found, in_map, reading, settled
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
-# The provider's name, the request's and the answer's.
+# Members of requests, of which the descriptions have some under the provider's names.
 _MEMBERS: Final = {
-    "accountAccessType": ("accountAccessType", "accountAccessType"),
-    "permissionType": ("permissionType", "permissionType"),
-    "name": ("workspaceName", "name"),
-    "description": ("workspaceDescription", "description"),
-    "roleArn": ("workspaceRoleArn", "workspaceRoleArn"),
-    "dataSources": ("workspaceDataSources", "dataSources"),
-    "notificationDestinations": ("workspaceNotificationDestinations", "notificationDestinations"),
-    "organizationRoleName": ("organizationRoleName", "organizationRoleName"),
-    "organizationalUnits": ("workspaceOrganizationalUnits", "organizationalUnits"),
-    "stackSetName": ("stackSetName", "stackSetName"),
-    "vpcConfiguration": ("vpcConfiguration", "vpcConfiguration"),
-    "networkAccessControl": ("networkAccessControl", "networkAccessControl"),
+    "accountAccessType": "accountAccessType",
+    "permissionType": "permissionType",
+    "name": "workspaceName",
+    "description": "workspaceDescription",
+    "roleArn": "workspaceRoleArn",
+    "dataSources": "workspaceDataSources",
+    "notificationDestinations": "workspaceNotificationDestinations",
+    "organizationRoleName": "organizationRoleName",
+    "organizationalUnits": "workspaceOrganizationalUnits",
+    "stackSetName": "stackSetName",
+    "vpcConfiguration": "vpcConfiguration",
+    "networkAccessControl": "networkAccessControl",
 }
-_AT_CREATION: Final = ("grafanaVersion", "kmsKeyId")
 _REMOVALS: Final = {
     "vpcConfiguration": "removeVpcConfiguration",
     "networkAccessControl": "removeNetworkAccessConfiguration",
 }
 
 
-def _request(props: Props, names: Any) -> dict[str, Any]:
-    return {_MEMBERS[name][0]: props[name] for name in names if name in props}
+def _request(props: Props, names: Iterable[str]) -> dict[str, Any]:
+    return {_MEMBERS[name]: props[name] for name in names if name in props}
 
 
-def _create(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateWorkspace",
-        authenticationProviders=inputs["authenticationProviders"],
-        tags=inputs["tagsAll"] or None,
-        **_request(inputs, _MEMBERS),
-        **{name: inputs.get(name) for name in (*_AT_CREATION, "configuration")},
-    )
-    return str(answer["workspace"]["id"])
+_workspace = found("DescribeWorkspace", "workspace", "workspaceId")
 
 
-def _workspace(call: Calls, workspace: str) -> dict[str, Any] | None:
-    answer = call.find("DescribeWorkspace", workspaceId=workspace)
-    return answer and answer["workspace"]
-
-
-def _read(call: Calls, workspace: str, _recorded: Props) -> Props | None:
-    described = _workspace(call, workspace)
-    if described is None or described["status"] == "DELETING":
-        return None
+def _read_others(call: Calls, workspace: str, described: dict[str, Any]) -> Props:
     return {
-        **{name: described.get(told) for name, (_, told) in _MEMBERS.items()},
-        **{name: described.get(name) for name in _AT_CREATION},
         "arn": f"arn:aws:grafana:{call.region}:{call.account}:/workspaces/{workspace}",
-        "endpoint": described["endpoint"],
         "authenticationProviders": described["authentication"]["providers"],
         "samlConfigurationStatus": described["authentication"].get("samlConfigurationStatus", ""),
         "configuration": _configuration(call, workspace),
-        "tags": described.get("tags", {}),
     }
 
 
@@ -74,14 +54,7 @@ def _configuration(call: Calls, workspace: str) -> str:
     return str(call("DescribeWorkspaceConfiguration", workspaceId=workspace)["configuration"])
 
 
-def _wait(call: Calls, workspace: str, _change: PlannedUpdate) -> None:
-    until(
-        call,
-        lambda: _workspace(call, workspace),
-        status=lambda seen: seen["status"],
-        ready={"ACTIVE"},
-        failed={"FAILED", "CREATION_FAILED", "UPDATE_FAILED", "DELETION_FAILED"},
-    )
+_wait = settled(_workspace, ["ACTIVE"], ["FAILED", "CREATION_FAILED", "UPDATE_FAILED", "DELETION_FAILED"])
 
 
 def _update(call: Calls, workspace: str, change: PlannedUpdate) -> None:
@@ -95,24 +68,8 @@ def _update(call: Calls, workspace: str, change: PlannedUpdate) -> None:
     if change.among("configuration", "grafanaVersion"):
         configuration = change.new.get("configuration") or _configuration(call, workspace)
         version = change.new.get("grafanaVersion") if "grafanaVersion" in change else None
-        call(
-            "UpdateWorkspaceConfiguration",
-            workspaceId=workspace,
-            configuration=configuration,
-            grafanaVersion=version,
-        )
+        call("UpdateWorkspaceConfiguration", workspaceId=workspace, configuration=configuration, grafanaVersion=version)
         _wait(call, workspace, change)
-
-
-def _delete(call: Calls, workspace: str, _state: Props) -> None:
-    if call.find("DeleteWorkspace", workspaceId=workspace) is not None:
-        until(
-            call,
-            lambda: _workspace(call, workspace),
-            status=lambda seen: seen["status"],
-            failed={"DELETION_FAILED"},
-            until_gone=True,
-        )
 
 
 # Neither creation nor an update revokes anything; deletion revokes what the state lists, and fails if somebody else has
@@ -161,44 +118,33 @@ def _dissociate(call: Calls, _resource_id: str, state: Props) -> None:
     _permit(call, state, "REVOKE")
 
 
-_NETWORKS: Final = (
-    Prop(
-        "vpcConfiguration",
-        "object",
-        members=(Prop("securityGroupIds", "list", required=True), Prop("subnetIds", "list", required=True)),
-    ),
-    Prop(
-        "networkAccessControl",
-        "object",
-        members=(Prop("prefixListIds", "list", required=True), Prop("vpceIds", "list", required=True)),
-    ),
-)
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:grafana/workspace:Workspace",
-        props=(
-            Prop("accountAccessType", required=True),
-            Prop("authenticationProviders", "list", required=True),
-            Prop("permissionType", required=True),
-            Prop("name"),
-            Prop("description"),
-            Prop("roleArn"),
-            Prop("dataSources", "list"),
-            Prop("notificationDestinations", "list"),
-            Prop("organizationRoleName"),
-            Prop("organizationalUnits", "list"),
-            Prop("stackSetName"),
-            Prop("grafanaVersion"),
-            Prop("kmsKeyId"),
-            Prop("configuration"),
-            *_NETWORKS,
+        props=properties(
+            "accountAccessType! authenticationProviders:list! permissionType! name description roleArn "
+            "dataSources:list notificationDestinations:list organizationRoleName organizationalUnits:list stackSetName "
+            "grafanaVersion kmsKeyId configuration vpcConfiguration:object networkAccessControl:object",
+            vpcConfiguration=properties("securityGroupIds:list! subnetIds:list!"),
+            networkAccessControl=properties("prefixListIds:list! vpceIds:list!"),
         ),
-        create=_create,
-        read=_read,
+        create=creating(
+            "CreateWorkspace",
+            "authenticationProviders grafanaVersion kmsKeyId configuration",
+            made="workspace.id",
+            tags=in_map,
+            style=dict,
+            also=lambda inputs: _request(inputs, _MEMBERS),
+        ),
+        read=reading(
+            _workspace,
+            # The description of the role's ARN alone has the request's name.
+            " ".join(["endpoint grafanaVersion kmsKeyId roleArn=workspaceRoleArn", *_MEMBERS.keys() - {"roleArn"}]),
+            _read_others,
+        ),
         update=_update,
         wait=_wait,
-        delete=_delete,
+        delete=deleting("DeleteWorkspace", "workspaceId", look=_workspace, failed=["DELETION_FAILED"]),
         outputs=("arn", "endpoint", "samlConfigurationStatus"),
         tagging=BY_ARN,
         longest_name=255,
@@ -206,12 +152,7 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:grafana/roleAssociation:RoleAssociation",
-        props=(
-            Prop("workspaceId", required=True),
-            Prop("role", required=True),
-            Prop("userIds", "list"),
-            Prop("groupIds", "list"),
-        ),
+        props=properties("workspaceId! role! userIds:list groupIds:list"),
         create=_associate,
         read=_read_association,
         update=_change_association,

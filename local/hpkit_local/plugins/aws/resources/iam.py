@@ -5,41 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map, tagging
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import creating, deleting, in_list, policy_text, stamp, tagging, told
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_role(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateRole",
-        RoleName=inputs["name"],
-        AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
-        Path=inputs["path"],
-        Description=inputs.get("description"),
-        MaxSessionDuration=inputs["maxSessionDuration"],
-        PermissionsBoundary=inputs.get("permissionsBoundary"),
-        Tags=tag_list(inputs["tagsAll"]),
-    )
-    return str(answer["Role"]["RoleName"])
+_ROLE: Final = "name=RoleName assumeRolePolicy=AssumeRolePolicyDocument path description maxSessionDuration"
 
 
 def _read_role(call: Calls, name: str, _recorded: Props) -> Props | None:
     answer = call.find("GetRole", RoleName=name)
     role = answer and answer["Role"]
     return role and {
-        "name": name,
-        "arn": role["Arn"],
-        "uniqueId": role["RoleId"],
-        "createDate": role["CreateDate"].strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "description": "",
+        "maxSessionDuration": 3600,
+        **told(role, f"{_ROLE} arn uniqueId=RoleId"),
+        "createDate": stamp(role["CreateDate"]),
         "assumeRolePolicy": policy_text(role["AssumeRolePolicyDocument"]),
-        "path": role["Path"],
-        "description": role.get("Description", ""),
-        "maxSessionDuration": role.get("MaxSessionDuration", 3600),
         "permissionsBoundary": role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn"),
-        "tags": tag_map(role.get("Tags")),
     }
 
 
@@ -66,29 +51,26 @@ def _delete_role(call: Calls, name: str, state: Props) -> None:
     call.find("DeleteRole", RoleName=name)
 
 
-def _put_inline(call: Calls, inputs: Props) -> str:
-    call("PutRolePolicy", RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"])
-    return f"{inputs['role']}:{inputs['name']}"
+def _inline(resource_id: str, _state: Props) -> dict[str, str]:
+    role, _, name = resource_id.partition(":")
+    return {"RoleName": role, "PolicyName": name}
+
+
+_put_inline = creating("PutRolePolicy", "role=RoleName name=PolicyName policy=PolicyDocument", made="{role}:{name}")
 
 
 def _read_inline(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
-    role, _, name = resource_id.partition(":")
-    answer = call.find("GetRolePolicy", RoleName=role, PolicyName=name)
-    return answer and {"role": role, "name": name, "policy": policy_text(answer["PolicyDocument"])}
+    answer = call.find("GetRolePolicy", **_inline(resource_id, {}))
+    return answer and {**told(answer, "role=RoleName name=PolicyName"), "policy": policy_text(answer["PolicyDocument"])}
 
 
 def _update_inline(call: Calls, _resource_id: str, change: PlannedUpdate) -> None:
     _put_inline(call, change.new)
 
 
-def _delete_inline(call: Calls, resource_id: str, _state: Props) -> None:
-    role, _, name = resource_id.partition(":")
-    call.find("DeleteRolePolicy", RoleName=role, PolicyName=name)
-
-
-def _attach(call: Calls, inputs: Props) -> str:
-    call("AttachRolePolicy", RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
-    return f"{inputs['role']}/{inputs['policyArn']}"
+def _attachment(resource_id: str, _state: Props) -> dict[str, str]:
+    role, _, arn = resource_id.partition("/")
+    return {"RoleName": role, "PolicyArn": arn}
 
 
 def _read_attached(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
@@ -98,33 +80,12 @@ def _read_attached(call: Calls, resource_id: str, _recorded: Props) -> Props | N
     return {"role": role, "policyArn": arn} if there else None
 
 
-def _detach(call: Calls, resource_id: str, _state: Props) -> None:
-    role, _, arn = resource_id.partition("/")
-    call.find("DetachRolePolicy", RoleName=role, PolicyArn=arn)
-
-
-def _create_provider(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateOpenIDConnectProvider",
-        Url=inputs["url"] if "://" in inputs["url"] else f"https://{inputs['url']}",
-        ClientIDList=inputs["clientIdLists"],
-        ThumbprintList=inputs.get("thumbprintLists"),
-        Tags=tag_list(inputs["tagsAll"]),
-    )
-    return str(answer["OpenIDConnectProviderArn"])
+_PROVIDER: Final = "clientIdLists=ClientIDList thumbprintLists=ThumbprintList"
 
 
 def _read_provider(call: Calls, arn: str, _recorded: Props) -> Props | None:
     answer = call.find("GetOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
-    if answer is None:
-        return None
-    return {
-        "arn": arn,
-        "url": answer["Url"],
-        "clientIdLists": answer["ClientIDList"],
-        "thumbprintLists": answer.get("ThumbprintList", []),
-        "tags": tag_map(answer.get("Tags")),
-    }
+    return answer and {"thumbprintLists": [], **told(answer, f"{_PROVIDER} url"), "arn": arn}
 
 
 def _update_provider(call: Calls, arn: str, change: PlannedUpdate) -> None:
@@ -139,24 +100,15 @@ def _update_provider(call: Calls, arn: str, change: PlannedUpdate) -> None:
             call("RemoveClientIDFromOpenIDConnectProvider", **provider_key, ClientID=client)
 
 
-def _delete_provider(call: Calls, arn: str, _state: Props) -> None:
-    call.find("DeleteOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:iam/role:Role",
-        props=(
-            Prop("name"),
-            Prop("assumeRolePolicy", "policy", required=True),
-            Prop("description"),
-            Prop("maxSessionDuration", "integer"),
-            Prop("permissionsBoundary"),
-            Prop("path"),
-            Prop("forceDetachPolicies", "boolean", write_only=True),
+        props=properties(
+            "name assumeRolePolicy:policy! description maxSessionDuration:integer permissionsBoundary path "
+            "forceDetachPolicies:boolean*"
         ),
         other_calls="PutRolePermissionsBoundary DeleteRolePermissionsBoundary DeleteRolePolicy DetachRolePolicy",
-        create=_create_role,
+        create=creating("CreateRole", f"{_ROLE} permissionsBoundary", made="{name}", tags=in_list),
         read=_read_role,
         update=_update_role,
         delete=_delete_role,
@@ -171,36 +123,34 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:iam/rolePolicy:RolePolicy",
-        props=(
-            Prop("role", required=True),
-            Prop("name"),
-            Prop("policy", "policy", required=True),
-        ),
+        props=properties("role! name policy:policy!"),
         create=_put_inline,
         read=_read_inline,
         update=_update_inline,
-        delete=_delete_inline,
+        delete=deleting("DeleteRolePolicy", _inline),
         longest_name=128,
     ),
     ResourceType(
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
-        props=(Prop("role", required=True), Prop("policyArn", required=True)),
-        create=_attach,
+        props=properties("role! policyArn!"),
+        create=creating("AttachRolePolicy", "role=RoleName policyArn", made="{role}/{policyArn}"),
         read=_read_attached,
-        delete=_detach,
+        delete=deleting("DetachRolePolicy", _attachment),
         retries=dict.fromkeys(("AttachRolePolicy", "DetachRolePolicy"), Retry(120.0, ("ConcurrentModification",))),
     ),
     ResourceType(
         "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
-        props=(
-            Prop("url", "url", required=True),
-            Prop("clientIdLists", "list", required=True),
-            Prop("thumbprintLists", "list"),
+        props=properties("url:url! clientIdLists:list! thumbprintLists:list"),
+        create=creating(
+            "CreateOpenIDConnectProvider",
+            _PROVIDER,
+            made="OpenIDConnectProviderArn",
+            tags=in_list,
+            also=lambda inputs: {"Url": inputs["url"] if "://" in inputs["url"] else f"https://{inputs['url']}"},
         ),
-        create=_create_provider,
         read=_read_provider,
         update=_update_provider,
-        delete=_delete_provider,
+        delete=deleting("DeleteOpenIDConnectProvider", "OpenIDConnectProviderArn"),
         outputs=("arn",),
         tagging=tagging("OpenIDConnectProvider", "OpenIDConnectProviderArn"),
     ),

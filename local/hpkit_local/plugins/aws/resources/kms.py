@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import tagging
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import creating, tagging, told
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_key(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateKey",
-        Policy=inputs.get("policy"),
-        Description=inputs.get("description"),
-        KeyUsage=inputs["keyUsage"],
-        KeySpec=inputs["customerMasterKeySpec"],
-        MultiRegion=inputs.get("multiRegion"),
-        Tags=[{"TagKey": key, "TagValue": value} for key, value in inputs["tagsAll"].items()] or None,
-    )
-    return str(answer["KeyMetadata"]["KeyId"])
+# Of a creation and of a description.
+_MEMBERS: Final = "description keyUsage customerMasterKeySpec=KeySpec multiRegion"
+
+
+def _kms_tags(tags: dict[str, str]) -> list[dict[str, str]]:
+    return [{"TagKey": name, "TagValue": value} for name, value in tags.items()]
 
 
 def _read_key(call: Calls, key: str, _recorded: Props) -> Props | None:
@@ -32,13 +27,10 @@ def _read_key(call: Calls, key: str, _recorded: Props) -> Props | None:
         return None
     rotation = call.find("GetKeyRotationStatus", KeyId=key) or {}
     return {
-        "arn": data["Arn"],
-        "keyId": data["KeyId"],
-        "description": data.get("Description", ""),
-        "keyUsage": data["KeyUsage"],
-        "customerMasterKeySpec": data.get("KeySpec", "SYMMETRIC_DEFAULT"),
-        "multiRegion": data.get("MultiRegion", False),
-        "isEnabled": data["Enabled"],
+        "description": "",
+        "customerMasterKeySpec": "SYMMETRIC_DEFAULT",
+        "multiRegion": False,
+        **told(data, f"{_MEMBERS} arn keyId isEnabled=Enabled"),
         "policy": call("GetKeyPolicy", KeyId=key, PolicyName="default")["Policy"],
         "enableKeyRotation": rotation.get("KeyRotationEnabled", False),
         "tags": {tag["TagKey"]: tag["TagValue"] for tag in call("ListResourceTags", KeyId=key)["Tags"]},
@@ -78,25 +70,20 @@ def _delete_key(call: Calls, key: str, state: Props) -> None:
         call("ScheduleKeyDeletion", KeyId=key, PendingWindowInDays=state.get("deletionWindowInDays"))
 
 
-def _kms_tags(tags: dict[str, str]) -> list[dict[str, str]]:
-    return [{"TagKey": name, "TagValue": value} for name, value in tags.items()]
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:kms/key:Key",
-        props=(
-            Prop("policy", "policy"),
-            Prop("description"),
-            Prop("enableKeyRotation", "boolean"),
-            Prop("isEnabled", "boolean"),
-            Prop("deletionWindowInDays", "integer", write_only=True),
-            Prop("keyUsage"),
-            Prop("customerMasterKeySpec"),
-            Prop("multiRegion", "boolean"),
+        props=properties(
+            "policy:policy description enableKeyRotation:boolean isEnabled:boolean deletionWindowInDays:integer* "
+            "keyUsage customerMasterKeySpec multiRegion:boolean"
         ),
         other_calls="DisableKey DisableKeyRotation",
-        create=_create_key,
+        create=creating(
+            "CreateKey",
+            f"policy {_MEMBERS}",
+            made="KeyMetadata.KeyId",
+            tags=lambda tags: {"Tags": _kms_tags(tags) or None},
+        ),
         read=_read_key,
         update=_update_key,
         wait=_settle,

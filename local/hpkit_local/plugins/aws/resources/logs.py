@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import tagging
+from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import creating, in_map, tagging, told
 from hpkit_provider.engine.values import Props
 
 __all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
-
-
-def _create_group(call: Calls, inputs: Props) -> str:
-    call(
-        "CreateLogGroup",
-        logGroupName=inputs["name"],
-        kmsKeyId=inputs.get("kmsKeyId"),
-        logGroupClass=inputs.get("logGroupClass"),
-        tags=inputs["tagsAll"] or None,
-    )
-    return str(inputs["name"])
 
 
 def _read_group(call: Calls, name: str, _recorded: Props) -> Props | None:
@@ -28,13 +17,12 @@ def _read_group(call: Calls, name: str, _recorded: Props) -> Props | None:
     group = next((each for each in groups if each["logGroupName"] == name), None)
     if group is None:
         return None
-    arn = str(group["arn"]).removesuffix(":*")
     return {
-        "arn": arn,
+        "retentionInDays": 0,
+        "logGroupClass": "STANDARD",
+        **told(group, "retentionInDays kmsKeyId logGroupClass"),
+        "arn": str(group["arn"]).removesuffix(":*"),
         "name": name,
-        "retentionInDays": group.get("retentionInDays", 0),
-        "kmsKeyId": group.get("kmsKeyId"),
-        "logGroupClass": group.get("logGroupClass", "STANDARD"),
         "tags": call("ListTagsLogGroup", logGroupName=name)["tags"],
     }
 
@@ -59,15 +47,11 @@ def _delete_group(call: Calls, name: str, state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:cloudwatch/logGroup:LogGroup",
-        props=(
-            Prop("name"),
-            Prop("retentionInDays", "integer"),
-            Prop("kmsKeyId"),
-            Prop("logGroupClass"),
-            Prop("skipDestroy", "boolean", write_only=True),
-        ),
+        props=properties("name retentionInDays:integer kmsKeyId logGroupClass skipDestroy:boolean*"),
         other_calls="DisassociateKmsKey",
-        create=_create_group,
+        create=creating(
+            "CreateLogGroup", "name=logGroupName kmsKeyId logGroupClass", made="{name}", tags=in_map, style=dict
+        ),
         read=_read_group,
         update=_update_group,
         later=("retentionInDays",),
@@ -95,10 +79,6 @@ def _log_groups(call: Calls, args: Props) -> Props:
 
 FUNCTIONS: Final = (
     Function(
-        "aws:cloudwatch/getLogGroups:getLogGroups",
-        "logs",
-        ("logGroupNamePrefix",),
-        "DescribeLogGroups",
-        _log_groups,
+        "aws:cloudwatch/getLogGroups:getLogGroups", "logs", ("logGroupNamePrefix",), "DescribeLogGroups", _log_groups
     ),
 )

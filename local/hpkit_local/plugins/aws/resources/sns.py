@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import tagging
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import creating, deleting, tag_list, tag_map, tagging, told
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
@@ -24,8 +24,8 @@ def _create_topic(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateTopic",
         Name=inputs["name"],
-        Attributes={told: inputs[name] for name, told in _ATTRIBUTES.items() if inputs.get(name)} or None,
-        Tags=[{"Key": key, "Value": value} for key, value in inputs["tagsAll"].items()] or None,
+        Attributes={attribute: inputs[name] for name, attribute in _ATTRIBUTES.items() if inputs.get(name)} or None,
+        Tags=tag_list(inputs["tagsAll"]),
     )
     return str(answer["TopicArn"])
 
@@ -35,35 +35,19 @@ def _read_topic(call: Calls, arn: str, _recorded: Props) -> Props | None:
     if answer is None:
         return None
     attributes = answer["Attributes"]
-    tags = call("ListTagsForResource", ResourceArn=arn)["Tags"]
     return {
-        **{name: attributes.get(told) or None for name, told in _ATTRIBUTES.items()},
+        **{name: attributes.get(attribute) or None for name, attribute in _ATTRIBUTES.items()},
         "name": arn.rpartition(":")[2],
         "arn": arn,
         "owner": attributes["Owner"],
-        "tags": {tag["Key"]: tag["Value"] for tag in tags},
+        "tags": tag_map(call("ListTagsForResource", ResourceArn=arn)["Tags"]),
     }
 
 
 def _update_topic(call: Calls, arn: str, change: PlannedUpdate) -> None:
-    for name, told in _ATTRIBUTES.items():
+    for name, attribute in _ATTRIBUTES.items():
         if name in change:
-            call("SetTopicAttributes", TopicArn=arn, AttributeName=told, AttributeValue=change.new.get(name, ""))
-
-
-def _delete_topic(call: Calls, arn: str, _state: Props) -> None:
-    call.find("DeleteTopic", TopicArn=arn)
-
-
-def _subscribe(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "Subscribe",
-        TopicArn=inputs["topic"],
-        Protocol=inputs["protocol"],
-        Endpoint=inputs["endpoint"],
-        ReturnSubscriptionArn=True,
-    )
-    return str(answer["SubscriptionArn"])
+            call("SetTopicAttributes", TopicArn=arn, AttributeName=attribute, AttributeValue=change.new.get(name, ""))
 
 
 def _read_subscription(call: Calls, arn: str, _recorded: Props) -> Props | None:
@@ -72,45 +56,35 @@ def _read_subscription(call: Calls, arn: str, _recorded: Props) -> Props | None:
         return None
     attributes = answer["Attributes"]
     return {
-        "topic": attributes["TopicArn"],
-        "protocol": attributes["Protocol"],
-        "endpoint": attributes["Endpoint"],
+        **told(attributes, "topic=TopicArn protocol endpoint"),
         "arn": arn,
         "pendingConfirmation": attributes.get("PendingConfirmation") == "true",
     }
 
 
-def _unsubscribe(call: Calls, arn: str, _state: Props) -> None:
-    call.find("Unsubscribe", SubscriptionArn=arn)
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:sns/topic:Topic",
-        props=(
-            Prop("name"),
-            Prop("displayName"),
-            Prop("kmsMasterKeyId"),
-            Prop("policy", "policy"),
-        ),
+        props=properties("name displayName kmsMasterKeyId policy:policy"),
         create=_create_topic,
         read=_read_topic,
         update=_update_topic,
-        delete=_delete_topic,
+        delete=deleting("DeleteTopic", "TopicArn"),
         outputs=("arn", "owner"),
         tagging=tagging("Resource", "ResourceArn"),
         longest_name=256,
     ),
     ResourceType(
         "aws:sns/topicSubscription:TopicSubscription",
-        props=(
-            Prop("topic", required=True),
-            Prop("protocol", required=True),
-            Prop("endpoint", required=True),
+        props=properties("topic! protocol! endpoint!"),
+        create=creating(
+            "Subscribe",
+            "topic=TopicArn protocol endpoint",
+            made="SubscriptionArn",
+            also=lambda _: {"ReturnSubscriptionArn": True},
         ),
-        create=_subscribe,
         read=_read_subscription,
-        delete=_unsubscribe,
+        delete=deleting("Unsubscribe", "SubscriptionArn"),
         outputs=("arn", "pendingConfirmation"),
     ),
 )

@@ -5,36 +5,36 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.calls import Calls, Retry, until
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import change_tags, describe_one, pascal, specifications, tag_map
+from hpkit_local.plugins.aws.calls import Calls, Retry
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import (
+    arn,
+    change_tags,
+    creating,
+    deleting,
+    describe_one,
+    in_specification,
+    listed,
+    pascal,
+    reading,
+    settled,
+    told,
+)
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
 _DESTINATIONS = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId")
+_ADDRESS = "allocationId publicIp privateIp networkInterfaceId"
 _TARGETS = ("gatewayId", "natGatewayId", "networkInterfaceId", "transitGatewayId", "vpcPeeringConnectionId")
 
 
-def _create_table(call: Calls, inputs: Props) -> str:
-    tags = specifications("route-table", inputs)
-    return str(call("CreateRouteTable", VpcId=inputs["vpcId"], TagSpecifications=tags)["RouteTable"]["RouteTableId"])
-
-
-def _read_table(call: Calls, table: str, _recorded: Props) -> Props | None:
-    entry = describe_one(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
-    return entry and {
-        "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:route-table/{table}",
-        "ownerId": entry["OwnerId"],
-        "vpcId": entry["VpcId"],
-        "tags": tag_map(entry.get("Tags")),
-    }
+_table = listed("DescribeRouteTables", "RouteTables", "RouteTableIds")
 
 
 def _delete_table(call: Calls, table: str, _state: Props) -> None:
-    entry = describe_one(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table]) or {}
-    for association in entry.get("Associations", ()):
+    for association in (_table(call, table) or {}).get("Associations", ()):
         call.find("DisassociateRouteTable", AssociationId=association["RouteTableAssociationId"])
     call.find("DeleteRouteTable", RouteTableId=table)
 
@@ -69,7 +69,7 @@ def _read_route(call: Calls, route: str, recorded: Props) -> Props | None:
     table, _, imported = route.partition("_")
     table = recorded.get("routeTableId", table)
     destination = next(iter(_destination(recorded).values()), imported)
-    entry = describe_one(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
+    entry = _table(call, table)
     for live in entry["Routes"] if entry else []:
         for name in _DESTINATIONS:
             if live.get(pascal({name: ""}).popitem()[0]) == destination:
@@ -85,16 +85,6 @@ def _update_route(call: Calls, _route: str, change: PlannedUpdate) -> None:
 
 def _delete_route(call: Calls, _route: str, state: Props) -> None:
     call.find("DeleteRoute", RouteTableId=state["routeTableId"], **pascal(_destination(state)))
-
-
-def _associate(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "AssociateRouteTable",
-        RouteTableId=inputs["routeTableId"],
-        SubnetId=inputs.get("subnetId"),
-        GatewayId=inputs.get("gatewayId"),
-    )
-    return str(answer["AssociationId"])
 
 
 def _association(call: Calls, association: str, recorded: Props) -> dict[str, Any] | None:
@@ -133,25 +123,8 @@ def _dissociate(call: Calls, association: str, state: Props) -> None:
         call.find("DisassociateRouteTable", AssociationId=one["RouteTableAssociationId"])
 
 
-_MINUTES: Final = (5, 2, 5)
-
-
-def _create_gateway(call: Calls, inputs: Props) -> str:
-    answer = call("CreateInternetGateway", TagSpecifications=specifications("internet-gateway", inputs))
-    return str(answer["InternetGateway"]["InternetGatewayId"])
-
-
-def _read_gateway(call: Calls, gateway: str, _recorded: Props) -> Props | None:
-    entry = describe_one(call, "DescribeInternetGateways", "InternetGateways", InternetGatewayIds=[gateway])
-    if entry is None:
-        return None
-    owner = entry.get("OwnerId", "")
-    return {
-        "arn": f"arn:aws:ec2:{call.region}:{owner}:internet-gateway/{gateway}",
-        "ownerId": owner,
-        "vpcId": next((attached["VpcId"] for attached in entry.get("Attachments", [])), None),
-        "tags": tag_map(entry.get("Tags")),
-    }
+def _read_attachment(_call: Calls, _id: str, entry: dict[str, Any]) -> Props:
+    return {"vpcId": next((attached["VpcId"] for attached in entry.get("Attachments", [])), None)}
 
 
 def _update_gateway(call: Calls, gateway: str, change: PlannedUpdate) -> None:
@@ -167,71 +140,20 @@ def _delete_gateway(call: Calls, gateway: str, state: Props) -> None:
     call.find("DeleteInternetGateway", InternetGatewayId=gateway)
 
 
-def _create_address(call: Calls, inputs: Props) -> str:
-    answer = call("AllocateAddress", Domain="vpc", TagSpecifications=specifications("elastic-ip", inputs))
-    return str(answer["AllocationId"])
+def _read_dns(call: Calls, _id: str, entry: dict[str, Any]) -> Props:
+    return {"publicDns": f"ec2-{entry['PublicIp'].replace('.', '-')}.{call.region}.compute.amazonaws.com"}
 
 
-def _read_address(call: Calls, allocation: str, _recorded: Props) -> Props | None:
-    entry = describe_one(call, "DescribeAddresses", "Addresses", AllocationIds=[allocation])
-    return entry and {
-        "arn": f"arn:aws:ec2:{call.region}:{call.account}:elastic-ip/{allocation}",
-        "allocationId": allocation,
-        "domain": entry["Domain"],
-        "publicIp": entry["PublicIp"],
-        "publicDns": f"ec2-{entry['PublicIp'].replace('.', '-')}.{call.region}.compute.amazonaws.com",
-        "tags": tag_map(entry.get("Tags")),
-    }
+_nat = listed("DescribeNatGateways", "NatGateways", "NatGatewayIds")
 
 
-def _delete_address(call: Calls, allocation: str, _state: Props) -> None:
-    call.find("ReleaseAddress", AllocationId=allocation)
-
-
-def _create_nat(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateNatGateway",
-        SubnetId=inputs["subnetId"],
-        AllocationId=inputs.get("allocationId"),
-        ConnectivityType=inputs["connectivityType"],
-        TagSpecifications=specifications("natgateway", inputs),
-    )
-    return str(answer["NatGateway"]["NatGatewayId"])
-
-
-def _nat(call: Calls, gateway: str) -> dict[str, Any] | None:
-    return describe_one(call, "DescribeNatGateways", "NatGateways", NatGatewayIds=[gateway])
-
-
-def _read_nat(call: Calls, gateway: str, _recorded: Props) -> Props | None:
-    entry = _nat(call, gateway)
-    if entry is None:
-        return None
+def _read_address(_call: Calls, _id: str, entry: dict[str, Any]) -> Props:
     address: dict[str, Any] = next(iter(entry.get("NatGatewayAddresses", [])), {})
-    return {
-        "subnetId": entry["SubnetId"],
-        "allocationId": address.get("AllocationId"),
-        "connectivityType": entry.get("ConnectivityType", "public"),
-        "publicIp": address.get("PublicIp"),
-        "privateIp": address.get("PrivateIp"),
-        "networkInterfaceId": address.get("NetworkInterfaceId"),
-        "tags": tag_map(entry.get("Tags")),
-    }
-
-
-def _await_nat(call: Calls, gateway: str, _change: PlannedUpdate) -> None:
-    until(
-        call, lambda: _nat(call, gateway), status=lambda entry: entry["State"], ready={"available"}, failed={"failed"}
-    )
-
-
-def _delete_nat(call: Calls, gateway: str, _state: Props) -> None:
-    if call.find("DeleteNatGateway", NatGatewayId=gateway) is not None:
-        # Ten seconds for appliances, and ten more (terraform-provider-aws 6.58.0, ec2/resourceNATGatewayDelete).
-        until(call, lambda: _deleting(call, gateway), status=lambda entry: entry["State"], until_gone=True, delay=20.0)
+    return {"connectivityType": "public", **told(entry, "connectivityType"), **told(address, _ADDRESS)}
 
 
 def _deleting(call: Calls, gateway: str) -> dict[str, Any] | None:
+    """Return a NAT gateway until it's deleted."""
     answer = call.find("DescribeNatGateways", NatGatewayIds=[gateway])
     entries = [entry for entry in (answer or {}).get("NatGateways", []) if entry["State"] != "deleted"]
     return entries[0] if entries else None
@@ -240,27 +162,25 @@ def _deleting(call: Calls, gateway: str) -> dict[str, Any] | None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/routeTable:RouteTable",
-        props=(Prop("vpcId", required=True),),
-        create=_create_table,
-        read=_read_table,
+        props=properties("vpcId!"),
+        create=creating(
+            "CreateRouteTable", "vpcId", made="RouteTable.RouteTableId", tags=in_specification("route-table")
+        ),
+        read=reading(_table, "ownerId vpcId", arn("route-table")),
         delete=_delete_table,
         outputs=("arn", "ownerId"),
         tagging=change_tags,
-        minutes=_MINUTES,
+        minutes=(5, 2, 5),
     ),
     ResourceType(
         "aws:ec2/route:Route",
-        props=(
-            Prop("routeTableId", required=True),
-            *(Prop(name) for name in _DESTINATIONS),
-            *(Prop(name) for name in _TARGETS),
-        ),
+        props=properties(" ".join(("routeTableId!", *_DESTINATIONS, *_TARGETS))),
         create=_create_route,
         read=_read_route,
         update=_update_route,
         delete=_delete_route,
         outputs=("state", "origin"),
-        minutes=_MINUTES,
+        minutes=(5, 2, 5),
         retries={
             "CreateRoute": Retry(300.0, ("InvalidParameterException", "InvalidTransitGatewayID.NotFound")),
             "DeleteRoute": Retry(300.0, ("InvalidParameterException",)),
@@ -268,23 +188,28 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ec2/routeTableAssociation:RouteTableAssociation",
-        props=(
-            Prop("routeTableId", required=True),
-            Prop("subnetId"),
-            Prop("gatewayId"),
-        ),
-        create=_associate,
+        props=properties("routeTableId! subnetId gatewayId"),
+        create=creating("AssociateRouteTable", "routeTableId subnetId gatewayId", made="AssociationId"),
         read=_read_association,
         update=_move,
         delete=_dissociate,
-        minutes=_MINUTES,
+        minutes=(5, 2, 5),
         retries={"AssociateRouteTable": Retry(300.0, ("InvalidRouteTableID.NotFound",))},
     ),
     ResourceType(
         "aws:ec2/internetGateway:InternetGateway",
-        props=(Prop("vpcId"),),
-        create=_create_gateway,
-        read=_read_gateway,
+        props=properties("vpcId"),
+        create=creating(
+            "CreateInternetGateway",
+            "",
+            made="InternetGateway.InternetGatewayId",
+            tags=in_specification("internet-gateway"),
+        ),
+        read=reading(
+            listed("DescribeInternetGateways", "InternetGateways", "InternetGatewayIds"),
+            "ownerId",
+            arn("internet-gateway", _read_attachment),
+        ),
         update=_update_gateway,
         later=("vpcId",),
         delete=_delete_gateway,
@@ -298,25 +223,37 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ec2/eip:Eip",
-        props=(Prop("domain"),),
-        create=_create_address,
-        read=_read_address,
-        delete=_delete_address,
+        props=properties("domain"),
+        create=creating(
+            "AllocateAddress",
+            "",
+            made="AllocationId",
+            tags=in_specification("elastic-ip"),
+            also=lambda _: {"Domain": "vpc"},
+        ),
+        read=reading(
+            listed("DescribeAddresses", "Addresses", "AllocationIds"),
+            "allocationId domain publicIp",
+            arn("elastic-ip", _read_dns),
+        ),
+        delete=deleting("ReleaseAddress", "AllocationId"),
         outputs=("arn", "allocationId", "publicIp", "publicDns"),
         tagging=change_tags,
         minutes=(20, 5, 3),
     ),
     ResourceType(
         "aws:ec2/natGateway:NatGateway",
-        props=(
-            Prop("subnetId", required=True),
-            Prop("allocationId"),
-            Prop("connectivityType"),
+        props=properties("subnetId! allocationId connectivityType"),
+        create=creating(
+            "CreateNatGateway",
+            "subnetId allocationId connectivityType",
+            made="NatGateway.NatGatewayId",
+            tags=in_specification("natgateway"),
         ),
-        create=_create_nat,
-        read=_read_nat,
-        wait=_await_nat,
-        delete=_delete_nat,
+        read=reading(_nat, "subnetId", _read_address),
+        wait=settled(_nat, ["available"], ["failed"]),
+        # Ten seconds for appliances, and ten more (terraform-provider-aws 6.58.0, ec2/resourceNATGatewayDelete).
+        delete=deleting("DeleteNatGateway", "NatGatewayId", look=_deleting, delay=20.0),
         outputs=("publicIp", "privateIp", "networkInterfaceId"),
         tagging=change_tags,
         minutes=(10, 10, 30),

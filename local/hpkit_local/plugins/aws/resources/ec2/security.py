@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import Create, Delete, PlannedUpdate, Prop, Read, ResourceType, Update
-from hpkit_local.plugins.aws.shapes import change_tags, describe_one, specifications, tag_map
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import (
+    arn,
+    change_tags,
+    creating,
+    deleting,
+    in_specification,
+    listed,
+    reading,
+    sent,
+    told,
+)
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_group(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateSecurityGroup",
-        GroupName=inputs["name"],
-        Description=inputs["description"],
-        VpcId=inputs.get("vpcId"),
-        TagSpecifications=specifications("security-group", inputs),
-    )
-    return str(answer["GroupId"])
+_group = listed("DescribeSecurityGroups", "SecurityGroups", "GroupIds")
 
 
 def _close(call: Calls, group: str, change: PlannedUpdate) -> None:
@@ -34,23 +36,11 @@ def _close(call: Calls, group: str, change: PlannedUpdate) -> None:
 
 
 def _strip(call: Calls, group: str, *, ingress: bool = True) -> None:
-    entry = describe_one(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group]) or {}
+    entry = _group(call, group) or {}
     if ingress and entry.get("IpPermissions"):
         call.find("RevokeSecurityGroupIngress", GroupId=group, IpPermissions=entry["IpPermissions"])
     if entry.get("IpPermissionsEgress"):
         call.find("RevokeSecurityGroupEgress", GroupId=group, IpPermissions=entry["IpPermissionsEgress"])
-
-
-def _read_group(call: Calls, group: str, _recorded: Props) -> Props | None:
-    entry = describe_one(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group])
-    return entry and {
-        "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:security-group/{group}",
-        "ownerId": entry["OwnerId"],
-        "name": entry["GroupName"],
-        "description": entry["Description"],
-        "vpcId": entry.get("VpcId"),
-        "tags": tag_map(entry.get("Tags")),
-    }
 
 
 def _delete_group(call: Calls, group: str, state: Props) -> None:
@@ -80,86 +70,51 @@ def _permission(props: Props) -> dict[str, Any]:
     return {"IpProtocol": props["ipProtocol"], **_ports(props), **sources}
 
 
-def _creating(direction: str) -> Create:
-    def create(call: Calls, inputs: Props) -> str:
-        answer = call(
-            f"AuthorizeSecurityGroup{direction}",
-            GroupId=inputs["securityGroupId"],
-            IpPermissions=[_permission(inputs)],
-            TagSpecifications=specifications("security-group-rule", inputs),
-        )
-        return str(answer["SecurityGroupRules"][0]["SecurityGroupRuleId"])
-
-    return create
+_RULE: Final = "description ipProtocol cidrIpv4 cidrIpv6 prefixListId"
+_rule = listed("DescribeSecurityGroupRules", "SecurityGroupRules", "SecurityGroupRuleIds")
 
 
-def _reading(*, egress: bool) -> Read:
-    def read(call: Calls, rule: str, _recorded: Props) -> Props | None:
-        entry = describe_one(call, "DescribeSecurityGroupRules", "SecurityGroupRules", SecurityGroupRuleIds=[rule])
-        if entry is None or entry["IsEgress"] != egress:
-            return None
-        everything = entry["IpProtocol"] == _ALL
-        return {
-            "arn": f"arn:aws:ec2:{call.region}:{call.account}:security-group-rule/{rule}",
-            "securityGroupRuleId": rule,
-            "securityGroupId": entry["GroupId"],
-            "ipProtocol": entry["IpProtocol"],
-            "fromPort": None if everything else entry.get("FromPort"),
-            "toPort": None if everything else entry.get("ToPort"),
-            "cidrIpv4": entry.get("CidrIpv4"),
-            "cidrIpv6": entry.get("CidrIpv6"),
-            "prefixListId": entry.get("PrefixListId"),
-            "referencedSecurityGroupId": entry.get("ReferencedGroupInfo", {}).get("GroupId"),
-            "description": entry.get("Description"),
-            "tags": tag_map(entry.get("Tags")),
-        }
-
-    return read
+def _read_rule(_call: Calls, _id: str, entry: dict[str, Any]) -> Props:
+    ports = {} if entry["IpProtocol"] == _ALL else told(entry, "fromPort toPort")
+    return {**ports, "referencedSecurityGroupId": entry.get("ReferencedGroupInfo", {}).get("GroupId")}
 
 
-def _updating() -> Update:
-    def update(call: Calls, rule: str, change: PlannedUpdate) -> None:
-        new = change.new
-        members = {
-            "IpProtocol": new["ipProtocol"],
-            # EC2's representation of all ports, for any protocol.
-            **(_ports(new) or {"FromPort": -1, "ToPort": -1}),
-            "CidrIpv4": new.get("cidrIpv4"),
-            "CidrIpv6": new.get("cidrIpv6"),
-            "PrefixListId": new.get("prefixListId"),
-            "ReferencedGroupId": new.get("referencedSecurityGroupId"),
-            "Description": new.get("description"),
-        }
-        request = {name: value for name, value in members.items() if value is not None}
-        rules = [{"SecurityGroupRuleId": rule, "SecurityGroupRule": request}]
-        call("ModifySecurityGroupRules", GroupId=new["securityGroupId"], SecurityGroupRules=rules)
-
-    return update
+def _update_rule(call: Calls, rule: str, change: PlannedUpdate) -> None:
+    new = change.new
+    # EC2's representation of all ports, for any protocol.
+    ports = _ports(new) or {"FromPort": -1, "ToPort": -1}
+    members = {**sent(new, f"{_RULE} referencedSecurityGroupId=ReferencedGroupId"), **ports}
+    request = {name: value for name, value in members.items() if value is not None}
+    rules = [{"SecurityGroupRuleId": rule, "SecurityGroupRule": request}]
+    call("ModifySecurityGroupRules", GroupId=new["securityGroupId"], SecurityGroupRules=rules)
 
 
-def _deleting(direction: str) -> Delete:
-    def delete(call: Calls, rule: str, state: Props) -> None:
-        group = state["securityGroupId"]
-        call.find(f"RevokeSecurityGroup{direction}", GroupId=group, SecurityGroupRuleIds=[rule])
-
-    return delete
+def _deletion(rule: str, state: Props) -> dict[str, Any]:
+    return {"GroupId": state["securityGroupId"], "SecurityGroupRuleIds": [rule]}
 
 
-def _kind(direction: str) -> ResourceType:
+def _rule_type(direction: str) -> ResourceType:
+    def look(call: Calls, rule: str) -> dict[str, Any] | None:
+        entry = _rule(call, rule)
+        return entry if entry and entry["IsEgress"] == (direction == "Egress") else None
+
     return ResourceType(
         f"aws:vpc/securityGroup{direction}Rule:SecurityGroup{direction}Rule",
-        props=(
-            Prop("securityGroupId", required=True),
-            Prop("ipProtocol", required=True),
-            Prop("fromPort", "integer"),
-            Prop("toPort", "integer"),
-            Prop("description"),
-            *(Prop(name) for name in _SOURCES),
+        props=properties(
+            " ".join(("securityGroupId! ipProtocol! fromPort:integer toPort:integer description", *_SOURCES))
         ),
-        create=_creating(direction),
-        read=_reading(egress=direction == "Egress"),
-        update=_updating(),
-        delete=_deleting(direction),
+        create=creating(
+            f"AuthorizeSecurityGroup{direction}",
+            "securityGroupId=GroupId",
+            made="SecurityGroupRules.0.SecurityGroupRuleId",
+            tags=in_specification("security-group-rule"),
+            also=lambda inputs: {"IpPermissions": [_permission(inputs)]},
+        ),
+        read=reading(
+            look, f"{_RULE} securityGroupRuleId securityGroupId=GroupId", arn("security-group-rule", _read_rule)
+        ),
+        update=_update_rule,
+        delete=deleting(f"RevokeSecurityGroup{direction}", _deletion),
         outputs=("arn", "securityGroupRuleId"),
         tagging=change_tags,
     )
@@ -168,14 +123,14 @@ def _kind(direction: str) -> ResourceType:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/securityGroup:SecurityGroup",
-        props=(
-            Prop("name"),
-            Prop("description"),
-            Prop("vpcId"),
-            Prop("revokeRulesOnDelete", "boolean", write_only=True),
+        props=properties("name description vpcId revokeRulesOnDelete:boolean*"),
+        create=creating(
+            "CreateSecurityGroup",
+            "name=GroupName description vpcId",
+            made="GroupId",
+            tags=in_specification("security-group"),
         ),
-        create=_create_group,
-        read=_read_group,
+        read=reading(_group, "name=GroupName description vpcId ownerId", arn("security-group")),
         wait=_close,
         delete=_delete_group,
         outputs=("arn", "ownerId"),
@@ -184,6 +139,6 @@ RESOURCE_TYPES: Final = (
         minutes=(10, 20, 15),
         retries={"DeleteSecurityGroup": Retry(900.0, ("DependencyViolation", "InvalidGroup.InUse"))},
     ),
-    _kind("Ingress"),
-    _kind("Egress"),
+    _rule_type("Ingress"),
+    _rule_type("Egress"),
 )

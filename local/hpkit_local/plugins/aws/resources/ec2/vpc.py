@@ -5,47 +5,39 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry, until
-from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import change_tags, describe_one, specifications, tag_map
+from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import (
+    arn,
+    change_tags,
+    creating,
+    describe_one,
+    in_specification,
+    listed,
+    reading,
+    settled,
+)
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
 
 _ATTRIBUTES = {"enableDnsSupport": "EnableDnsSupport", "enableDnsHostnames": "EnableDnsHostnames"}
+_SUBNET = "cidrBlock availabilityZone availabilityZoneId"
+_ENDPOINT = "vpcId serviceName vpcEndpointType policy=PolicyDocument"
 _SETS = {"subnetIds": "SubnetIds", "routeTableIds": "RouteTableIds", "securityGroupIds": "SecurityGroupIds"}
 
 
-def _create_vpc(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateVpc",
-        CidrBlock=inputs.get("cidrBlock"),
-        InstanceTenancy=inputs["instanceTenancy"],
-        TagSpecifications=specifications("vpc", inputs),
-    )
-    return str(answer["Vpc"]["VpcId"])
-
-
-def _read_vpc(call: Calls, vpc: str, _recorded: Props) -> Props | None:
-    entry = describe_one(call, "DescribeVpcs", "Vpcs", VpcIds=[vpc])
-    if entry is None:
-        return None
+def _read_vpc(call: Calls, vpc: str, _entry: dict[str, Any]) -> Props:
     mine = [{"Name": "vpc-id", "Values": [vpc]}]
     main = call("DescribeRouteTables", Filters=[*mine, {"Name": "association.main", "Values": ["true"]}])["RouteTables"]
     acls = call("DescribeNetworkAcls", Filters=[*mine, {"Name": "default", "Values": ["true"]}])["NetworkAcls"]
     groups = call("DescribeSecurityGroups", Filters=[*mine, {"Name": "group-name", "Values": ["default"]}])
     table = main[0]["RouteTableId"] if main else None
     return {
-        "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:vpc/{vpc}",
-        "ownerId": entry["OwnerId"],
-        "cidrBlock": entry["CidrBlock"],
-        "instanceTenancy": entry["InstanceTenancy"],
-        "dhcpOptionsId": entry.get("DhcpOptionsId"),
         "mainRouteTableId": table,
         "defaultRouteTableId": table,
         "defaultNetworkAclId": acls[0]["NetworkAclId"] if acls else None,
         "defaultSecurityGroupId": next((group["GroupId"] for group in groups["SecurityGroups"]), None),
-        "tags": tag_map(entry.get("Tags")),
         **{
             name: call("DescribeVpcAttribute", VpcId=vpc, Attribute=name)[member]["Value"]
             for name, member in _ATTRIBUTES.items()
@@ -86,11 +78,6 @@ def _delete_vpc(call: Calls, vpc: str, _state: Props) -> None:
     call.find("DeleteVpc", VpcId=vpc)
 
 
-def _create_range(call: Calls, inputs: Props) -> str:
-    answer = call("AssociateVpcCidrBlock", VpcId=inputs["vpcId"], CidrBlock=inputs.get("cidrBlock"))
-    return str(answer["CidrBlockAssociation"]["AssociationId"])
-
-
 def _settle_range(call: Calls, _association: str, _change: PlannedUpdate) -> None:
     call.settle(10.0)  # terraform-provider-aws 6.58.0, ec2/waitVPCCIDRBlockAssociationCreated
 
@@ -108,32 +95,6 @@ def _read_range(call: Calls, association: str, _recorded: Props) -> Props | None
 def _delete_range(call: Calls, association: str, _state: Props) -> None:
     if call.find("DisassociateVpcCidrBlock", AssociationId=association) is not None:
         call.settle(10.0)  # ec2/waitVPCCIDRBlockAssociationDeleted
-
-
-def _create_subnet(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateSubnet",
-        VpcId=inputs["vpcId"],
-        CidrBlock=inputs.get("cidrBlock"),
-        AvailabilityZone=inputs.get("availabilityZone"),
-        AvailabilityZoneId=inputs.get("availabilityZoneId"),
-        TagSpecifications=specifications("subnet", inputs),
-    )
-    return str(answer["Subnet"]["SubnetId"])
-
-
-def _read_subnet(call: Calls, subnet: str, _recorded: Props) -> Props | None:
-    entry = describe_one(call, "DescribeSubnets", "Subnets", SubnetIds=[subnet])
-    return entry and {
-        "arn": entry["SubnetArn"],
-        "ownerId": entry["OwnerId"],
-        "vpcId": entry["VpcId"],
-        "cidrBlock": entry["CidrBlock"],
-        "availabilityZone": entry["AvailabilityZone"],
-        "availabilityZoneId": entry["AvailabilityZoneId"],
-        "mapPublicIpOnLaunch": entry["MapPublicIpOnLaunch"],
-        "tags": tag_map(entry.get("Tags")),
-    }
 
 
 def _update_subnet(call: Calls, subnet: str, change: PlannedUpdate) -> None:
@@ -161,59 +122,20 @@ def _zones(call: Calls, args: Props) -> Props:
     return {"id": call.region, "names": names, "zoneIds": ids, "groupNames": [call.region]}
 
 
-def _create_endpoint(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreateVpcEndpoint",
-        VpcId=inputs["vpcId"],
-        ServiceName=inputs["serviceName"],
-        VpcEndpointType=inputs["vpcEndpointType"],
-        PolicyDocument=inputs.get("policy"),
-        PrivateDnsEnabled=inputs.get("privateDnsEnabled"),
-        TagSpecifications=specifications("vpc-endpoint", inputs),
-        **{member: inputs.get(name) for name, member in _SETS.items()},
-    )
-    return str(answer["VpcEndpoint"]["VpcEndpointId"])
+_endpoint = listed("DescribeVpcEndpoints", "VpcEndpoints", "VpcEndpointIds")
 
 
-def _endpoint(call: Calls, endpoint: str) -> dict[str, Any] | None:
-    return describe_one(call, "DescribeVpcEndpoints", "VpcEndpoints", VpcEndpointIds=[endpoint])
-
-
-def _read_endpoint(call: Calls, endpoint: str, _recorded: Props) -> Props | None:
-    entry = _endpoint(call, endpoint)
-    if entry is None:
-        return None
-    owner = entry.get("OwnerId", "")
+def _read_endpoint(_call: Calls, _id: str, entry: dict[str, Any]) -> Props:
     return {
-        "arn": f"arn:aws:ec2:{call.region}:{owner}:vpc-endpoint/{endpoint}",
-        "ownerId": owner,
-        "vpcId": entry["VpcId"],
-        "serviceName": entry["ServiceName"],
-        "vpcEndpointType": entry["VpcEndpointType"],
-        "state": entry["State"],
-        "policy": entry.get("PolicyDocument"),
         "privateDnsEnabled": entry.get("PrivateDnsEnabled", False),
-        "subnetIds": entry.get("SubnetIds", []),
-        "routeTableIds": entry.get("RouteTableIds", []),
+        **{name: entry.get(member, []) for name, member in _SETS.items()},
         "securityGroupIds": [group["GroupId"] for group in entry.get("Groups", [])],
         "networkInterfaceIds": entry.get("NetworkInterfaceIds", []),
         "dnsEntries": [
             {"dnsName": name["DnsName"], "hostedZoneId": name.get("HostedZoneId", "")}
             for name in entry.get("DnsEntries", [])
         ],
-        "tags": tag_map(entry.get("Tags")),
     }
-
-
-def _await_endpoint(call: Calls, endpoint: str, change: PlannedUpdate) -> None:
-    until(
-        call,
-        lambda: _endpoint(call, endpoint),
-        status=lambda entry: entry["State"].lower(),
-        ready={"available", "pendingacceptance"},
-        failed={"failed", "rejected", "expired"},
-        delay=5.0 if change.names else 0.0,
-    )
 
 
 def _update_endpoint(call: Calls, endpoint: str, change: PlannedUpdate) -> None:
@@ -243,14 +165,13 @@ def _delete_endpoint(call: Calls, endpoint: str, _state: Props) -> None:
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/vpc:Vpc",
-        props=(
-            Prop("cidrBlock"),
-            Prop("enableDnsSupport", "boolean"),
-            Prop("enableDnsHostnames", "boolean"),
-            Prop("instanceTenancy"),
+        props=properties("cidrBlock enableDnsSupport:boolean enableDnsHostnames:boolean instanceTenancy"),
+        create=creating("CreateVpc", "cidrBlock instanceTenancy", made="Vpc.VpcId", tags=in_specification("vpc")),
+        read=reading(
+            listed("DescribeVpcs", "Vpcs", "VpcIds"),
+            "ownerId cidrBlock instanceTenancy dhcpOptionsId",
+            arn("vpc", _read_vpc),
         ),
-        create=_create_vpc,
-        read=_read_vpc,
         update=_update_vpc,
         later=("enableDnsSupport", "enableDnsHostnames"),
         delete=_delete_vpc,
@@ -268,8 +189,8 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation",
-        props=(Prop("vpcId", required=True), Prop("cidrBlock")),
-        create=_create_range,
+        props=properties("vpcId! cidrBlock"),
+        create=creating("AssociateVpcCidrBlock", "vpcId cidrBlock", made="CidrBlockAssociation.AssociationId"),
         wait=_settle_range,
         read=_read_range,
         delete=_delete_range,
@@ -277,15 +198,12 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ec2/subnet:Subnet",
-        props=(
-            Prop("vpcId", required=True),
-            Prop("cidrBlock"),
-            Prop("availabilityZone"),
-            Prop("availabilityZoneId"),
-            Prop("mapPublicIpOnLaunch", "boolean"),
+        props=properties(f"vpcId! {_SUBNET} mapPublicIpOnLaunch:boolean"),
+        create=creating("CreateSubnet", f"vpcId {_SUBNET}", made="Subnet.SubnetId", tags=in_specification("subnet")),
+        read=reading(
+            listed("DescribeSubnets", "Subnets", "SubnetIds"),
+            f"vpcId {_SUBNET} mapPublicIpOnLaunch arn=SubnetArn ownerId",
         ),
-        create=_create_subnet,
-        read=_read_subnet,
         update=_update_subnet,
         later=("mapPublicIpOnLaunch",),
         delete=_delete_subnet,
@@ -296,18 +214,24 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:ec2/vpcEndpoint:VpcEndpoint",
-        props=(
-            Prop("vpcId", required=True),
-            Prop("serviceName", required=True),
-            Prop("vpcEndpointType"),
-            Prop("policy", "policy"),
-            Prop("privateDnsEnabled", "boolean"),
-            *(Prop(name, "list") for name in _SETS),
+        props=properties(
+            "vpcId! serviceName! vpcEndpointType policy:policy privateDnsEnabled:boolean "
+            "subnetIds:list routeTableIds:list securityGroupIds:list"
         ),
-        create=_create_endpoint,
-        read=_read_endpoint,
+        create=creating(
+            "CreateVpcEndpoint",
+            f"{_ENDPOINT} privateDnsEnabled subnetIds routeTableIds securityGroupIds",
+            made="VpcEndpoint.VpcEndpointId",
+            tags=in_specification("vpc-endpoint"),
+        ),
+        read=reading(_endpoint, f"{_ENDPOINT} ownerId state", arn("vpc-endpoint", _read_endpoint)),
         update=_update_endpoint,
-        wait=_await_endpoint,
+        wait=settled(
+            _endpoint,
+            ["available", "Available", "pendingAcceptance", "PendingAcceptance"],
+            ["failed", "Failed", "rejected", "Rejected", "expired", "Expired"],
+            delay=5.0,
+        ),
         delete=_delete_endpoint,
         outputs=("arn", "ownerId", "state", "networkInterfaceIds", "dnsEntries"),
         tagging=change_tags,

@@ -5,71 +5,35 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.resources.eks.clusters import stamp
-from hpkit_local.plugins.aws.shapes import BY_ARN
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import BY_ARN, creating, deleting, found, in_map, reading, sent, stamp, told
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_entry(call: Calls, inputs: Props) -> str:
-    call(
-        "CreateAccessEntry",
-        clusterName=inputs["clusterName"],
-        principalArn=inputs["principalArn"],
-        type=inputs["type"],
-        username=inputs.get("userName"),
-        kubernetesGroups=inputs.get("kubernetesGroups"),
-        tags=inputs["tagsAll"] or None,
-    )
-    return f"{inputs['clusterName']}:{inputs['principalArn']}"
-
-
-def _entry(resource_id: str) -> dict[str, str]:
+def _entry(resource_id: str, _state: Props) -> dict[str, str]:
     cluster, _, principal = resource_id.partition(":")
     return {"clusterName": cluster, "principalArn": principal}
 
 
-def _read_entry(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
-    answer = call.find("DescribeAccessEntry", **_entry(resource_id))
-    if answer is None:
-        return None
-    entry = answer["accessEntry"]
-    return {
-        **_entry(resource_id),
-        "accessEntryArn": entry["accessEntryArn"],
-        "type": entry["type"],
-        "userName": entry.get("username"),
-        "kubernetesGroups": entry.get("kubernetesGroups", []),
-        "createdAt": stamp(entry["createdAt"]),
-        "modifiedAt": stamp(entry["modifiedAt"]),
-        "tags": entry.get("tags", {}),
-    }
+def _read_entry(_call: Calls, resource_id: str, entry: dict[str, Any]) -> Props:
+    times = {name: stamp(entry[name]) for name in ("createdAt", "modifiedAt")}
+    return {**_entry(resource_id, {}), **times, "kubernetesGroups": entry.get("kubernetesGroups", [])}
 
 
 def _update_entry(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     groups, user = change.new.get("kubernetesGroups", []), change.new.get("userName")
-    call("UpdateAccessEntry", **_entry(resource_id), kubernetesGroups=groups, username=user)
+    call("UpdateAccessEntry", **_entry(resource_id, {}), kubernetesGroups=groups, username=user)
 
 
-def _delete_entry(call: Calls, resource_id: str, _state: Props) -> None:
-    call.find("DeleteAccessEntry", **_entry(resource_id))
-
-
-def _associate_policy(call: Calls, inputs: Props) -> str:
-    which = {name: inputs[name] for name in ("clusterName", "principalArn", "policyArn")}
-    call("AssociateAccessPolicy", **which, accessScope=inputs["accessScope"])
-    return "#".join(which.values())
-
-
-def _policy(resource_id: str) -> dict[str, str]:
+def _policy(resource_id: str, _state: Props) -> dict[str, str]:
     cluster, principal, policy = resource_id.split("#")
     return {"clusterName": cluster, "principalArn": principal, "policyArn": policy}
 
 
 def _read_policy(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
-    policy_key = _policy(resource_id)
+    policy_key = _policy(resource_id, {})
     entry = {name: policy_key[name] for name in ("clusterName", "principalArn")}
     for policy in call.pages("ListAssociatedAccessPolicies", "associatedAccessPolicies", **entry):
         if policy["policyArn"] == policy_key["policyArn"]:
@@ -78,25 +42,7 @@ def _read_policy(call: Calls, resource_id: str, _recorded: Props) -> Props | Non
     return None
 
 
-def _dissociate_policy(call: Calls, resource_id: str, _state: Props) -> None:
-    call.find("DisassociateAccessPolicy", **_policy(resource_id))
-
-
-def _create_identity(call: Calls, inputs: Props) -> str:
-    answer = call(
-        "CreatePodIdentityAssociation",
-        clusterName=inputs["clusterName"],
-        namespace=inputs["namespace"],
-        serviceAccount=inputs["serviceAccount"],
-        roleArn=inputs["roleArn"],
-        targetRoleArn=inputs.get("targetRoleArn"),
-        disableSessionTags=inputs.get("disableSessionTags"),
-        tags=inputs["tagsAll"] or None,
-    )
-    return str(answer["association"]["associationId"])
-
-
-def _identity(resource_id: str, recorded: Props) -> dict[str, Any]:
+def _identity(resource_id: str, recorded: Props) -> dict[str, str]:
     """Return which it is; at import its id is `CLUSTER,ID`."""
     cluster, _, identifier = resource_id.rpartition(",")
     return {"clusterName": cluster or recorded.get("clusterName", ""), "associationId": identifier}
@@ -108,50 +54,38 @@ def _read_identity(call: Calls, resource_id: str, recorded: Props) -> Props | No
     if answer is None:
         return None
     association = answer["association"]
-    members = ("clusterName", "namespace", "serviceAccount", "roleArn", "targetRoleArn", "externalId", "associationArn")
     return {
-        "id": association["associationId"],
-        "associationId": association["associationId"],
-        "disableSessionTags": association.get("disableSessionTags", False),
-        "tags": association.get("tags", {}),
-        **{name: association.get(name) for name in members},
+        "disableSessionTags": False,
+        **told(association, f"id=associationId associationId {_IDENTITY} clusterName externalId associationArn"),
     }
 
 
 def _update_identity(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     new = change.new
-    call(
-        "UpdatePodIdentityAssociation",
-        **_identity(resource_id, new),
-        roleArn=new["roleArn"],
-        targetRoleArn=new.get("targetRoleArn"),
-        disableSessionTags=new.get("disableSessionTags"),
-    )
+    roles = sent(new, "roleArn targetRoleArn disableSessionTags", dict)
+    call("UpdatePodIdentityAssociation", **_identity(resource_id, new), **roles)
 
 
-def _delete_identity(call: Calls, resource_id: str, state: Props) -> None:
-    call.find("DeletePodIdentityAssociation", **_identity(resource_id, state))
-
-
-_CLUSTER = Prop("clusterName", required=True)
-_PRINCIPAL = Prop("principalArn", required=True)
+_IDENTITY: Final = "namespace serviceAccount roleArn targetRoleArn disableSessionTags"
 _PROPAGATION: Final = 120.0
 _NEW_ROLE: Final = Retry(_PROPAGATION, ("InvalidParameterException: Role provided in the request does not exist",))
 
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:eks/accessEntry:AccessEntry",
-        props=(
-            _CLUSTER,
-            _PRINCIPAL,
-            Prop("type"),
-            Prop("userName"),
-            Prop("kubernetesGroups", "list"),
+        props=properties("clusterName! principalArn! type userName kubernetesGroups:list"),
+        create=creating(
+            "CreateAccessEntry",
+            "clusterName principalArn type userName=username kubernetesGroups",
+            made="{clusterName}:{principalArn}",
+            tags=in_map,
+            style=dict,
         ),
-        create=_create_entry,
-        read=_read_entry,
+        read=reading(
+            found("DescribeAccessEntry", "accessEntry", _entry), "accessEntryArn type userName=username", _read_entry
+        ),
         update=_update_entry,
-        delete=_delete_entry,
+        delete=deleting("DeleteAccessEntry", _entry),
         outputs=("accessEntryArn", "createdAt", "modifiedAt"),
         volatile=("modifiedAt",),
         tagging=BY_ARN,
@@ -162,40 +96,34 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
-        props=(
-            _CLUSTER,
-            _PRINCIPAL,
-            Prop("policyArn", required=True),
-            Prop(
-                "accessScope",
-                "object",
-                required=True,
-                members=(Prop("type", required=True), Prop("namespaces", "list")),
-            ),
+        props=properties(
+            "clusterName! principalArn! policyArn! accessScope:object!", accessScope=properties("type! namespaces:list")
         ),
-        create=_associate_policy,
+        create=creating(
+            "AssociateAccessPolicy",
+            "clusterName principalArn policyArn accessScope",
+            made="{clusterName}#{principalArn}#{policyArn}",
+            style=dict,
+        ),
         read=_read_policy,
-        delete=_dissociate_policy,
+        delete=deleting("DisassociateAccessPolicy", _policy),
         outputs=("associatedAt", "modifiedAt"),
         minutes=(10, 20, 10),
-        retries={
-            "AssociateAccessPolicy": Retry(_PROPAGATION, ("The specified principalArn could not be found",)),
-        },
+        retries={"AssociateAccessPolicy": Retry(_PROPAGATION, ("The specified principalArn could not be found",))},
     ),
     ResourceType(
         "aws:eks/podIdentityAssociation:PodIdentityAssociation",
-        props=(
-            _CLUSTER,
-            Prop("namespace", required=True),
-            Prop("serviceAccount", required=True),
-            Prop("roleArn", required=True),
-            Prop("targetRoleArn"),
-            Prop("disableSessionTags", "boolean"),
+        props=properties("clusterName! namespace! serviceAccount! roleArn! targetRoleArn disableSessionTags:boolean"),
+        create=creating(
+            "CreatePodIdentityAssociation",
+            f"clusterName {_IDENTITY}",
+            made="association.associationId",
+            tags=in_map,
+            style=dict,
         ),
-        create=_create_identity,
         read=_read_identity,
         update=_update_identity,
-        delete=_delete_identity,
+        delete=deleting("DeletePodIdentityAssociation", _identity),
         outputs=("associationArn", "associationId", "externalId"),
         tagging=BY_ARN,
         retries={"CreatePodIdentityAssociation": _NEW_ROLE, "UpdatePodIdentityAssociation": _NEW_ROLE},

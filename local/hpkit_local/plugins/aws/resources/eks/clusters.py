@@ -6,32 +6,23 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry, until
-from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, Prop, ResourceType
-from hpkit_local.plugins.aws.shapes import BY_ARN
+from hpkit_local.plugins.aws.resource_type import Function, PlannedUpdate, ResourceType, properties
+from hpkit_local.plugins.aws.shapes import BY_ARN, creating, deleting, found, in_map, reading, settled, stamp, told
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
 from hpkit_provider.engine.values import Props
 
-__all__ = ["FUNCTIONS", "RESOURCE_TYPES", "stamp"]
+__all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
 
-_LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
-
-
-def stamp(moment: Any) -> str:
-    """Return a time in the provider's format."""
-    return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
+# Members of creations and descriptions.
+_CLUSTER: Final = "name roleArn version kubernetesNetworkConfig accessConfig upgradePolicy deletionProtection"
+_ADDON: Final = "clusterName addonName addonVersion configurationValues serviceAccountRoleArn"
+_LOGS: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
 
 def _request(props: Props) -> dict[str, Any]:
     return {
-        "roleArn": props["roleArn"],
-        "version": props.get("version"),
         "resourcesVpcConfig": _network(props),
-        "kubernetesNetworkConfig": props.get("kubernetesNetworkConfig"),
-        "accessConfig": props.get("accessConfig"),
         "encryptionConfig": [props["encryptionConfig"]] if props.get("encryptionConfig") else None,
-        "upgradePolicy": props.get("upgradePolicy"),
-        "deletionProtection": props.get("deletionProtection"),
-        "bootstrapSelfManagedAddons": props["bootstrapSelfManagedAddons"],
         "logging": _logging(props),
     }
 
@@ -47,48 +38,30 @@ def _logging(props: Props) -> dict[str, Any]:
     return {"clusterLogging": [{"types": kinds, "enabled": enabled} for enabled, kinds in rows if kinds]}
 
 
-def _create_cluster(call: Calls, inputs: Props) -> str:
-    call("CreateCluster", name=inputs["name"], tags=inputs["tagsAll"] or None, **_request(inputs))
-    return str(inputs["name"])
+_cluster = found("DescribeCluster", "cluster", "name")
 
 
-def _cluster(call: Calls, name: str) -> dict[str, Any] | None:
-    answer = call.find("DescribeCluster", name=name)
-    return answer and answer["cluster"]
+def _enabled_logs(cluster: dict[str, Any]) -> list[str]:
+    rows = cluster.get("logging", {}).get("clusterLogging", [])
+    return [kind for row in rows if row["enabled"] for kind in row["types"]]
 
 
 def _read_cluster(call: Calls, name: str, recorded: Props) -> Props | None:
     cluster = _cluster(call, name)
     if cluster is None or cluster["status"] == "DELETING":
         return None
-    logging = cluster.get("logging", {}).get("clusterLogging", [])
-    encryption = cluster.get("encryptionConfig") or [None]
     return {
-        "arn": cluster["arn"],
-        "name": cluster["name"],
-        "roleArn": cluster["roleArn"],
-        "version": cluster["version"],
-        "platformVersion": cluster.get("platformVersion"),
-        "status": cluster["status"],
-        "endpoint": cluster.get("endpoint"),
+        "deletionProtection": False,
+        **told(
+            cluster, f"{_CLUSTER} arn platformVersion status endpoint certificateAuthority vpcConfig=resourcesVpcConfig"
+        ),
         "createdAt": stamp(cluster["createdAt"]),
-        "certificateAuthority": cluster.get("certificateAuthority"),
         "certificateAuthorities": [cluster["certificateAuthority"]] if "certificateAuthority" in cluster else None,
         "identities": [{"oidcs": [cluster["identity"]["oidc"]]}] if "identity" in cluster else None,
-        "vpcConfig": cluster["resourcesVpcConfig"],
-        "kubernetesNetworkConfig": cluster.get("kubernetesNetworkConfig"),
-        "accessConfig": cluster.get("accessConfig"),
-        "encryptionConfig": encryption[0],
+        "encryptionConfig": (cluster.get("encryptionConfig") or [None])[0],
         "bootstrapSelfManagedAddons": recorded.get("bootstrapSelfManagedAddons"),
-        "upgradePolicy": cluster.get("upgradePolicy"),
-        "deletionProtection": cluster.get("deletionProtection", False),
-        "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
-        "tags": cluster.get("tags", {}),
+        "enabledClusterLogTypes": _enabled_logs(cluster),
     }
-
-
-def _await_cluster(call: Calls, name: str, _change: PlannedUpdate) -> None:
-    until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], ready={"ACTIVE"}, failed={"FAILED"})
 
 
 # One kind of change per call, as UpdateClusterConfig requires, in the official plugin's order
@@ -141,39 +114,8 @@ def await_update(call: Calls, update: dict[str, Any], **update_key: str) -> None
     until(call, describe, status=lambda seen: seen["status"], ready={"Successful"})
 
 
-def _delete_cluster(call: Calls, name: str, _state: Props) -> None:
-    if call.find("DeleteCluster", name=name) is not None:
-        until(
-            call,
-            lambda: _cluster(call, name),
-            status=lambda seen: seen["status"],
-            failed={"FAILED"},
-            until_gone=True,
-            delay=20.0,
-        )
-
-
-_VPC = (
-    Prop("subnetIds", "list", required=True),
-    Prop("securityGroupIds", "list"),
-    Prop("endpointPrivateAccess", "boolean"),
-    Prop("endpointPublicAccess", "boolean"),
-    Prop("publicAccessCidrs", "list"),
-    Prop("clusterSecurityGroupId"),
-    Prop("vpcId"),
-)
-_NETWORK = (Prop("ipFamily"), Prop("serviceIpv4Cidr"))
-_ADMIN = "bootstrapClusterCreatorAdminPermissions"
-_ACCESS = (
-    Prop("authenticationMode"),
-    Prop(_ADMIN, "boolean", write_only=True),
-)
-_KEY = Prop("provider", "object", required=True, members=(Prop("keyArn", required=True),))
-
-
 def _get_cluster(call: Calls, args: Props) -> Props:
     cluster = call("DescribeCluster", name=args["name"])["cluster"]
-    logging = cluster.get("logging", {}).get("clusterLogging", [])
     plain = ("arn", "endpoint", "name", "platformVersion", "roleArn", "status", "version", "deletionProtection")
     lists = {
         "accessConfigs": "accessConfig",
@@ -187,79 +129,38 @@ def _get_cluster(call: Calls, args: Props) -> Props:
         **{name: cluster.get(name) for name in plain},
         **{name: [cluster[member]] for name, member in lists.items() if member in cluster},
         "createdAt": stamp(cluster["createdAt"]),
-        "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
+        "enabledClusterLogTypes": _enabled_logs(cluster),
         "identities": [{"oidcs": [cluster["identity"]["oidc"]]}],
         "vpcConfig": cluster["resourcesVpcConfig"],
         "tags": cluster.get("tags", {}),
     }
 
 
-def _create(call: Calls, inputs: Props) -> str:
-    call(
-        "CreateAddon",
-        clusterName=inputs["clusterName"],
-        addonName=inputs["addonName"],
-        addonVersion=inputs.get("addonVersion"),
-        configurationValues=inputs.get("configurationValues"),
-        serviceAccountRoleArn=inputs.get("serviceAccountRoleArn"),
-        podIdentityAssociations=inputs.get("podIdentityAssociations"),
-        resolveConflicts=inputs.get("resolveConflictsOnCreate"),
-        tags=inputs["tagsAll"] or None,
-    )
-    return f"{inputs['clusterName']}:{inputs['addonName']}"
-
-
-def _which(resource_id: str) -> dict[str, str]:
+def _which(resource_id: str, _state: Props) -> dict[str, str]:
     cluster, _, name = resource_id.partition(":")
     return {"clusterName": cluster, "addonName": name}
 
 
-def _addon(call: Calls, resource_id: str) -> dict[str, Any] | None:
-    answer = call.find("DescribeAddon", **_which(resource_id))
-    return answer and answer["addon"]
+_addon = found("DescribeAddon", "addon", _which)
 
 
-def _read(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
-    addon = _addon(call, resource_id)
-    if addon is None or addon["status"] == "DELETING":
-        return None
-    return {
-        "arn": addon["addonArn"],
-        "clusterName": addon["clusterName"],
-        "addonName": addon["addonName"],
-        "addonVersion": addon["addonVersion"],
-        "configurationValues": addon.get("configurationValues"),
-        "serviceAccountRoleArn": addon.get("serviceAccountRoleArn"),
-        "podIdentityAssociations": [
-            _association(call, addon["clusterName"], arn) for arn in addon.get("podIdentityAssociations", [])
-        ],
-        "createdAt": stamp(addon["createdAt"]),
-        "modifiedAt": stamp(addon["modifiedAt"]),
-        "tags": addon.get("tags", {}),
-    }
+def _read_addon(call: Calls, _resource_id: str, addon: dict[str, Any]) -> Props:
+    arns = addon.get("podIdentityAssociations", [])
+    associations = [_association(call, addon["clusterName"], arn) for arn in arns]
+    times = {name: stamp(addon[name]) for name in ("createdAt", "modifiedAt")}
+    return {**times, "podIdentityAssociations": associations}
 
 
 def _association(call: Calls, cluster: str, arn: str) -> dict[str, str]:
     identifier = arn.rpartition("/")[2]
-    found = call("DescribePodIdentityAssociation", clusterName=cluster, associationId=identifier)["association"]
-    return {"roleArn": found["roleArn"], "serviceAccount": found["serviceAccount"]}
+    answer = call("DescribePodIdentityAssociation", clusterName=cluster, associationId=identifier)
+    return told(answer["association"], "roleArn serviceAccount")
 
 
-def _wait(call: Calls, resource_id: str, _change: PlannedUpdate) -> None:
-    # DEGRADED is a temporary status: an add-on that needs nodes runs once they exist.
-    until(
-        call,
-        lambda: _addon(call, resource_id),
-        status=lambda addon: addon["status"],
-        ready={"ACTIVE"},
-        failed={"CREATE_FAILED", "UPDATE_FAILED", "DELETE_FAILED"},
-    )
-
-
-def _update(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
+def _update_addon(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     if not change.among("addonVersion", "configurationValues", "serviceAccountRoleArn", "podIdentityAssociations"):
         return
-    new, addon_key = change.new, _which(resource_id)
+    new, addon_key = change.new, _which(resource_id, {})
     # Only what changed is sent, and a role that is set (terraform-provider-aws 6.58.0, eks/resourceAddonUpdate).
     answer = call(
         "UpdateAddon",
@@ -273,38 +174,38 @@ def _update(call: Calls, resource_id: str, change: PlannedUpdate) -> None:
     await_update(call, answer["update"], name=addon_key["clusterName"], addonName=addon_key["addonName"])
 
 
-def _delete(call: Calls, resource_id: str, state: Props) -> None:
-    if call.find("DeleteAddon", **_which(resource_id), preserve=state["preserve"]) is not None:
-        until(
-            call,
-            lambda: _addon(call, resource_id),
-            status=lambda addon: addon["status"],
-            failed={"DELETE_FAILED"},
-            until_gone=True,
-        )
+def _deletion(resource_id: str, state: Props) -> dict[str, Any]:
+    return {**_which(resource_id, state), "preserve": state["preserve"]}
 
 
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:eks/cluster:Cluster",
-        props=(
-            Prop("name"),
-            Prop("roleArn", required=True),
-            Prop("version"),
-            Prop("vpcConfig", "object", required=True, members=_VPC),
-            Prop("kubernetesNetworkConfig", "object", members=_NETWORK),
-            Prop("accessConfig", "object", members=_ACCESS),
-            Prop("encryptionConfig", "object", members=(_KEY, Prop("resources", "list", required=True))),
-            Prop("upgradePolicy", "object", members=(Prop("supportType"),)),
-            Prop("enabledClusterLogTypes", "list"),
-            Prop("deletionProtection", "boolean"),
-            Prop("bootstrapSelfManagedAddons", "boolean", write_only=True),
+        props=properties(
+            "name roleArn! version vpcConfig:object! kubernetesNetworkConfig:object accessConfig:object "
+            "encryptionConfig:object upgradePolicy:object enabledClusterLogTypes:list deletionProtection:boolean "
+            "bootstrapSelfManagedAddons:boolean*",
+            vpcConfig=properties(
+                "subnetIds:list! securityGroupIds:list endpointPrivateAccess:boolean endpointPublicAccess:boolean "
+                "publicAccessCidrs:list clusterSecurityGroupId vpcId"
+            ),
+            kubernetesNetworkConfig=properties("ipFamily serviceIpv4Cidr"),
+            accessConfig=properties("authenticationMode bootstrapClusterCreatorAdminPermissions:boolean*"),
+            encryptionConfig=properties("provider:object! resources:list!", provider=properties("keyArn!")),
+            upgradePolicy=properties("supportType"),
         ),
-        create=_create_cluster,
+        create=creating(
+            "CreateCluster",
+            f"{_CLUSTER} bootstrapSelfManagedAddons",
+            made="{name}",
+            tags=in_map,
+            style=dict,
+            also=_request,
+        ),
         read=_read_cluster,
         update=_update_cluster,
-        wait=_await_cluster,
-        delete=_delete_cluster,
+        wait=settled(_cluster, ["ACTIVE"], ["FAILED"]),
+        delete=deleting("DeleteCluster", "name", look=_cluster, failed=["FAILED"], delay=20.0),
         outputs=(
             "arn",
             "platformVersion",
@@ -335,27 +236,24 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:eks/addon:Addon",
-        props=(
-            Prop("clusterName", required=True),
-            Prop("addonName", required=True),
-            Prop("addonVersion"),
-            Prop("configurationValues"),
-            Prop("serviceAccountRoleArn"),
-            Prop(
-                "podIdentityAssociations",
-                "list",
-                members=(Prop("roleArn", required=True), Prop("serviceAccount", required=True)),
-            ),
-            Prop("resolveConflictsOnCreate", write_only=True),
-            Prop("resolveConflictsOnUpdate", write_only=True),
-            Prop("preserve", "boolean", write_only=True),
+        props=properties(
+            "clusterName! addonName! addonVersion configurationValues serviceAccountRoleArn "
+            "podIdentityAssociations:list resolveConflictsOnCreate* resolveConflictsOnUpdate* preserve:boolean*",
+            podIdentityAssociations=properties("roleArn! serviceAccount!"),
         ),
         other_calls="DescribePodIdentityAssociation",
-        create=_create,
-        read=_read,
-        update=_update,
-        wait=_wait,
-        delete=_delete,
+        create=creating(
+            "CreateAddon",
+            f"{_ADDON} podIdentityAssociations resolveConflictsOnCreate=resolveConflicts",
+            made="{clusterName}:{addonName}",
+            tags=in_map,
+            style=dict,
+        ),
+        read=reading(_addon, f"{_ADDON} arn=addonArn", _read_addon),
+        update=_update_addon,
+        # DEGRADED is a temporary status: an add-on that needs nodes runs once they exist.
+        wait=settled(_addon, ["ACTIVE"], ["CREATE_FAILED", "UPDATE_FAILED", "DELETE_FAILED"]),
+        delete=deleting("DeleteAddon", _deletion, look=_addon, failed=["DELETE_FAILED"]),
         outputs=("arn", "createdAt", "modifiedAt"),
         volatile=("modifiedAt",),
         tagging=BY_ARN,

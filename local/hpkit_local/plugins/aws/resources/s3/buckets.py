@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, ResourceType, properties
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
@@ -159,11 +159,7 @@ def _tag(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dr
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:s3/bucket:Bucket",
-        props=(
-            Prop("bucket"),
-            Prop("forceDestroy", "boolean", write_only=True),
-            Prop("objectLockEnabled", "boolean"),
-        ),
+        props=properties("bucket forceDestroy:boolean* objectLockEnabled:boolean"),
         create=_create_bucket,
         read=_read_bucket,
         delete=_delete_bucket,
@@ -176,16 +172,9 @@ RESOURCE_TYPES: Final = (
     ),
     ResourceType(
         "aws:s3/bucketObjectv2:BucketObjectv2",
-        props=(
-            Prop("bucket", required=True),
-            Prop("key", required=True),
-            Prop("content", write_only=True),
-            Prop("contentBase64", write_only=True),
-            Prop("source", "asset", write_only=True),
-            Prop("sourceHash", write_only=True),
-            Prop("forceDestroy", "boolean", write_only=True),
-            Prop("etag"),
-            *(Prop(name, "map" if name == "metadata" else "string") for name in _HEADERS),
+        props=properties(
+            "bucket! key! content* contentBase64* source:asset* sourceHash* forceDestroy:boolean* etag "
+            + " ".join("metadata:map" if name == "metadata" else name for name in _HEADERS)
         ),
         create=_put,
         read=_read,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry
-from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType, Update
-from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
+from hpkit_local.plugins.aws.resource_type import PlannedUpdate, Prop, ResourceType, Update, properties
+from hpkit_local.plugins.aws.shapes import camel, pascal, stamp, tag_list, tag_map
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -22,46 +22,23 @@ _NAMES = {
     "noncurrentVersionTransitions": "NoncurrentVersionTransitions",
 }
 
-_SIZES = (Prop("objectSizeGreaterThan", "integer"), Prop("objectSizeLessThan", "integer"), Prop("prefix"))
-_NEWER = Prop("newerNoncurrentVersions", "integer")
-_DAYS = (Prop("date"), Prop("days", "integer"))
-LIFECYCLE: Final = Prop(
-    "rules",
-    "list",
-    members=(
-        Prop("id", required=True),
-        Prop("status", required=True),
-        Prop("prefix"),
-        Prop(
-            "filter",
-            "object",
-            members=(
-                *_SIZES,
-                Prop("and", "object", members=(*_SIZES, Prop("tags", "map"))),
-                Prop("tag", "object", members=(Prop("key", required=True), Prop("value", required=True))),
-            ),
-        ),
-        Prop("expiration", "object", members=(*_DAYS, Prop("expiredObjectDeleteMarker", "boolean"))),
-        Prop("transitions", "list", members=(*_DAYS, Prop("storageClass", required=True))),
-        Prop(
-            "noncurrentVersionExpiration", "object", members=(Prop("noncurrentDays", "integer", required=True), _NEWER)
-        ),
-        Prop(
-            "noncurrentVersionTransitions",
-            "list",
-            members=(Prop("noncurrentDays", "integer", required=True), Prop("storageClass", required=True), _NEWER),
-        ),
-        Prop("abortIncompleteMultipartUpload", "object", members=(Prop("daysAfterInitiation", "integer"),)),
-    ),
+_SIZES: Final = "objectSizeGreaterThan:integer objectSizeLessThan:integer prefix"
+_NONCURRENT: Final = "noncurrentDays:integer! newerNoncurrentVersions:integer"
+_FILTER: Final = {"and": properties(f"{_SIZES} tags:map"), "tag": properties("key! value!")}
+_LIFECYCLE: Final = properties(
+    "id! status! prefix filter:object expiration:object transitions:list noncurrentVersionExpiration:object "
+    "noncurrentVersionTransitions:list abortIncompleteMultipartUpload:object",
+    filter=properties(f"{_SIZES} and:object tag:object", **_FILTER),
+    expiration=properties("date days:integer expiredObjectDeleteMarker:boolean"),
+    transitions=properties("date days:integer storageClass!"),
+    noncurrentVersionExpiration=properties(_NONCURRENT),
+    noncurrentVersionTransitions=properties(f"{_NONCURRENT} storageClass!"),
+    abortIncompleteMultipartUpload=properties("daysAfterInitiation:integer"),
 )
 
 
-def to_rules(rules: list[Document]) -> list[Document]:
-    """Return rules as S3 takes them: every rule has a filter, if only an empty one."""
-    return [_to_rule(rule) for rule in rules]
-
-
-def _to_rule(rule: Document) -> Document:
+def to_rule(rule: Document) -> Document:
+    """Return a rule as S3 takes it: every rule has a filter, if only an empty one."""
     api_rule = {_NAMES.get(name, name[:1].upper() + name[1:]): pascal(value) for name, value in rule.items()}
     chosen = dict(rule.get("filter") or {})
     both = chosen.get("and")
@@ -72,31 +49,27 @@ def _to_rule(rule: Document) -> Document:
     return api_rule
 
 
-def from_rules(rules: list[Document]) -> list[Document]:
-    """Return rules in the provider's format."""
-    return [_from_rule(rule) for rule in rules]
-
-
-def _from_rule(rule: Document) -> Document:
+def from_rule(rule: Document) -> Document:
+    """Return a rule in the provider's format."""
     props = {"id": rule["ID"], **camel({name: value for name, value in rule.items() if name != "ID"})}
     both = rule.get("Filter", {}).get("And")
     if both and both.get("Tags"):
         props["filter"]["and"]["tags"] = tag_map(both["Tags"])
     if "date" in props.get("expiration", {}):
-        props["expiration"]["date"] = props["expiration"]["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
+        props["expiration"]["date"] = stamp(props["expiration"]["date"])
     for transition in props.get("transitions", []):
         if "date" in transition:
-            transition["date"] = transition["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
+            transition["date"] = stamp(transition["date"])
     return props
 
 
-_BUCKET = Prop("bucket", required=True)
 _BLOCKS = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
 
 
 def _setting(
     name: str,
-    *props: Prop,
+    props: tuple[Prop, ...],
+    *,
     put: str,
     get: str,
     remove: str,
@@ -131,7 +104,7 @@ def _setting(
 
     return ResourceType(
         f"aws:s3/bucket{name}:Bucket{name}",
-        props=(_BUCKET, *props),
+        props=(*properties("bucket!"), *props),
         create=create,
         read=read,
         update=update,
@@ -191,7 +164,7 @@ def _settle_rules(call: Calls, _bucket: str, _change: PlannedUpdate) -> None:
 RESOURCE_TYPES: Final = (
     _setting(
         "Versioning",
-        Prop("versioningConfiguration", "object", required=True, members=(Prop("status", required=True),)),
+        properties("versioningConfiguration:object!", versioningConfiguration=properties("status!")),
         put="PutBucketVersioning",
         get="GetBucketVersioning",
         remove="PutBucketVersioning",
@@ -201,15 +174,10 @@ RESOURCE_TYPES: Final = (
     ),
     _setting(
         "ServerSideEncryptionConfiguration",
-        Prop(
-            "rules",
-            "list",
-            required=True,
-            members=(
-                Prop("bucketKeyEnabled", "boolean"),
-                Prop(
-                    _SSE, "object", required=True, members=(Prop("sseAlgorithm", required=True), Prop("kmsMasterKeyId"))
-                ),
+        properties(
+            "rules:list!",
+            rules=properties(
+                f"bucketKeyEnabled:boolean {_SSE}:object!", **{_SSE: properties("sseAlgorithm! kmsMasterKeyId")}
             ),
         ),
         put="PutBucketEncryption",
@@ -220,7 +188,7 @@ RESOURCE_TYPES: Final = (
     ),
     _setting(
         "PublicAccessBlock",
-        *(Prop(name, "boolean") for name in _BLOCKS),
+        properties(" ".join(f"{name}:boolean" for name in _BLOCKS)),
         put="PutPublicAccessBlock",
         get="GetPublicAccessBlock",
         remove="DeletePublicAccessBlock",
@@ -229,7 +197,7 @@ RESOURCE_TYPES: Final = (
     ),
     _setting(
         "OwnershipControls",
-        Prop("rule", "object", required=True, members=(Prop("objectOwnership", required=True),)),
+        properties("rule:object!", rule=properties("objectOwnership!")),
         put="PutBucketOwnershipControls",
         get="GetBucketOwnershipControls",
         remove="DeleteBucketOwnershipControls",
@@ -238,7 +206,7 @@ RESOURCE_TYPES: Final = (
     ),
     _setting(
         "Policy",
-        Prop("policy", "policy", required=True),
+        properties("policy:policy!"),
         put="PutBucketPolicy",
         get="GetBucketPolicy",
         remove="DeleteBucketPolicy",
@@ -248,12 +216,12 @@ RESOURCE_TYPES: Final = (
     ),
     _setting(
         "LifecycleConfiguration",
-        LIFECYCLE,
+        properties("rules:list", rules=_LIFECYCLE),
         put="PutBucketLifecycleConfiguration",
         get="GetBucketLifecycleConfiguration",
         remove="DeleteBucketLifecycle",
-        request=lambda props: {"LifecycleConfiguration": {"Rules": to_rules(props.get("rules", []))}},
-        props_from=lambda answer: {"rules": from_rules(answer["Rules"])},
+        request=lambda props: {"LifecycleConfiguration": {"Rules": [to_rule(rule) for rule in props.get("rules", [])]}},
+        props_from=lambda answer: {"rules": [from_rule(rule) for rule in answer["Rules"]]},
         wait=_settle_rules,
     ),
 )
