@@ -1,5 +1,6 @@
 """The typed Pulumi classes of the `hyperpod` package, generated from the plugin's schema."""
 
+import json
 import keyword
 import re
 import subprocess
@@ -21,13 +22,12 @@ def resource_files() -> dict[str, str]:
     from hpkit_provider.schema.package import package_schema
 
     schema = package_schema()
-    bodies = {token.rpartition(":")[2]: body for token, body in schema["resources"].items()}
-    files = {f"{_FOLDER}/types.py": _types(schema["types"])}
-    for name, body in bodies.items():
-        files[f"{_FOLDER}/{_snake(name)}.py"] = _resource(name, body, schema["types"])
-    files[f"{_FOLDER}/provider.py"] = _provider(schema["provider"]["inputProperties"])
-    files[f"{_FOLDER}/__init__.py"] = _package(sorted(bodies))
-    return {path: _formatted(text) for path, text in files.items()}
+    classes = {token.rpartition(":")[2]: body for token, body in schema["resources"].items()}
+    provider = {"inputProperties": schema["provider"]["inputProperties"], "requiredInputs": [], "properties": {}}
+    classes["Provider"] = {**provider, "description": "Explicit settings of the `hyperpod` plugin."}
+    files = {"types": _types(schema["types"]), "resources": _resources(classes, schema["types"])}
+    files["__init__"] = _package(sorted(classes))
+    return {f"{_FOLDER}/{name}.py": _formatted(text) for name, text in files.items()}
 
 
 def _formatted(text: str) -> str:
@@ -93,51 +93,55 @@ def _types(types: dict[str, Any]) -> str:
     return head + text
 
 
-def _resource(name: str, body: dict[str, Any], types: dict[str, Any]) -> str:
+def _resources(classes: dict[str, Any], types: dict[str, Any]) -> str:
+    lines = [
+        *(
+            "",
+            "",
+            "def _output(name: str) -> Any:",
+            '    """Return an output, which the engine sets by its name in the API."""',
+        ),
+        "    return property(lambda resource: resource.__dict__[name])",
+    ]
+    for name, body in sorted(classes.items()):
+        lines += _resource(name, body, types)
+    text = "\n".join(lines) + "\n"
+    containers = [each for each in ("Mapping", "Sequence") if f"{each}[" in text]
+    used = sorted({token.rpartition(":")[2] for token in types if re.search(rf"\b{token.rpartition(':')[2]}\b", text)})
+    used = [each for each in used if "enum" not in types[f"hyperpod:index:{each}"]]
+    head = _HEADER.format(title="Typed resource classes of the `hyperpod` package, and its provider")
+    head += f"from __future__ import annotations\n\nfrom collections.abc import {', '.join(containers)}\n"
+    head += "from typing import Any, Literal, cast\n\nimport pulumi\n\n"
+    head += f"from hpkit.program.sdk.types import ({', '.join(used)})\n\n__all__ = {json.dumps(sorted(classes))}\n"
+    return head + text
+
+
+def _resource(name: str, body: dict[str, Any], types: dict[str, Any]) -> list[str]:
     inputs, required = body["inputProperties"], set(body["requiredInputs"])
     ordered = sorted(inputs, key=lambda key: (key not in required, key))
     outputs = {key: spec for key, spec in body["properties"].items() if key not in inputs}
-    lines = ["", "", f"class {name}(pulumi.CustomResource):", *_docstring(body["description"], "    "), ""]
+    base, token = (
+        ("ProviderResource", "hyperpod") if name == "Provider" else ("CustomResource", f"hyperpod:index:{name}")
+    )
+    lines = ["", "", f"class {name}(pulumi.{base}):", *_docstring(body["description"], "    "), ""]
+    for key, spec in outputs.items():
+        found = f"pulumi.Output[{_python(spec, types, values=True)}]"
+        lines.append(f'    {_snake(key)} = cast("{found}", _output("{key}"))')
+        lines += _docstring(spec.get("description", ""), "    ")
     lines += ["    def __init__(", "        self,", "        resource_name: str,", "        *,"]
     for key in ordered:
         found = f"pulumi.Input[{_python(inputs[key], types)}]"
-        lines.append(
-            f"        {_snake(key)}: {found}," if key in required else f"        {_snake(key)}: {found} | None = None,"
-        )
+        lines.append(f"        {_snake(key)}: {found}" + ("," if key in required else " | None = None,"))
     lines += ["        opts: pulumi.ResourceOptions | None = None,", "    ) -> None:"]
     lines += ['        """Register it with the engine; resource_name is its name in the program.', "", "        Args:"]
     lines += ["            resource_name: Name in the program."]
     for key in ordered:
         replaces = " A change replaces the resource." if inputs[key].get("willReplaceOnChanges") else ""
         lines += _argument_text(_snake(key), f"{inputs[key].get('description', '')}{replaces}".strip())
-    lines += ["            opts: Options of the engine.", '        """', "        super().__init__("]
-    lines += [f'            "hyperpod:index:{name}",', "            resource_name,", "            {"]
-    lines += [f'                "{key}": {_snake(key)},' for key in ordered]
-    lines += [f'                "{key}": None,' for key in outputs]
-    lines += ["            },", "            opts,", "        )"]
-    for key, spec in outputs.items():
-        lines += [
-            "",
-            "    @property",
-            f"    def {_snake(key)}(self) -> pulumi.Output[{_python(spec, types, values=True)}]:",
-        ]
-        lines += _docstring(spec.get("description", ""), "        ")
-        lines.append(
-            f'        return cast("pulumi.Output[{_python(spec, types, values=True)}]", self.__dict__["{key}"])'
-        )
-    text = "\n".join(lines) + "\n"
-    head = _HEADER.format(title=body["description"].rstrip("."))
-    head += "from __future__ import annotations\n\n"
-    containers = [each for each in ("Mapping", "Sequence") if f"{each}[" in text]
-    head += f"from collections.abc import {', '.join(containers)}\n" if containers else ""
-    typing = [name for name, sign in (("Literal", "Literal["), ("cast", "cast(")) if sign in text]
-    head += f"from typing import {', '.join(typing)}\n\n" if typing else "\n"
-    head += "import pulumi\n"
-    used = sorted({token.rpartition(":")[2] for token in types if re.search(rf"\b{token.rpartition(':')[2]}\b", text)})
-    used = [each for each in used if "enum" not in types[f"hyperpod:index:{each}"]]
-    if used:
-        head += "\nfrom hpkit.program.sdk.types import (\n" + "".join(f"    {each},\n" for each in used) + ")\n"
-    return head + f'\n__all__ = ["{name}"]\n' + text
+    lines += ["            opts: Options of the engine.", '        """', "        inputs = {"]
+    lines += [f'            "{key}": {_snake(key)},' for key in ordered]
+    unknown = f" | dict.fromkeys({json.dumps(list(outputs))})" if outputs else ""
+    return [*lines, "        }", f'        super().__init__("{token}", resource_name, inputs{unknown}, opts)']
 
 
 def _argument_text(name: str, text: str) -> list[str]:
@@ -150,41 +154,6 @@ def _argument_text(name: str, text: str) -> list[str]:
     return [*lines, line]
 
 
-def _provider(settings: dict[str, Any]) -> str:
-    lines = [
-        "",
-        "",
-        "class Provider(pulumi.ProviderResource):",
-        '    """Explicit settings of the `hyperpod` plugin."""',
-        "",
-    ]
-    lines += ["    def __init__(", "        self,", "        resource_name: str,", "        *,"]
-    lines += [f"        {_snake(key)}: pulumi.Input[str] | None = None," for key in settings]
-    lines += ["        opts: pulumi.ResourceOptions | None = None,", "    ) -> None:"]
-    lines += [
-        '        """Register it with the engine.',
-        "",
-        "        Args:",
-        "            resource_name: Name in the program.",
-    ]
-    for key, spec in settings.items():
-        lines += _argument_text(_snake(key), spec["description"])
-    lines += ["            opts: Options of the engine.", '        """']
-    lines += ["        super().__init__(", '            "hyperpod",', "            resource_name,", "            {"]
-    lines += [f'                "{key}": {_snake(key)},' for key in settings]
-    lines += ["            },", "            opts,", "        )"]
-    head = _HEADER.format(title="The provider of the `hyperpod` package")
-    return (
-        head
-        + 'from __future__ import annotations\n\nimport pulumi\n\n__all__ = ["Provider"]\n'
-        + "\n".join(lines)
-        + "\n"
-    )
-
-
 def _package(names: list[str]) -> str:
-    modules = sorted([*names, "Provider"])
-    lines = [f"from hpkit.program.sdk.{_snake(name)} import {name}" for name in modules]
-    exports = ", ".join(f'"{name}"' for name in modules)
     head = _HEADER.format(title="Typed resource classes of the `hyperpod` package")
-    return head + "\n".join(sorted(lines)) + f"\n\n__all__ = [{exports}]\n"
+    return f"{head}from hpkit.program.sdk.resources import ({', '.join(names)})\n\n__all__ = {json.dumps(names)}\n"

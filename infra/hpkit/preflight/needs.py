@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import find_instance_type
 from hpkit.plan.capacity import pool_instances
-from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan
+from hpkit.plan.model import NodePoolPlan, Plan
 
 if TYPE_CHECKING:
     from hpkit.program.recording import RecordedResource, Recording
@@ -225,17 +225,13 @@ def _pool_types(plan: Plan, pool: NodePoolPlan) -> Iterable[tuple[str, bool]]:
     """Return the (type, spot) pairs that a NodePool can add; only the plan resolves its requirements."""
     return sorted(
         {
-            (name, _spot(group))
+            (name, group.spec.capacity_type == "Spot")
             for group in plan.groups
             if group.node_class == pool.spec.node_class
             for name in group.spec.types
             if name in pool.instance_types
         }
     )
-
-
-def _spot(group: GroupPlan) -> bool:
-    return group.spec.capacity_type == "Spot"
 
 
 def _pool_limit(pool: NodePoolPlan, instance_type: str) -> int | None:

@@ -7,7 +7,7 @@ below without a source are from that reference.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hpkit_provider.schema.field import Behavior, Field, ResourceTable
 
@@ -19,163 +19,98 @@ def _output(name: str, text: str, kind: str = "string") -> Field:
 
 
 _NAMES = Field("", "", "string")
+
+
+def _own(name: str, text: str, kind: str = "string", **facts: Any) -> Field:
+    """Return an input that SageMaker doesn't have; lists and maps are of names."""
+    if kind == "list":
+        facts = {"identity": "*", "item": _NAMES, **facts}
+    if kind == "map":
+        facts = {"item": _NAMES, "key": _NAMES, **facts}
+    return Field(name, "", kind, text=text, **facts)
+
+
 _KIT_OWN = (
-    Field(
+    _own(
         "autoscaledInstanceGroups",
-        "",
+        "Names of the groups that managed Karpenter scales. Their counts are ignored after creation.",
         "list",
-        identity="*",
-        item=_NAMES,
-        text="Names of the groups that managed Karpenter scales. Their counts are ignored after creation.",
     ),
-    Field("allowReplace", "", "boolean", silent=True, text="Whether a change may replace the cluster."),
-    Field(
-        "allowDeleteInstanceGroups",
-        "",
-        "list",
-        identity="*",
-        item=_NAMES,
-        silent=True,
-        text="Names of groups with instances that a change may delete.",
-    ),
+    _own("allowReplace", "Whether a change may replace the cluster.", "boolean", silent=True),
+    _own("allowDeleteInstanceGroups", "Names of groups with instances that a change may delete.", "list", silent=True),
 )
 # Inputs for policies; SageMaker has no such properties.
 _STATED_OF_QUOTA = (
-    Field(
+    _own(
         "elasticInstanceTypes",
-        "",
+        "Instance types whose quota may rely on nodes that Karpenter adds. For policies; it isn't sent to SageMaker.",
         "list",
-        identity="*",
-        item=_NAMES,
         silent=True,
-        text="Instance types whose quota may rely on nodes that Karpenter adds. For policies; it isn't sent to "
-        "SageMaker.",
     ),
-    Field(
+    _own(
         "futureInstanceTypes",
-        "",
+        "Instance types whose quota may exist before an instance group. For policies; it isn't sent to SageMaker.",
         "list",
-        identity="*",
-        item=_NAMES,
         silent=True,
-        text="Instance types whose quota may exist before an instance group. For policies; it isn't sent to SageMaker.",
     ),
 )
 
 _VERSION = r"[0-9]+\.[0-9]+"
 _GUARDED = (
-    Field("subject", "", "string", required=True, silent=True, text="Name of the guarded resource in messages."),
-    Field(
-        "identity",
-        "",
-        "map",
-        item=_NAMES,
-        key=_NAMES,
-        text="Live ID of each guarded resource, by its name in allowReplace.",
-    ),
-    Field(
+    _own("subject", "Name of the guarded resource in messages.", required=True, silent=True),
+    _own("identity", "Live ID of each guarded resource, by its name in allowReplace.", "map"),
+    _own(
         "parts",
-        "",
+        "Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace.",
         "map",
-        item=_NAMES,
-        key=_NAMES,
         silent=True,
-        text="Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace.",
     ),
-    Field(
+    _own(
         "contents",
-        "",
+        "Description of each guarded resource and of what is deleted with it, for messages.",
         "map",
-        item=_NAMES,
-        key=_NAMES,
         silent=True,
-        text="Description of each guarded resource and of what is deleted with it, for messages.",
     ),
-    Field(
+    _own(
         "nested",
-        "",
+        "Names of resources that depend on each other, in order: each depends on the one before it.",
         "list",
-        item=_NAMES,
+        identity="",
         silent=True,
-        text="Names of resources that depend on each other, in order: each depends on the one before it.",
     ),
-    Field(
-        "allowReplace",
-        "",
-        "list",
-        identity="*",
-        item=_NAMES,
-        silent=True,
-        text="Names of resources that may be replaced or deleted, with a warning only.",
+    _own(
+        "allowReplace", "Names of resources that may be replaced or deleted, with a warning only.", "list", silent=True
     ),
-    Field("where", "", "string", silent=True, text="Where to set allowReplace, for messages."),
-    Field(
-        "fixed",
-        "",
-        "map",
-        item=_NAMES,
-        key=_NAMES,
-        silent=True,
-        text="Settings that can't change in place: an existing setting keeps its value.",
-    ),
-    Field("remedy", "", "string", silent=True, text="What to do instead of changing a fixed setting."),
-    Field(
-        "version",
-        "",
-        "string",
-        pattern=_VERSION,
-        text="Kubernetes minor version. It can only increase, by one at a time.",
-    ),
+    _own("where", "Where to set allowReplace, for messages.", silent=True),
+    _own("fixed", "Settings that can't change in place: an existing setting keeps its value.", "map", silent=True),
+    _own("remedy", "What to do instead of changing a fixed setting.", silent=True),
+    _own("version", "Kubernetes minor version. It can only increase, by one at a time.", pattern=_VERSION),
 )
 
 _AUTOSCALED_GROUP = (
-    Field("clusterArn", "", "string", required=True, text="ARN of the cluster that has the group."),
-    Field("instanceGroupName", "", "string", required=True, text="Name of the group, as the Cluster declares it."),
+    _own("clusterArn", "ARN of the cluster that has the group.", required=True),
+    _own("instanceGroupName", "Name of the group, as the Cluster declares it.", required=True),
 )
 
 _READINESS = (
-    Field("minutes", "", "number", required=True, minimum=1, silent=True, text="Maximum wait in minutes."),
-    Field("eksClusterName", "", "string", text="EKS cluster whose Kubernetes API is read."),
-    Field(
-        "endpoint",
-        "",
-        "string",
-        text="Address of the Kubernetes API. Without other inputs, only access for the caller is awaited.",
-    ),
-    Field("certificateAuthority", "", "string", text="Certificate authority of the Kubernetes API, in base64."),
-    Field("clusterArn", "", "string", text="HyperPod cluster that has the groups."),
-    Field(
-        "instanceGroups",
-        "",
-        "list",
-        identity="*",
-        item=_NAMES,
-        text="Instance groups whose nodes must be Ready and schedulable.",
-    ),
-    Field(
-        "deployments",
-        "",
-        "list",
-        identity="*",
-        item=_NAMES,
-        text="Deployments that must be available, `namespace/name`.",
-    ),
-    Field(
+    _own("minutes", "Maximum wait in minutes.", "number", required=True, minimum=1, silent=True),
+    _own("eksClusterName", "EKS cluster whose Kubernetes API is read."),
+    _own("endpoint", "Address of the Kubernetes API. Without other inputs, only access for the caller is awaited."),
+    _own("certificateAuthority", "Certificate authority of the Kubernetes API, in base64."),
+    _own("clusterArn", "HyperPod cluster that has the groups."),
+    _own("instanceGroups", "Instance groups whose nodes must be Ready and schedulable.", "list"),
+    _own("deployments", "Deployments that must be available, `namespace/name`.", "list"),
+    _own(
         "instanceCounts",
-        "",
+        "Instances that each instance group should have. When the time is up, the run continues with a warning.",
         "map",
         item=Field("", "", "number"),
-        key=_NAMES,
-        text="Instances that each instance group should have. When the time is up, the run continues with a warning.",
     ),
-    Field("keyArn", "", "string", text="KMS key that must be enabled."),
-    Field(
+    _own("keyArn", "KMS key that must be enabled."),
+    _own(
         "podIdentityAssociations",
-        "",
+        "IDs of Pod Identity associations that must be effective, by `namespace/service-account`.",
         "map",
-        item=_NAMES,
-        key=_NAMES,
-        text="IDs of Pod Identity associations that must be effective, by `namespace/service-account`.",
     ),
 )
 

@@ -93,18 +93,14 @@ def action(name: str) -> Callable[[Action], Action]:
 @cache
 def services() -> Mapping[str, Service]:
     """Return every service by name, with its operations, rules and changes of moto registered."""
-    for name in _names():
-        importlib.import_module(name)
+    for module in pkgutil.walk_packages(_path(), f"{_PACKAGE}."):
+        importlib.import_module(module.name)
     return _declared
 
 
 def service_names() -> list[str]:
     """Return the names of all services, without loading them."""
     return sorted(module.name for module in pkgutil.iter_modules(_path()))
-
-
-def _names() -> list[str]:
-    return [module.name for module in pkgutil.walk_packages(_path(), f"{_PACKAGE}.")]
 
 
 def _path() -> list[str]:

@@ -155,10 +155,6 @@ def _work_folder(name: str, recipe: Path) -> Path:
     return work
 
 
-def _module_folder(module: str, *, go: Path, work: Path, steps: Steps) -> Path:
-    return Path(_downloaded(module, go=go, work=work, steps=steps)["Dir"])
-
-
 def _downloaded(
     module: str, *, go: Path, work: Path, steps: Steps, fine: Callable[[str], bool] = lambda _: False
 ) -> dict[str, Any]:
@@ -189,7 +185,7 @@ def _counted(log: str, prefix: str, unit: str) -> str:
 
 def _copy(tool: Tool, copy: Copy, *, go: Path, into: Path, steps: Steps) -> None:
     work = _work_folder(tool.name, copy.recipe)
-    folder = _module_folder(copy.module, go=go, work=work, steps=steps)
+    folder = Path(_downloaded(copy.module, go=go, work=work, steps=steps)["Dir"])
     target = into / Path(copy.path).name
     shutil.copyfile(folder / copy.path, target)
     target.chmod(0o755)

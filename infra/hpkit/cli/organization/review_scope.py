@@ -80,7 +80,7 @@ class _Tree:
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
         self._between = findings = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
-        self.others = {file: _findings_in(file, findings) for file in other_files}
+        self.others = {file: tuple(each for each in findings if each.file == file) for file in other_files}
         stack_files = {_stack_of(file): document for file, document in other_files.items() if file.endswith(".yaml")}
         self.settings = {name: _settings(document) for name, document in stack_files.items()}
         self.stacks: dict[str, _Place] = {}
@@ -242,10 +242,6 @@ def _here(folder: Path) -> _Tree:
 
 def _findings_for(loaded: Loaded, found: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(each for each in found if each.file == loaded.file or loaded.document.is_made_of(each.file))
-
-
-def _findings_in(file: str, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(each for each in found if each.file == file)
 
 
 def _stack_of(file: str) -> str:

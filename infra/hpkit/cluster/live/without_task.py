@@ -290,12 +290,11 @@ def _admitted(task: Task, queue: Queue) -> Workload:
     since = task.created if admitted is None or admitted.since is None else admitted.since
     return replace(
         _workload(task, tuple(PodSet(name, 1, amounts) for name, amounts in by_flavor.items())),
-        admission=Admission(since.timestamp(), tuple(_assigned(name, each) for name, each in by_flavor.items())),
+        admission=Admission(
+            since.timestamp(),
+            tuple(PodSetAssignment(name, 1, dict.fromkeys(each, name), each) for name, each in by_flavor.items()),
+        ),
     )
-
-
-def _assigned(flavor: str, amounts: Mapping[str, int]) -> PodSetAssignment:
-    return PodSetAssignment(flavor, 1, dict.fromkeys(amounts, flavor), amounts)
 
 
 def _workload(task: Task, sets: tuple[PodSet, ...]) -> Workload:

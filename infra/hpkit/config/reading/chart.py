@@ -34,7 +34,7 @@ def chart_hash(chart: str | os.PathLike[str]) -> str:
     path = Path(chart)
     try:
         if path.is_dir():
-            return _folder_hash(path)
+            return _listing_hash((name, _file_hash(file)) for name, file in _files(path))
         if path.is_file():
             return _file_hash(path)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a link to itself, before Python 3.13
@@ -101,10 +101,6 @@ def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Ite
             "Review the changes to the chart, then set `sha256` to the output of "
             f"`hpkit catalog hash-chart {dependencies.chart}`.",
         )
-
-
-def _folder_hash(folder: Path) -> str:
-    return _listing_hash((name, _file_hash(file)) for name, file in _files(folder))
 
 
 def _listing_hash(listed: Iterable[tuple[bytes, str]]) -> str:

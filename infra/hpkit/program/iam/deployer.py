@@ -553,14 +553,10 @@ def _statement(sid: str, actions: list[str], resources: list[str], conditions: l
 def _pack(statements: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     packed: list[list[dict[str, Any]]] = [[]]
     for statement in statements:
-        if packed[-1] and _size(_document([*packed[-1], statement])) > SIZE_LIMIT:
+        if packed[-1] and len(json.dumps(_document([*packed[-1], statement]), separators=(",", ":"))) > SIZE_LIMIT:
             packed.append([])
         packed[-1].append(statement)
     return packed
-
-
-def _size(document: dict[str, Any]) -> int:
-    return len(json.dumps(document, separators=(",", ":")))
 
 
 def _document(statements: list[dict[str, Any]]) -> dict[str, Any]:

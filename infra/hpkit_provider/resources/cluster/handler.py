@@ -289,7 +289,7 @@ class ClusterHandler(Handler):
         for _ in range(MAX_UPDATES):
             document = cluster.settle()
             if document is None:
-                raise _gone(arn)
+                raise RefusedError(f"Cluster {arn} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`.")
             live = live_inputs(self.spec, document)
             update = next_update(self.spec, old=old, new=new, live=live, document=document, managed=managed)
             if not update.body:
@@ -376,10 +376,6 @@ def _changed(body: Document) -> list[str]:
     """Return what an UpdateCluster call changes, in words."""
     names = [group["InstanceGroupName"] for member, groups in body.items() if member in _LISTS for group in groups]
     return [*(f"instance group {name}" for name in names), *(member for member in body if member not in _LISTS)]
-
-
-def _gone(arn: str) -> RefusedError:
-    return RefusedError(f"Cluster {arn} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`.")
 
 
 def _short_task() -> EngineCall:

@@ -37,7 +37,7 @@ def unrendered(addon: Record) -> str:
     for name in _REQUIRED:
         if not values.get(name):
             return f"execution error: {name} must be set"
-    if not _role_name(values).startswith(_PREFIX):
+    if not str(values["executionRoleArn"]).rpartition("/")[2].startswith(_PREFIX):
         return f"execution error: executionRoleArn must have a role name with prefix '{_PREFIX}'"
     return ""
 
@@ -52,10 +52,6 @@ def takes_configured_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
 def _values(addon: Record) -> dict[str, Any]:
     found = json.loads(addon.get("configurationValues") or "{}")
     return found if isinstance(found, dict) else {}
-
-
-def _role_name(values: dict[str, Any]) -> str:
-    return str(values["executionRoleArn"]).rpartition("/")[2]
 
 
 _CERT_MANAGER = "cert-manager"

@@ -130,9 +130,7 @@ RESOURCE_TYPES: Final = (
         read=reading(
             _link,
             f"{_LINK} arn=ResourceARN associationId",
-            lambda _call, _id, entry: {
-                "batchImportMetaDataOnCreate": entry.get("BatchImportMetaDataOnCreate", False)
-            },
+            lambda _call, _id, entry: {"batchImportMetaDataOnCreate": entry.get("BatchImportMetaDataOnCreate", False)},
         ),
         update=_update_link,
         wait=settled(_link, ["AVAILABLE"], ["FAILED", "MISCONFIGURED"]),
