@@ -118,12 +118,12 @@ Results = Iterator[Violation | Undecided]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a policy: its JSON schema, with the default of the pack."""
+    """A parameter of a policy: its JSON schema, by default a list of names, with the default of the pack."""
 
     name: str
     description: str
-    schema: Mapping[str, Any]
-    default: Any
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "array", "items": {"type": "string"}})
+    default: Any = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ All of them are read-only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -141,6 +141,24 @@ _NODE_ACTIONS: Final = (
 _PAGE: Final = 100
 
 
+def _of(service: str, operation: str, parameter: str) -> Callable[[str], ApiCall]:
+    return lambda value: ApiCall(service, operation, {parameter: value})
+
+
+# Calls for a resource by its name, ID or ARN.
+cluster: Final = _of("sagemaker", "DescribeCluster", "ClusterName")
+tags: Final = _of("sagemaker", "ListTags", "ResourceArn")
+# The API takes the ARN as a name.
+training_plan: Final = _of("sagemaker", "DescribeTrainingPlan", "TrainingPlanName")
+topic: Final = _of("sns", "GetTopicAttributes", "TopicArn")
+key_policy: Final = _of("kms", "GetKeyPolicy", "KeyId")
+# IAM takes a role's name without the path.
+role: Final = _of("iam", "GetRole", "RoleName")
+oidc_provider: Final = _of("iam", "GetOpenIDConnectProvider", "OpenIDConnectProviderArn")
+# It also shows whether the bucket exists.
+bucket_tags: Final = _of("s3", "GetBucketTagging", "Bucket")
+
+
 def applied_quotas(service: str) -> ApiCall:
     """Return the call for the quotas that apply to the account."""
     return ApiCall("service-quotas", "ListServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
@@ -222,36 +240,6 @@ def entry_principals(plan: Plan, responses: Responses) -> tuple[str, ...]:
     return () if isinstance(responses.of(eks_cluster(plan)), FailedCall) else principals(plan)
 
 
-def cluster(arn: str) -> ApiCall:
-    """Return the call for a HyperPod cluster."""
-    return ApiCall("sagemaker", "DescribeCluster", {"ClusterName": arn})
-
-
-def training_plan(arn: str) -> ApiCall:
-    """Return the call for a training plan; the API takes the ARN as a name."""
-    return ApiCall("sagemaker", "DescribeTrainingPlan", {"TrainingPlanName": arn})
-
-
-def tags(arn: str) -> ApiCall:
-    """Return the call for the tags of a HyperPod cluster."""
-    return ApiCall("sagemaker", "ListTags", {"ResourceArn": arn})
-
-
-def topic(arn: str) -> ApiCall:
-    """Return the call for an SNS topic with its policy."""
-    return ApiCall("sns", "GetTopicAttributes", {"TopicArn": arn})
-
-
-def key_policy(key: str) -> ApiCall:
-    """Return the call for the policy of a KMS key, by its ID or ARN."""
-    return ApiCall("kms", "GetKeyPolicy", {"KeyId": key})
-
-
-def role(name: str) -> ApiCall:
-    """Return the call for a role; IAM takes its name without the path."""
-    return ApiCall("iam", "GetRole", {"RoleName": name})
-
-
 def oidc_provider_arn(plan: Plan, responses: Responses) -> str | None:
     """Return the ARN of the IAM OIDC provider of an existing EKS cluster's issuer, None if it isn't needed.
 
@@ -263,16 +251,6 @@ def oidc_provider_arn(plan: Plan, responses: Responses) -> str | None:
     issuer: str = response["cluster"].get("identity", {}).get("oidc", {}).get("issuer", "")
     partition, account = (response["cluster"].get("arn", "").split(":") + [""] * 5)[1:5:3]
     return f"arn:{partition}:iam::{account}:oidc-provider/{issuer.removeprefix('https://')}" if issuer else None
-
-
-def oidc_provider(arn: str) -> ApiCall:
-    """Return the call for an IAM OIDC provider with its tags."""
-    return ApiCall("iam", "GetOpenIDConnectProvider", {"OpenIDConnectProviderArn": arn})
-
-
-def bucket_tags(bucket: str) -> ApiCall:
-    """Return the call for a bucket's tags, which also shows whether the bucket exists."""
-    return ApiCall("s3", "GetBucketTagging", {"Bucket": bucket})
 
 
 def key_of_web_ui(plan: Plan) -> ApiCall | None:

@@ -21,9 +21,9 @@ class EndpointError(Exception):
 
 
 class ServiceError(Exception):
-    """An answer that the service rejects a call with: AWS code, message and HTTP status."""
+    """An answer that the service rejects a call with: AWS code, message, and HTTP status if its API model has none."""
 
-    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+    def __init__(self, code: str, message: str, *, status: int = 0) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
@@ -48,10 +48,12 @@ def unsupported(service: str, operation: str) -> ServiceError:
     )
 
 
-def render_error(error: ServiceError, protocol: str, *, request_id: str) -> Reply:
+def render_error(error: ServiceError, protocol: str, *, status: int, request_id: str) -> Reply:
     """Write `error` the way `protocol` (the name in the service's API model) carries errors."""
     if protocol in ("json", "rest-json"):
-        return _json_error(error, request_id)
+        body = json.dumps({"__type": error.code, "message": error.message})
+        headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": error.code}
+        return Reply(status, body.encode(), {**headers, "x-amzn-RequestId": request_id})
     if protocol == "rest-xml":
         body = (
             f"<Error><Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
@@ -67,14 +69,4 @@ def render_error(error: ServiceError, protocol: str, *, request_id: str) -> Repl
             f"<ErrorResponse><Error><Type>Sender</Type><Code>{escape(error.code)}</Code>"
             f"<Message>{escape(error.message)}</Message></Error><RequestId>{request_id}</RequestId></ErrorResponse>"
         )
-    return Reply(error.status, body.encode(), {"Content-Type": "text/xml", "x-amzn-RequestId": request_id})
-
-
-def _json_error(error: ServiceError, request_id: str) -> Reply:
-    body = json.dumps({"__type": error.code, "message": error.message}).encode()
-    headers = {
-        "Content-Type": "application/x-amz-json-1.1",
-        "x-amzn-RequestId": request_id,
-        "x-amzn-ErrorType": error.code,
-    }
-    return Reply(error.status, body, headers)
+    return Reply(status, body.encode(), {"Content-Type": "text/xml", "x-amzn-RequestId": request_id})

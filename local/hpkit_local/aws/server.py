@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -235,7 +236,8 @@ class Endpoint:
                     self._record.add(call)
                 reply = self._guarded(call, environ, request_id)
         except ServiceError as error:
-            reply = render_error(error, call.protocol, request_id=request_id)
+            status = error.status or _statuses(call.service).get(error.code) or 400
+            reply = render_error(error, call.protocol, status=status, request_id=request_id)
             with self.backend.lock:
                 self._errors[f"{name}:{error.code}"] += 1
         self._wake.set()
@@ -352,6 +354,15 @@ class Endpoint:
             elif method == "DELETE":
                 self.backend.faults.clear()
             return _json(200, self.backend.faults.describe())
+
+
+@cache
+def _statuses(service: str) -> dict[str, int]:
+    """Return the HTTP status of the errors in an API model, by code."""
+    if service not in services():
+        return {}
+    shapes = service_model(service).error_shapes
+    return {each.error_code: each.metadata.get("error", {}).get("httpStatusCode") for each in shapes}
 
 
 def _error_codes(call: Call) -> set[str]:

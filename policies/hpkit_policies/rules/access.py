@@ -27,19 +27,14 @@ _READ: Final = ("get", "list", "watch")
 _ENTRY: Final = "aws:eks/accessEntry:AccessEntry"
 _ASSOCIATION: Final = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
 # What reads, and no Secrets; AmazonEKSAdminViewPolicy reads those too, and is for viewers of the whole cluster.
-_READING: Final = (
-    "AmazonEKSAdminViewPolicy",
-    "AmazonEKSViewPolicy",
-    "AmazonSagemakerHyperpodUserClusterPolicy",
-)
+_READING: Final = ("AmazonEKSAdminViewPolicy", "AmazonEKSViewPolicy", "AmazonSagemakerHyperpodUserClusterPolicy")
 _GROUP: Final = "hyperpod:team:"
 _NAMESPACE: Final = "hyperpod-ns-"
 
 _CLUSTER_RESOURCES = Parameter(
     "clusterResources",
     "What a team may read in the whole cluster. A ClusterRole that grants more must not be bound to a team.",
-    {"type": "array", "items": {"type": "string"}},
-    [
+    default=[
         "clusterqueues",
         "cohorts",
         "customresourcedefinitions",
@@ -51,18 +46,12 @@ _CLUSTER_RESOURCES = Parameter(
         "workspacetemplates",
     ],
 )
-_ADMINISTRATORS = Parameter(
-    "administrators",
-    "ARNs of roles that may administer EKS clusters. Empty: any role.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
-)
+_ADMINISTRATORS = Parameter("administrators", "ARNs of roles that may administer EKS clusters. Empty: any role.")
 _CLUSTER_POLICIES = Parameter(
     "clusterPolicies",
     "Access policies that a team may have in the whole cluster.",
-    {"type": "array", "items": {"type": "string"}},
     # It reads names of nodes, queues and priorities, and no team's objects.
-    ["AmazonSagemakerHyperpodUserClusterPolicy"],
+    default=["AmazonSagemakerHyperpodUserClusterPolicy"],
 )
 
 

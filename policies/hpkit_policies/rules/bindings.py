@@ -48,12 +48,7 @@ _ANY_USE: Final = frozenset({"nodes/proxy"})
 _BUILT_IN: Final = frozenset({"view"})
 _EVERYBODY: Final = re.compile(r"system:(?:(?:un)?authenticated|anonymous|serviceaccounts)")
 _AGGREGATED: Final = "rbac.authorization.k8s.io/aggregate-to-"
-_ACCEPTED: Final = Parameter(
-    "bindings",
-    "Names of bindings whose permissions are accepted.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
-)
+_ACCEPTED: Final = Parameter("bindings", "Names of bindings whose permissions are accepted.")
 
 
 def _hand_out_little(resources: Sequence[Resource], settings: Settings) -> Results:

@@ -15,7 +15,7 @@ _TYPES = Parameter(
     {"type": "array", "items": {"type": "string", "pattern": r"^ml\."}},
     [],
 )
-_REGIONS = Parameter("allowed", "Allowed regions. Empty: all.", {"type": "array", "items": {"type": "string"}}, [])
+_REGIONS = Parameter("allowed", "Allowed regions. Empty: all.")
 
 
 def _continuous(cluster: Resource, _settings: Settings) -> Results:

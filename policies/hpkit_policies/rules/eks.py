@@ -26,12 +26,7 @@ _MODES = Parameter(
     {"type": "array", "items": {"enum": ["API", "API_AND_CONFIG_MAP"]}},
     ["API"],
 )
-_UNPINNED = Parameter(
-    "unpinned",
-    "Add-ons that may use EKS's default version.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
-)
+_UNPINNED = Parameter("unpinned", "Add-ons that may use EKS's default version.")
 
 
 def _endpoint(cluster: Resource, _settings: Settings) -> Results:

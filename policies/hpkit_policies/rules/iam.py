@@ -70,38 +70,18 @@ _ATTACHMENTS: Final = (
 # Types of IAM that these policies check.
 CHECKED: Final = (*_DOCUMENTS, *_ATTACHMENTS)
 
-_ACTIONS: Final = Parameter(
-    "actions",
-    "Accepted actions with a wildcard, such as ec2:Describe*.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
-)
+_ACTIONS: Final = Parameter("actions", "Accepted actions with a wildcard, such as ec2:Describe*.")
 _ANY_RESOURCE: Final = Parameter(
-    "actions",
-    "Accepted actions that support resource-level permissions but are granted on any resource.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
+    "actions", "Accepted actions that support resource-level permissions but are granted on any resource."
 )
 _ATTACHED: Final = Parameter(
     "policies",
     "Policies that may be attached: ARNs, or names of AWS managed policies. Always allowed: "
     + ", ".join(_MANAGED)
     + ".",
-    {"type": "array", "items": {"type": "string"}},
-    [],
 )
-_TRUSTED: Final = Parameter(
-    "services",
-    "Services that roles may trust. Always allowed: " + ", ".join(_SERVICES) + ".",
-    {"type": "array", "items": {"type": "string"}},
-    [],
-)
-_PRINCIPALS: Final = Parameter(
-    "principals",
-    "Accounts, roles and users that roles may trust (ARNs or account IDs).",
-    {"type": "array", "items": {"type": "string"}},
-    [],
-)
+_TRUSTED: Final = Parameter("services", "Services that roles may trust. Always allowed: " + ", ".join(_SERVICES) + ".")
+_PRINCIPALS: Final = Parameter("principals", "Accounts, roles and users that roles may trust (ARNs or account IDs).")
 
 
 def _no_wildcard_action(resource: Resource, settings: Settings) -> Results:
@@ -219,10 +199,7 @@ def _problems(
         if known_service is None and name not in settings[_TRUSTED.name]:
             yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
         elif known_service and not limited:
-            yield (
-                f"trusts {name} on behalf of any account",
-                "Add a condition on aws:SourceAccount or aws:SourceArn.",
-            )
+            yield (f"trusts {name} on behalf of any account", "Add a condition on aws:SourceAccount or aws:SourceArn.")
     elif principal_type == "Federated":
         yield from _federated_problems(name, conditions)
     elif name not in _accepted(settings[_PRINCIPALS.name]) and not _is_named(name, conditions, own_accounts):

@@ -26,8 +26,6 @@ _OF_ANOTHER_ACCOUNT: Final = re.compile(r"\d{12}/sg-\w+")
 _SOURCES = Parameter(
     "sources",
     "Prefix lists (pl-…) and security groups (sg-…, prefixed with their account) of other accounts that rules may use.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
 )
 _PORTS = Parameter(
     "publicPorts",

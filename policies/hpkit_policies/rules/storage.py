@@ -27,10 +27,7 @@ _ENCRYPTIONS: Final = (
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
     "aws:s3/bucketServerSideEncryptionConfigurationV2:BucketServerSideEncryptionConfigurationV2",
 )
-_VERSIONINGS: Final = (
-    "aws:s3/bucketVersioning:BucketVersioning",
-    "aws:s3/bucketVersioningV2:BucketVersioningV2",
-)
+_VERSIONINGS: Final = ("aws:s3/bucketVersioning:BucketVersioning", "aws:s3/bucketVersioningV2:BucketVersioningV2")
 _POLICIES: Final = ("aws:s3/bucketPolicy:BucketPolicy",)
 # Types of storage that these policies check.
 CHECKED: Final = (*_BUCKETS, *_BLOCKS, *_ENCRYPTIONS, *_VERSIONINGS, *_POLICIES)
@@ -39,12 +36,7 @@ _SWITCHES: Final = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", 
 # A service acts for whomever its request names; these keys bind it to one account (IAM user guide, "The confused deputy
 # problem", cross-service prevention).
 _SOURCES: Final = frozenset({"aws:sourceaccount", "aws:sourcearn", "aws:sourceorgid"})
-_PRINCIPALS: Final = Parameter(
-    "principals",
-    "Principals that bucket policies may allow, as written in the document.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
-)
+_PRINCIPALS: Final = Parameter("principals", "Principals that bucket policies may allow, as written in the document.")
 
 
 def _companions(bucket: Resource, resources: Sequence[Resource], types: Sequence[str]) -> list[Resource]:

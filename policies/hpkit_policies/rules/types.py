@@ -36,10 +36,7 @@ _INTERCEPTING: Final[Mapping[str, str]] = {
     "CertificateSigningRequest": "can request a certificate for any identity",
 }
 _TYPES: Final = Parameter(
-    "types",
-    "Accepted types (aws:lambda/function:Function) and packages (random), in addition to hpkit's own.",
-    {"type": "array", "items": {"type": "string"}},
-    [],
+    "types", "Accepted types (aws:lambda/function:Function) and packages (random), in addition to hpkit's own."
 )
 
 

@@ -29,7 +29,7 @@ _TABLE = "alertmanager"
 
 
 def _refuse(problem: str) -> ServiceError:
-    return ServiceError("ValidationException", f"error validating Alertmanager config: {problem}", status=400)
+    return ServiceError("ValidationException", f"error validating Alertmanager config: {problem}")
 
 
 # Inferred from: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
@@ -71,7 +71,7 @@ def _mapping(text: str, field: str) -> dict[str, Any]:
 # Source: https://docs.aws.amazon.com/prometheus/latest/APIReference/API_DescribeWorkspace.html
 def _require_workspace(ctx: Context, workspace: str) -> None:
     if workspace not in ctx.backend.moto.backend("amp", ctx.region).workspaces:
-        raise ServiceError("ResourceNotFoundException", f"Workspace not found: {workspace}", status=404)
+        raise ServiceError("ResourceNotFoundException", f"Workspace not found: {workspace}")
     # A definition is deleted with its workspace, which moto deletes without notice.
     backend = ctx.backend.moto.backend("amp", ctx.region)
     for gone in [name for name in ctx.table(_TABLE) if name not in backend.workspaces]:
@@ -84,7 +84,7 @@ def _find(ctx: Context, workspace: str) -> Record:
     definition = ctx.table(_TABLE).get(workspace)
     if definition is None:
         message = f"Alert manager definition not found for workspace: {workspace}"
-        raise ServiceError("ResourceNotFoundException", message, status=404)
+        raise ServiceError("ResourceNotFoundException", message)
     return definition
 
 
@@ -97,7 +97,7 @@ def create_alert_manager_definition(ctx: Context, params: Record) -> Record:
     _check(params["data"])
     if workspace in ctx.table(_TABLE):
         message = f"Alert manager definition already exists for workspace: {workspace}"
-        raise ServiceError("ConflictException", message, status=409)
+        raise ServiceError("ConflictException", message)
     status = {"statusCode": "ACTIVE"}
     definition = {"data": params["data"], "createdAt": ctx.now, "modifiedAt": ctx.now, "status": status}
     ctx.table(_TABLE)[workspace] = definition

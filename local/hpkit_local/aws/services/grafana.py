@@ -62,9 +62,9 @@ def require_workspace(ctx: Context, workspace: str, *, active: bool = False) -> 
     """Return a workspace by id, or Grafana's own rejection."""
     record = ctx.table(TABLE).get(workspace)
     if record is None:
-        raise ServiceError("ResourceNotFoundException", f"Workspace {workspace} does not exist", status=404)
+        raise ServiceError("ResourceNotFoundException", f"Workspace {workspace} does not exist")
     if active and record["status"] != "ACTIVE":
-        raise ServiceError("ConflictException", f"Workspace {workspace} is in status {record['status']}", status=409)
+        raise ServiceError("ConflictException", f"Workspace {workspace} is in status {record['status']}")
     return record
 
 
@@ -245,7 +245,7 @@ def _tags(ctx: Context, arn: str) -> dict[str, str]:
         if workspace["arn"] == arn:
             found: dict[str, str] = workspace["tags"]
             return found
-    raise ServiceError("ResourceNotFoundException", f"Resource {arn} does not exist", status=404)
+    raise ServiceError("ResourceNotFoundException", f"Resource {arn} does not exist")
 
 
 @operation("grafana", "TagResource")

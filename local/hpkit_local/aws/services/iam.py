@@ -236,7 +236,7 @@ def _trust(_: Context, params: Record) -> None:
             if not service.endswith((".amazonaws.com", ".amazonaws.com.cn")):
                 raise ServiceError("MalformedPolicyDocument", f'Invalid principal in policy: "SERVICE":"{service}"')
     if _size(text) > TRUST_SIZE:
-        raise ServiceError("LimitExceeded", f"Cannot exceed quota for ACLSizePerRole: {TRUST_SIZE}", status=409)
+        raise ServiceError("LimitExceeded", f"Cannot exceed quota for ACLSizePerRole: {TRUST_SIZE}")
 
 
 @rule("iam", "CreateRole")
@@ -259,14 +259,14 @@ def _inline(ctx: Context, params: Record) -> None:
     present = {**holder.policies, params["PolicyName"]: params["PolicyDocument"]}
     if sum(_size(each) for each in present.values()) > INLINE_SIZE:
         message = f"Maximum policy size of {INLINE_SIZE} bytes exceeded for role {holder.name}"
-        raise ServiceError("LimitExceeded", message, status=409)
+        raise ServiceError("LimitExceeded", message)
 
 
 # Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 @rule("iam", "CreatePolicy", "CreatePolicyVersion")
 def _managed(_: Context, params: Record) -> None:
     if _size(params["PolicyDocument"]) > MANAGED_SIZE:
-        raise ServiceError("LimitExceeded", f"Cannot exceed quota for PolicySize: {MANAGED_SIZE}", status=409)
+        raise ServiceError("LimitExceeded", f"Cannot exceed quota for PolicySize: {MANAGED_SIZE}")
 
 
 # Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
@@ -276,7 +276,7 @@ def _attached(ctx: Context, params: Record) -> None:
     found = next((each for each in roles if each.name == params["RoleName"]), None)
     attached = set() if found is None else set(found.managed_policies)
     if params["PolicyArn"] not in attached and len(attached) >= ROLE_POLICIES:
-        raise ServiceError("LimitExceeded", f"Cannot exceed quota for PoliciesPerRole: {ROLE_POLICIES}", status=409)
+        raise ServiceError("LimitExceeded", f"Cannot exceed quota for PoliciesPerRole: {ROLE_POLICIES}")
 
 
 # Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html

@@ -14,12 +14,7 @@ from hpkit_local.aws.service import Service, declare
 __all__ = ["has_identity_center"]
 
 declare(
-    Service(
-        "sso-admin",
-        refuses_with="ValidationException",
-        signs_as="sso",
-        scope=r"(?:Create|Delete|List)Instances?$",
-    )
+    Service("sso-admin", refuses_with="ValidationException", signs_as="sso", scope=r"(?:Create|Delete|List)Instances?$")
 )
 
 
@@ -77,6 +72,6 @@ def delete_instance(ctx: Context, params: Record) -> Record:
     """Disable Identity Center."""
     instance = _instances(ctx).get(params["InstanceArn"])
     if instance is None or instance["deleted"]:
-        raise ServiceError("ResourceNotFoundException", f"Instance {params['InstanceArn']} does not exist", status=404)
+        raise ServiceError("ResourceNotFoundException", f"Instance {params['InstanceArn']} does not exist")
     instance["deleted"] = True
     return {}

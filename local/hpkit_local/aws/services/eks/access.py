@@ -51,9 +51,7 @@ def _entry(ctx: Context, params: Record) -> Record:
     entry = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
     if entry is None:
         raise ServiceError(
-            "ResourceNotFoundException",
-            f"The specified principalArn could not be found: {params['principalArn']}",
-            status=404,
+            "ResourceNotFoundException", f"The specified principalArn could not be found: {params['principalArn']}"
         )
     return entry
 
@@ -76,9 +74,7 @@ def create_access_entry(ctx: Context, params: Record) -> Record:
     _check_groups(params)
     if entry_key(params["clusterName"], principal) in ctx.table("access"):
         raise ServiceError(
-            "ResourceInUseException",
-            "The specified access entry resource is already in use on this cluster.",
-            status=409,
+            "ResourceInUseException", "The specified access entry resource is already in use on this cluster."
         )
     return {"accessEntry": create_entry(ctx, params)}
 
@@ -87,10 +83,7 @@ def create_access_entry(ctx: Context, params: Record) -> Record:
 def _check_groups(params: Record) -> None:
     for group in params.get("kubernetesGroups", []):
         if group.startswith(("system:", "eks:", "aws:", "amazon:", "iam:")):
-            raise ServiceError(
-                INVALID,
-                f"The kubernetes group name {group} is invalid: reserved prefix",
-            )
+            raise ServiceError(INVALID, f"The kubernetes group name {group} is invalid: reserved prefix")
 
 
 @operation("eks", "DescribeAccessEntry")
@@ -146,8 +139,7 @@ def associate_access_policy(ctx: Context, params: Record) -> Record:
         raise ServiceError(INVALID, f"The policyArn parameter format is not valid: {policy}")
     if entry["entry"]["type"] != "STANDARD":
         raise ServiceError(
-            "InvalidRequestException",
-            f"An access entry of type {entry['entry']['type']} takes no access policy",
+            "InvalidRequestException", f"An access entry of type {entry['entry']['type']} takes no access policy"
         )
     namespaces = scope.get("namespaces", [])
     if (scope.get("type") == "namespace") != bool(namespaces):
@@ -175,9 +167,7 @@ def disassociate_access_policy(ctx: Context, params: Record) -> Record:
     found = _entry(ctx, params)
     if found["policies"].pop(params["policyArn"], None) is None:
         raise ServiceError(
-            "ResourceNotFoundException",
-            f"The specified policyArn could not be found: {params['policyArn']}",
-            status=404,
+            "ResourceNotFoundException", f"The specified policyArn could not be found: {params['policyArn']}"
         )
     changed(ctx, params["clusterName"], params["principalArn"])
     return {}
@@ -205,11 +195,7 @@ def associate(ctx: Context, params: Record, *, owner: str = "") -> Record:
     require_role(ctx, params["roleArn"], trusts=TRUST, purpose="the pod identity role", code=INVALID)
     for existing in ctx.table("podidentity").values():
         if existing["clusterName"] == cluster and (existing["namespace"], existing["serviceAccount"]) == account:
-            raise ServiceError(
-                "ResourceInUseException",
-                f"Association already exists: {existing['associationId']}",
-                status=409,
-            )
+            raise ServiceError("ResourceInUseException", f"Association already exists: {existing['associationId']}")
     identifier = "a-" + ctx.token(17)
     association: Record = {
         "clusterName": cluster,
@@ -242,7 +228,7 @@ def _find(ctx: Context, params: Record) -> Record:
     require_cluster(ctx, params["clusterName"])
     association = ctx.table("podidentity").get(f"{params['clusterName']}|{params['associationId']}")
     if association is None:
-        raise ServiceError("ResourceNotFoundException", f"Association not found: {params['associationId']}", status=404)
+        raise ServiceError("ResourceNotFoundException", f"Association not found: {params['associationId']}")
     return association
 
 

@@ -71,9 +71,7 @@ def _find(ctx: Context, params: Record) -> Record:
     addon = ctx.table("addons").get(f"{params['clusterName']}|{params['addonName']}")
     if addon is None:
         raise ServiceError(
-            "ResourceNotFoundException",
-            f"No addon: {params['addonName']} found in cluster: {params['clusterName']}",
-            status=404,
+            "ResourceNotFoundException", f"No addon: {params['addonName']} found in cluster: {params['clusterName']}"
         )
     return addon
 
@@ -86,7 +84,7 @@ def create_addon(ctx: Context, params: Record) -> Record:
     info = find_addon(params["addonName"])
     key = f"{cluster['name']}|{info.name}"
     if key in ctx.table("addons"):
-        raise ServiceError("ResourceInUseException", "Addon already exists.", status=409)
+        raise ServiceError("ResourceInUseException", "Addon already exists.")
     version = params.get("addonVersion", info.default)
     check_configuration(info, version, cluster, params)
     _check_needs(ctx, cluster["name"], info)
@@ -139,14 +137,7 @@ def _associate(ctx: Context, addon: Record, info: AddonInfo, entries: Sequence[R
 
 @action("addon.arrived")
 def arrived(
-    ctx: Context,
-    *,
-    key: str,
-    since: float,
-    update_id: str = "",
-    change: str = "create",
-    failure: str = "",
-    **new: Any,
+    ctx: Context, *, key: str, since: float, update_id: str = "", change: str = "create", failure: str = "", **new: Any
 ) -> None:
     """Apply: the add-on runs, waits for nodes, or has failed."""
     addon = ctx.table("addons").get(key)
@@ -308,7 +299,6 @@ def _require_idle(addon: Record) -> None:
         raise ServiceError(
             "ResourceInUseException",
             f"Addon {addon['addonName']} cannot be updated as it is currently in {addon['status']} state",
-            status=409,
         )
 
 

@@ -34,7 +34,7 @@ def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
     """Return the cluster by name, or EKS's own rejection."""
     cluster = ctx.table("eks").get(name)
     if cluster is None:
-        raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {name}.", status=404)
+        raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {name}.")
     if active and cluster["status"] not in ("ACTIVE", "UPDATING"):
         raise ServiceError("InvalidRequestException", f"Cluster '{name}' is not in ACTIVE status")
     return cluster
@@ -52,7 +52,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     """Check role, subnets, version and support, and begin to create."""
     name = params["name"]
     if name in ctx.table("eks"):
-        raise ServiceError("ResourceInUseException", f"Cluster already exists with name: {name}", status=409)
+        raise ServiceError("ResourceInUseException", f"Cluster already exists with name: {name}")
     require_role(ctx, params["roleArn"], trusts="eks.amazonaws.com", purpose="the cluster role", code=INVALID)
     for each in params.get("encryptionConfig", ()):
         require_usable_key(ctx, each["provider"]["keyArn"], role_arn=params["roleArn"], code=INVALID)
@@ -188,8 +188,7 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
     }
     if len(changes) != 1:
         raise ServiceError(
-            INVALID,
-            f"Only one type of update can be allowed per request; found {len(changes)}: {sorted(changes)}",
+            INVALID, f"Only one type of update can be allowed per request; found {len(changes)}: {sorted(changes)}"
         )
     ((key, value),) = changes.items()
     _check_mode(cluster, key, value)
@@ -272,7 +271,6 @@ def _require_idle(cluster: Record) -> None:
         raise ServiceError(
             "ResourceInUseException",
             f"Cannot change cluster '{cluster['name']}' because its status is {cluster['status']}",
-            status=409,
         )
 
 

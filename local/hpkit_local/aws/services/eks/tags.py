@@ -11,11 +11,7 @@ __all__: list[str] = []
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_TagResource.html
 def _tags(ctx: Context, arn: str) -> dict[str, str]:
-    places: tuple[tuple[str, str], ...] = (
-        ("eks", "arn"),
-        ("addons", "addonArn"),
-        ("podidentity", "associationArn"),
-    )
+    places: tuple[tuple[str, str], ...] = (("eks", "arn"), ("addons", "addonArn"), ("podidentity", "associationArn"))
     for table, member in places:
         for entry in ctx.table(table).values():
             if entry.get(member) == arn:
@@ -25,7 +21,7 @@ def _tags(ctx: Context, arn: str) -> dict[str, str]:
         if entry["entry"]["accessEntryArn"] == arn:
             mine: dict[str, str] = entry["entry"]["tags"]
             return mine
-    raise ServiceError("NotFoundException", f"Resource was not found: {arn}", status=404)
+    raise ServiceError("NotFoundException", f"Resource was not found: {arn}")
 
 
 @operation("eks", "TagResource")

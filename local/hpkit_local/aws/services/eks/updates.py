@@ -39,7 +39,7 @@ def describe_update(ctx: Context, params: Record) -> Record:
     """One update."""
     entry = ctx.table("updates").get(f"{params['name']}|{params['updateId']}")
     if entry is None or entry["addon"] != params.get("addonName", ""):
-        raise ServiceError("ResourceNotFoundException", f"No update found for ID: {params['updateId']}", status=404)
+        raise ServiceError("ResourceNotFoundException", f"No update found for ID: {params['updateId']}")
     return {"update": entry["update"]}
 
 
@@ -48,7 +48,7 @@ def describe_update(ctx: Context, params: Record) -> Record:
 def list_updates(ctx: Context, params: Record) -> Record:
     """Ids of the updates of a cluster, or of one add-on."""
     if params["name"] not in ctx.table("eks"):
-        raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {params['name']}.", status=404)
+        raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {params['name']}.")
     ids = [
         entry["update"]["id"]
         for key, entry in ctx.table("updates").items()
