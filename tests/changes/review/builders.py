@@ -27,8 +27,8 @@ class Change(Patch):
     """A change, and what its review must contain.
 
     base: changes that both sides have. stacks, status: verdict and status by stack. rules: IDs of new, fixed, and
-    remaining findings. watch: required risk codes. says, silent: what the text (columns joined by one space) and the
-    reasons must and must not contain.
+    remaining findings. watch: required risk codes. codes: all of them. losses: all lines about what teams lose. says,
+    silent: what the text (columns joined by one space) and the reasons must and must not contain.
     """
 
     base: Patch = Patch()
@@ -38,6 +38,8 @@ class Change(Patch):
     status: dict[str, str] = Field(default={})
     rules: dict[str, list[str]] = Field(default={})
     watch: frozenset[str] = frozenset()
+    codes: frozenset[str] = frozenset()
+    losses: tuple[str, ...] | None = None
     says: tuple[str, ...]
     silent: tuple[str, ...] = ()
 
@@ -65,6 +67,16 @@ class Table:
 def review_in(table: Table, name: str, *, quick: bool = False) -> Review:
     """Return the review of a change, cached for all assertions about it; a quick review records nothing."""
     return review_of(*table.sides(name), record=None if quick else recorded)
+
+
+def assert_findings(review: Review, change: Change) -> None:
+    changes = [part.findings for part in (*review.files, *review.stacks)]
+    found = {kind: [each.rule for part in changes for each in getattr(part, kind)] for kind in change.rules}
+    assert found == change.rules
+
+
+def codes_of(review: Review) -> set[str]:
+    return {risk.code for stack in review.stacks for risk in stack.risks}
 
 
 def assert_says(review: Review, change: Change) -> None:

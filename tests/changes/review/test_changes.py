@@ -22,7 +22,15 @@ from hpkit.changes.review.model import ScenarioChange, TeamWaits
 from hpkit.cli.common.documents import json_document
 from hpkit.program.recording import Answers, record
 from tests.builders import findings, group, organization, team, text_of
-from tests.changes.review.builders import Table, assert_says, assert_sufficient, review_in, review_of
+from tests.changes.review.builders import (
+    Table,
+    assert_findings,
+    assert_says,
+    assert_sufficient,
+    codes_of,
+    review_in,
+    review_of,
+)
 from tests.cli.test_review import Repository, acme
 from tests.documents import plain
 
@@ -49,10 +57,8 @@ def test_the_review_of_a_change_says_what_matters(name):
 @pytest.mark.parametrize("name", CHANGES.changes)
 def test_findings_and_what_to_watch_are_as_expected(name):
     review, expected = review_in(CHANGES, name), CHANGES.changes[name]
-    changes = [part.findings for part in (*review.files, *review.stacks)]
-    found = {kind: [each.rule for part in changes for each in getattr(part, kind)] for kind in expected.rules}
-    assert found == expected.rules
-    assert expected.watch <= {risk.code for stack in review.stacks for risk in stack.risks}
+    assert_findings(review, expected)
+    assert expected.watch <= codes_of(review)
 
 
 @pytest.mark.parametrize("name", CHANGES.changes)
