@@ -1,14 +1,22 @@
-"""The status page: quota in use, lenders, waiting tasks, and problems."""
+"""The status page: quota in use, lenders, waiting tasks, problems, and `--watch` with reads that fail."""
 
+import io
+import sys
+import time
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpkit.cli.cluster import status
 from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy, main_resource
 from hpkit.cluster.live.parse import failed_streams, platform_of
 from hpkit.cluster.live.status import policy_words, status_of
+from hpkit.errors import ToolError
+from hpkit.plan.derive import derive
+from tests.builders import organization, typed
 from tests.cluster.live.builders import GPU, NOW, node, observed, pod, queue, task
 
 POLICY = SchedulerPolicy("acme-dev", "Created", "", "Enabled", "Disabled", {"experiment": 40, "training": 80})
@@ -188,3 +196,56 @@ def test_a_group_that_is_still_short_of_instances_is_said():
     assert status.problems == ("gpu has 1 of 4 instances: Pending: Insufficient capacity (3 instances)",)
     assert status.groups[0].others == {"Pending": 3}
     assert status.observed.time == NOW
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """Return a terminal's output for several reads, of which the last is ended with Ctrl-C."""
+
+    def run(*answers):
+        left = iter([*answers, KeyboardInterrupt()])
+
+        def read(*_, **__):
+            answer = next(left)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        terminal = Terminal()
+        monkeypatch.setattr("hpkit.cluster.live.read.read", read)
+        monkeypatch.setattr(status, "aws_session", lambda *_: None)
+        monkeypatch.setattr(time, "sleep", lambda _: None)
+        monkeypatch.setattr(sys, "stdout", terminal)
+        status._watch(derive(typed(organization()), "dev"), None, "text", 5.0)
+        return terminal.getvalue()
+
+    return run
+
+
+def page(used):
+    return observed(queues=(queue("smith", 4, used=used),))
+
+
+def test_each_read_is_a_page_and_a_failure_is_above_the_last_one(watch):
+    shown = watch(page(3), ToolError("eks:DescribeCluster: Expired\x1b[2JToken"), page(1))
+    first, _, rest = shown.partition("not read: eks:DescribeCluster: Expired")
+    assert "12:00:00 UTC, every 5 s; Ctrl-C to stop" in first
+    assert "smith" in first
+    failed, _, again = rest.partition("12:00:00 UTC")
+    assert "smith" in failed
+    assert "\x1b[2JToken" not in failed
+    assert "smith" in again
+    assert shown.endswith("\x1b[?25h\x1b[?1049l"), "the terminal is as it was"
+
+
+def test_without_a_terminal_it_says_what_to_do_instead(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with pytest.raises(
+        status.click.UsageError, match="requires a terminal; elsewhere, run `hpkit cluster status --format json`"
+    ):
+        status._watch(derive(typed(organization()), "dev"), None, "text", 5.0)
