@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from hpkit.catalog import kubernetes_versions, version_order
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.governance import MOST_ID
-from hpkit.config.models.storage import TeamBucket
+from hpkit.config.models.storage import DataRepository, TeamBucket
 from hpkit.config.reading.document import Path
+from hpkit.plan.existing import team_buckets
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.names import bucket_name, certificate_bucket_name
 from hpkit.text.formatting import listing
@@ -25,6 +26,9 @@ _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser
 _NOBODY = (65534, 65535)
 _GROUPS = "Kubernetes, Configure fine-grained SupplementalGroups control: enabled by default since 1.33"
 _GROUPS_SINCE = "1.33"
+_IAM = "IAM user guide, IAM and AWS STS quotas"
+# Characters of all inline policies of a role, without white space.
+_INLINE_SIZE = 10_240
 _LINKS = "Amazon FSx API reference, CreateDataRepositoryAssociation"
 _MOST_LINKS = 8
 _S3 = "Amazon S3 user guide, identity-based policies: prefixes of object keys"
@@ -83,7 +87,7 @@ def _buckets_are_separate(context: Context) -> Iterator[Issue]:
     places = _team_places(context)
     own = {name: what for name, what in _own_buckets(context) if name}
     for team, bucket, path in places:
-        if bucket.bucket in own:
+        if bucket.bucket in own and isinstance(bucket, TeamBucket):
             yield Issue(
                 (*path, "bucket"),
                 f"{team} would have access to {bucket.bucket}, {own[bucket.bucket]}",
@@ -93,14 +97,16 @@ def _buckets_are_separate(context: Context) -> Iterator[Issue]:
         for other, theirs, _ in places[:position]:
             mine, their = bucket.prefix or "", theirs.prefix or ""
             apart = team == other or bucket.bucket != theirs.bucket
+            # Links that overlap with each other are another rule's.
+            apart |= isinstance(bucket, DataRepository) and isinstance(theirs, DataRepository)
             if apart or not (mine.startswith(their) or their.startswith(mine)):
                 continue
-            if not (bucket.read_only and theirs.read_only):
+            if _writes(bucket) or _writes(theirs):
                 yield Issue(
                     path,
                     f"{team} and {other} share {bucket.bucket}/{max(mine, their, key=len)}*, and not both of them only "
                     "read it",
-                    "Give each team a prefix of its own, or let both only read it (readOnly).",
+                    "Give each team a prefix of its own, or let both only read it (`readOnly`, and no `autoExport`).",
                 )
                 break
 
@@ -133,12 +139,41 @@ def _links_are_separate(context: Context) -> Iterator[Issue]:
                     )
 
 
-def _team_places(context: Context) -> list[tuple[str, TeamBucket, Path]]:
-    stated = context.spec.storage.team_buckets if context.spec.storage else {}
-    path = (*context.path, "storage", "teamBuckets")
-    return [
-        (team, bucket, (*path, team, index)) for team, buckets in stated.items() for index, bucket in enumerate(buckets)
+def _writes(place: TeamBucket | DataRepository) -> bool:
+    return not place.read_only if isinstance(place, TeamBucket) else bool(place.auto_export)
+
+
+def _team_places(context: Context) -> list[tuple[str, TeamBucket | DataRepository, Path]]:
+    """Return the teams' buckets, and the links whose folder teams reach, each with its team."""
+    storage = context.spec.storage
+    stated, lustre = (storage.team_buckets, storage.lustre) if storage else ({}, None)
+    path = (*context.path, "storage")
+    places: list[tuple[str, TeamBucket | DataRepository, Path]] = [
+        (team, bucket, (*path, "teamBuckets", team, index))
+        for team, buckets in stated.items()
+        for index, bucket in enumerate(buckets)
     ]
+    for index, link in enumerate(lustre.data_repositories if lustre and lustre.teams else ()):
+        _, folder, team, *_ = [*link.path.split("/"), "", ""]
+        if folder == "teams":
+            places.append((team or "all teams", link, (*path, "lustre", "dataRepositories", index)))
+    return places
+
+
+def _policies_fit(context: Context) -> Iterator[Issue]:
+    for team, buckets in team_buckets(context.plan).items():
+        # At most as long as in the template `team-bucket`, with what doesn't depend on the buckets.
+        size = 800
+        for each in buckets:
+            name, prefix, key = len(each.bucket), len(each.prefix or ""), len(each.kms_key_arn or "")
+            size += 2 * (name + prefix + 30) + name + 30 + (2 * prefix + 190 if prefix else 0) + 2 * (key + 3)
+        if size > _INLINE_SIZE:
+            yield Issue(
+                (*context.path, "storage", "teamBuckets", team),
+                f"the policy of {team}'s role would have about {size:,} characters for {len(buckets)} buckets; IAM's "
+                f"limit is {_INLINE_SIZE:,}",
+                "Put the data of several of these buckets into one, or use shorter prefixes.",
+            )
 
 
 def _own_buckets(context: Context) -> Iterator[tuple[str | None, str]]:
@@ -298,4 +333,5 @@ RULES = (
     Rule("STO007", "error", "Linked folders and prefixes don't overlap.", _LINKS, _links_are_separate, waivable=False),
     Rule("STO008", "error", "Local disks belong to instance types of the environment.", _VOLUMES, _types_with_disks),
     Rule("STO009", "error", "Teams' folders require Kubernetes 1.33.", _GROUPS, _groups_of_images, waivable=False),
+    Rule("STO010", "error", "The policies of teams' roles fit IAM's limit.", _IAM, _policies_fit, waivable=False),
 )

@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 
 from hpkit.cluster.live.differences import differences
-from hpkit.cluster.live.model import AddonHealth, Group, Platform, Queue, Quota, SchedulerPolicy
+from hpkit.cluster.live.model import AddonHealth, Group, NodePool, Platform, Queue, Quota, SchedulerPolicy
+from hpkit.project import load_stack
 from hpkit_whatif.admission import model_of
 from tests.builders import ranked_handson
 from tests.cluster.live.builders import observed
@@ -84,9 +85,10 @@ def platform_differs(seen, plan):
 
 def test_versions_recovery_and_types_that_differ_are_named(seen, platform_differs):
     gpu, system = seen.platform.groups
-    assert platform_differs(kubernetes="1.34", node_recovery="None") == (
+    assert platform_differs(kubernetes="1.34", node_recovery="None", karpenter="Enable") == (
         "Kubernetes is 1.34, but 1.35 in the file",
         "node recovery is None, but Automatic in the file",
+        "Karpenter's mode is Enable, but Disable in the file",
     )
     assert platform_differs(groups=(replace(gpu, instance_types=("ml.p5.48xlarge",)), system)) == (
         "the type of instance group gpu is ml.p5.48xlarge, but ml.g5.12xlarge in the file",
@@ -172,3 +174,30 @@ def test_gang_scheduling_that_the_console_turned_on_is_a_difference(plan, seen):
     (line,) = differences(replace(seen, kueue_configuration=text), plan)
     assert line.startswith("gang scheduling is on (timeout 7m")
     assert line.endswith("but off in the file")
+
+
+def test_node_pools_that_differ_are_named():
+    (plan,) = load_stack("autoscale-dev").plans.values()
+    first, *others = plan.node_pools
+    limits = {name: Decimal(str(amount)) for name, amount in first.spec.limits.items()}
+    name = next(iter(limits))
+
+    def pool(name, limits):
+        return NodePool(name, ready=True, message="", limits=limits, used={})
+
+    live = (pool(first.spec.name, limits), *(pool(each.spec.name, each.spec.limits) for each in others))
+    changed = (pool(first.spec.name, {**limits, name: Decimal(1)}), pool("mine", {}))
+    assert differences(observed(pools=live), plan) == ()
+    assert differences(observed(pools=changed), plan) == (
+        f"NodePool {first.spec.name} has {name} 1, but {limits[name]} in the file",
+        *(f"NodePool {each.spec.name} is in the file, but not on the cluster" for each in others),
+        "NodePool mine is on the cluster, but not in the file",
+    )
+    assert differences(observed(unread=frozenset({"nodepools"})), plan) == (), "members can't read them"
+
+
+def test_a_team_that_somebody_paused_is_named(seen, plan):
+    john, smith = seen.queues
+    assert differences(replace(seen, queues=(replace(john, active=False, stopped=True), smith)), plan) == (
+        "team john is paused, but activationState is Enabled in the file",
+    )

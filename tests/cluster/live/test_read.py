@@ -55,7 +55,7 @@ def test_a_teams_member_reads_the_namespace_of_the_team():
         unknown,
         namespaces=TEAMS,
     )
-    assert (objects["namespaces"], objects["unread"]) == (("hyperpod-ns-john",), frozenset())
+    assert (objects["namespaces"], objects["unread"]) == (("hyperpod-ns-john",), {"nodepools"})
     assert unknown == [], "members always read only their own namespaces"
     seen = Observed(time=NOW, **objects)
     assert seen.sees("hyperpod-ns-john")
@@ -73,7 +73,7 @@ def test_what_is_refused_everywhere_is_unread():
 def test_who_may_list_everything_asks_for_no_namespace():
     server = api(("/",))
     found = objects_of(server, [], namespaces=TEAMS)
-    assert (found["namespaces"], found["unread"]) == (None, frozenset())
+    assert (found["namespaces"], found["unread"]) == (None, {"nodepools"})
     assert not [path for path in server.asked if "namespaces" in path]
 
 

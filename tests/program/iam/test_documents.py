@@ -1,10 +1,14 @@
 """IAM documents: valid, least privilege, and sufficient for the service's calls."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from hpkit.config.models.storage import TeamBucket
 from hpkit.program.iam import documents as iam
 from hpkit.program.iam.live import AwsAccount
+from tests.builders import organization, rules, team
 from tests.program.iam.authorization import problems
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
@@ -95,13 +99,33 @@ def test_the_pods_of_a_team_reach_only_its_prefix_and_only_buckets_of_the_accoun
     on_s3 = [each for each in statements if each["Action"][0].startswith("s3:")]
     assert {each["Condition"]["StringEquals"]["aws:ResourceAccount"] for each in on_s3} == {ACCOUNT.id}
     assert [(each["Action"][-1], each["Resource"]) for each in on_s3] == [
-        ("s3:GetObject", ["arn:aws:s3:::acme-data/john/*"]),
+        ("s3:GetObject", ["arn:aws:s3:::acme-data/john/*", "arn:aws:s3:::acme-models/*"]),
         ("s3:PutObject", ["arn:aws:s3:::acme-data/john/*"]),
-        ("s3:ListBucket", ["arn:aws:s3:::acme-data"]),
-        ("s3:GetObject", ["arn:aws:s3:::acme-models/*"]),
         ("s3:ListBucket", ["arn:aws:s3:::acme-models"]),
+        ("s3:ListBucket", ["arn:aws:s3:::acme-data"]),
     ]
-    assert on_s3[2]["Condition"]["StringLike"] == {"s3:prefix": ["john/", "john/*"]}
+    assert on_s3[3]["Condition"]["StringLike"] == {"s3:prefix": ["john/", "john/*"]}
+
+
+@pytest.mark.parametrize("more", [{"prefix": "p/"}, {"prefix": f"{'p' * 99}/"}, {"readOnly": True}, {}])
+@pytest.mark.parametrize("with_key", [True, False])
+def test_a_policy_of_buckets_that_the_rule_accepts_fits_in_a_role(more, with_key):
+    def described(count):
+        key = {"kmsKeyArn": f"arn:aws-us-gov:kms:us-gov-west-1:123456789012:key/{'1' * 36}"} if with_key else {}
+        stated = [{"bucket": f"b{'u' * 60}{index:02}", **more, **key} for index in range(count)]
+        data = organization(
+            teams=[team("vision")],
+            allocations={"vision": [{"instanceType": "ml.g5.12xlarge", "count": 4}]},
+            environment={"storage": {"teamBuckets": {"vision": stated}}},
+        )
+        return "STO010" not in rules(data), [TeamBucket(**each) for each in stated]
+
+    accepted = [buckets for fits, buckets in map(described, range(1, 99)) if fits]
+    partition = replace(ACCOUNT, partition="aws-us-gov", region="us-gov-west-1")
+    policy = json.dumps(iam.team_buckets_policy(partition, accepted[-1]), separators=(",", ":"))
+    assert len(policy) <= 10_240
+    assert len(accepted) > 8
+    assert len(accepted) < 98
 
 
 def actions(document):

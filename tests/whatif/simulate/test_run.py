@@ -55,6 +55,17 @@ def test_bestpractice_lets_team_b_wait_at_the_default_limit(tmp_path):
     assert {task.name for task in report.tasks if task.admitted is None} == {"b-more"}
 
 
+def test_tasks_of_a_paused_team_wait_because_it_is_paused(tmp_path):
+    text = (ROOT / "stacks" / "handson.yaml").read_text()
+    file = tmp_path / "handson.yaml"
+    file.write_text(text.replace("- name: smith\n", "- name: smith\n    activationState: Disabled\n"))
+    from hpkit.project import load
+
+    report = simulate(load(file).plans["dev"], open_scenario(SCENARIOS / "handson.yaml"))
+    waits = {task.team: task.why for task in report.tasks if task.admitted is None}
+    assert waits == {"smith": "waits: its team is paused (activationState: Disabled)"}
+
+
 def test_handson_gives_john_his_own_back():
     report, tasks = outcome("handson")
     assert [(each.time, each.borrowed) for each in tasks["smith-job"].admissions] == [

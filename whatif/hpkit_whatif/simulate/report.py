@@ -14,6 +14,7 @@ from pydantic import Field, PlainSerializer, computed_field
 from hpkit.text.document import Document
 
 __all__ = [
+    "PAUSED",
     "QUEUED",
     "Admission",
     "ClusterReport",
@@ -29,8 +30,11 @@ __all__ = [
 Figure = Annotated[float, PlainSerializer(lambda value: round(value, 4), return_type=float)]
 QUEUED: Final = "Queued"
 """Instead of a reason of Kueue's, of a task that it has not looked at yet."""
+PAUSED: Final = "Paused"
+"""Instead of a reason of Kueue's, of a task whose team is paused."""
 _WORDS: Final = {
     QUEUED: "other tasks in its queue come first",
+    PAUSED: "its team is paused (activationState: Disabled)",
     "WaitingForQuota": "too little quota is free",
     "WaitingForPreemptedWorkloads": "the tasks that it preempts are still stopping",
     "PodsReadyTimeout": "its pods weren't ready in time, and Kueue retries it later",

@@ -16,6 +16,7 @@ from hpkit_whatif.scenario.workloads import Task, Tasks, scenario_model
 from hpkit_whatif.simulate.ledger import Gauge, Ledger, Timeline, Waits
 from hpkit_whatif.simulate.quotas import over_reserved, type_quotas
 from hpkit_whatif.simulate.report import (
+    PAUSED,
     QUEUED,
     Admission,
     ClusterReport,
@@ -95,7 +96,7 @@ def simulate_tasks(
     tasks = Tasks(plan, model).workloads(located)
     coming = recorder.taken(tasks, lenient=lenient, skip_impossible=skip_impossible, until=scenario.until)
     flapping = simulator.run_clock(coming, until=scenario.until, on_event=recorder.note)
-    waiting = {each.name: each.reason or QUEUED for each in (simulator.pending() if keep else ())}
+    waiting = {each.name: each.reason for each in (simulator.pending() if keep else ()) if each.reason}
     if scenario.until is None:
         return recorder.report(source.file, simulator.now, flapping, waiting=waiting, is_over=True)
     return recorder.report(source.file, scenario.until, flapping, waiting=waiting)
@@ -138,6 +139,7 @@ class Recorder:
         self._tasks: list[TaskReport] = []
         self._omitted = 0
         self._names = tuple(team.name for team in plan.teams)
+        self._paused = {team.name for team in plan.teams if team.spec.activation_state == "Disabled"}
         self._teams = {name: _Team() for name in self._names}
         self._timeline = Timeline(self._names)
         self._quotas = type_quotas(plan, model)
@@ -375,7 +377,8 @@ class Recorder:
             report = state.report
             if not state.running:
                 self._waited(report, state.since, end)
-                report.waits_for = reasons.get(report.name, QUEUED)
+                unseen = PAUSED if report.team in self._paused else QUEUED
+                report.waits_for = reasons.get(report.name, unseen)
                 if is_over and report.name not in restless:
                     report.never = f"is still waiting at the end: {reason_in_words(report.waits_for)}"
                     self._teams[report.team].never.append(report.name)

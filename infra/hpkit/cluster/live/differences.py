@@ -7,7 +7,8 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Final
 
-from hpkit.cluster.live.model import Observed, Platform, Queue, Quota, main_resource
+from hpkit.cluster.live.model import NodePool, Observed, Platform, Queue, Quota, main_resource
+from hpkit.cluster.live.parse import number
 from hpkit.cluster.live.waiting import counted, sized
 from hpkit.errors import CatalogError
 from hpkit.kueue.configuration import gang_differences
@@ -33,6 +34,8 @@ def differences(observed: Observed, plan: Plan) -> tuple[str, ...]:
             texts += _addons(observed.platform, plan)
         if "policy" not in observed.platform.unread:
             texts += _policy(observed.platform, plan)
+    if not plan.spec.cluster.existing and "nodepools" not in observed.unread:
+        texts += _node_pools(observed.pools, plan)
     # An environment without `governance` leaves policy and teams to another stack or tool.
     if plan.policy is not None and observed.queues:
         texts += _teams(observed.queues, plan)
@@ -47,6 +50,7 @@ def _clusters(platform: Platform, plan: Plan) -> Iterable[str]:
     rows = [("Kubernetes", platform.kubernetes, spec.eks.version)]
     if not spec.cluster.existing:
         rows.append(("node recovery", platform.node_recovery, spec.cluster.node_recovery))
+        rows.append(("Karpenter's mode", platform.karpenter, "Disable" if spec.karpenter is None else "Enable"))
     for what, there, wanted in rows:
         if there and there != wanted:
             yield f"{what} is {there}, but {wanted} in the file"
@@ -95,6 +99,23 @@ def _addons(platform: Platform, plan: Plan) -> Iterable[str]:
             yield f"add-on {addon.name} is {live_addon.version}, but {addon.version} in the file"
 
 
+def _node_pools(pools: Iterable[NodePool], plan: Plan) -> Iterable[str]:
+    live = {pool.name: pool for pool in pools}
+    for planned in plan.node_pools:
+        pool = live.pop(planned.spec.name, None)
+        if pool is None:
+            yield f"NodePool {planned.spec.name} is in the file, but not on the cluster"
+            continue
+        limits = {name: number(str(each)) for name, each in planned.spec.limits.items()}
+        for name in sorted(pool.limits.keys() | limits.keys()):
+            there, wanted = pool.limits.get(name), limits.get(name)
+            if there != wanted:
+                has, file = ("no limit" if each is None else amount(each) for each in (there, wanted))
+                yield f"NodePool {pool.name} has {name} {has}, but {file} in the file"
+    for name in live:
+        yield f"NodePool {name} is on the cluster, but not in the file"
+
+
 def _teams(queues: Iterable[Queue], plan: Plan) -> Iterable[str]:
     live = {queue.team: queue for queue in queues if queue.team is not None}
     try:
@@ -115,6 +136,9 @@ def _teams(queues: Iterable[Queue], plan: Plan) -> Iterable[str]:
 def _queue(team: str, live: Queue, planned: ClusterQueue) -> Iterable[str]:
     if float(live.weight) != planned.fair_weight:
         yield f"team {team} has fair-share weight {amount(live.weight)}, but {planned.fair_weight:g} in the file"
+    if live.stopped == planned.active:
+        has, file = ("paused", "Enabled") if live.stopped else ("active", "Disabled")
+        yield f"team {team} is {has}, but activationState is {file} in the file"
     preempts = planned.preemption.within_cluster_queue
     if live.within != preempts:
         yield f"team {team} preempts its own tasks by {live.within}, but by {preempts} in the file"

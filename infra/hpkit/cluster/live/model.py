@@ -128,6 +128,7 @@ class Platform:
 
     - policy: None if the cluster has none.
     - kubernetes: the version of the EKS cluster. log_group: of the lifecycle scripts.
+    - karpenter: the mode of managed Karpenter, karpenter_failure: why it failed, or "".
     - unread: which of nodes, policy and `addons` weren't read, and so might exist.
     """
 
@@ -141,6 +142,8 @@ class Platform:
     events: tuple[ClusterEvent, ...]
     kubernetes: str = ""
     node_recovery: str = ""
+    karpenter: str = ""
+    karpenter_failure: str = ""
     log_group: str = ""
     unread: frozenset[str] = frozenset()
 
@@ -165,7 +168,7 @@ class Quota:
 class Queue:
     """A ClusterQueue; quotas by (flavor, resource), in the order of its resource groups.
 
-    within, reclaim: Kueue's withinClusterQueue and reclaimWithinCohort.
+    within, reclaim: Kueue's withinClusterQueue and reclaimWithinCohort. stopped: whether its stopPolicy pauses it.
     """
 
     name: str
@@ -175,6 +178,7 @@ class Queue:
     message: str
     within: str = "Never"
     reclaim: str = "Never"
+    stopped: bool = False
     quotas: Mapping[tuple[str, str], Quota] = field(default_factory=dict)
 
     @property

@@ -44,6 +44,7 @@ __all__ = [
     "log_group_of",
     "node_of",
     "node_pool_of",
+    "number",
     "owner_of",
     "platform_of",
     "pod_of",
@@ -101,6 +102,7 @@ def platform_of(
     """
     instances = (_instance(each) for each in nodes)
     groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
+    scaling = cluster.get("AutoScaling") or {}
     return Platform(
         name=cluster["ClusterName"],
         status=cluster["ClusterStatus"],
@@ -113,6 +115,8 @@ def platform_of(
         events=tuple(sorted(map(_event, events), key=lambda each: each.time, reverse=True)),
         kubernetes=kubernetes,
         node_recovery=cluster.get("NodeRecovery") or "",
+        karpenter=scaling.get("Mode") or "Disable",
+        karpenter_failure=scaling.get("FailureMessage") or "Failed" if scaling.get("Status") == "Failed" else "",
         unread=unread,
     )
 
@@ -208,6 +212,7 @@ def queue_of(document: Mapping[str, Any]) -> Queue:
         message="" if active is None else active.message,
         within=preemption.get("withinClusterQueue") or "Never",
         reclaim=preemption.get("reclaimWithinCohort") or "Never",
+        stopped=(spec.get("stopPolicy") or "None") != "None",
         quotas=quotas,
     )
 
@@ -384,7 +389,7 @@ def assigned_of(admission: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...
 
 def usage_of(assigned: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], Decimal]:
     """Return the sums of what was assigned, by (flavor, resource)."""
-    return _sum(((flavor, name), _parsed(amount)) for flavor, name, amount in assigned)
+    return _sum(((flavor, name), number(amount)) for flavor, name, amount in assigned)
 
 
 def _pod_requests(spec: Mapping[str, Any]) -> Amounts:
@@ -520,10 +525,11 @@ def node_pool_of(document: Mapping[str, Any]) -> NodePool:
 
 
 def _quantity(value: Any) -> Decimal:
-    return _parsed(str(value))
+    return number(str(value))
 
 
 @lru_cache(maxsize=10_000)
-def _parsed(text: str) -> Decimal:
+def number(text: str) -> Decimal:
+    """Return a Kubernetes quantity as a number: 1536Gi, 250m."""
     value = Fraction(quantity(text))
     return Decimal(value.numerator) / value.denominator

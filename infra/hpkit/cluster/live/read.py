@@ -304,6 +304,8 @@ class _Objects:
             requests |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
         if karpenter is not None:
             requests["nodepools"] = (f"{karpenter}/nodepools", ())
+        if not pools:
+            self._unread.add("nodepools")
         with ThreadPoolExecutor(max_workers=len(requests)) as pool:
             running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in requests.items()}
             lists = {kind: each.result() for kind, each in running.items()}

@@ -387,6 +387,8 @@ def _of_platform(platform: Platform) -> Iterable[str]:
         yield _because(f"cluster {platform.name} is {platform.status}", (platform.message,))
     if platform.policy is not None and platform.policy.status.endswith("Failed"):
         yield _because(f"the cluster policy is {platform.policy.status}", (platform.policy.message,))
+    if platform.karpenter_failure:
+        yield _because("Karpenter failed", (platform.karpenter_failure,))
     for addon in platform.addons:
         if addon.status != "ACTIVE" or addon.issues:
             yield _because(f"add-on {addon.name} is {addon.status}", addon.issues)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from typing import Final
 
 from hpkit.cluster.live.model import Queue, Task
-from hpkit.plan.capacity import quantity
+from hpkit.cluster.live.parse import number
 from hpkit.text.formatting import amount
 
 __all__ = [
@@ -86,12 +85,6 @@ def sized(value: Decimal, resource: str) -> str:
     return f"{amount(value / _GIB)} GiB" if resource in _IN_BYTES else amount(value)
 
 
-def _number(text: str) -> Decimal:
-    """Return a quantity in a Kueue message, which uses the shortest unit: 1536Gi, 2Ti."""
-    value = Fraction(quantity(text))
-    return Decimal(value.numerator) / value.denominator
-
-
 def waiting_reason(task: Task, queue: Queue | None, now: datetime) -> str:
     """Return why a task waits; queue is its ClusterQueue, None where no queue serves it."""
     if queue is None:
@@ -129,16 +122,16 @@ def _quota_words(message: str, *, placed: bool) -> str:
     """Return the message's reason per flavor; if a request never fits, freed quota doesn't help."""
     never: dict[str, list[str]] = {}
     for match in _TOO_LARGE.finditer(message):
-        asked = _number(match["before"]) + _number(match["request"])
+        asked = number(match["before"]) + number(match["request"])
         never.setdefault(match["flavor"], []).append(
             f"{counted(asked, match['resource'])} of {match['flavor']}, but quota and borrow limit together are "
-            f"{sized(_number(match['maximum']), match['resource'])}"
+            f"{sized(number(match['maximum']), match['resource'])}"
         )
     short: dict[str, list[str]] = {}
     for match in _NO_ROOM.finditer(message):
         if match["flavor"] not in never:
             short.setdefault(match["flavor"], []).append(
-                f"{sized(_number(match['missing']), match['resource'])} more {match['resource']}"
+                f"{sized(number(match['missing']), match['resource'])} more {match['resource']}"
             )
     if short:
         return ", or ".join(

@@ -261,23 +261,24 @@ def models_policy(account: AwsAccount, buckets: Sequence[str]) -> Document:
 
 
 def team_buckets_policy(account: AwsAccount, buckets: Sequence[TeamBucket]) -> Document:
-    """Return the permissions of a team's pods on its buckets; each has its own statements, for its own prefix."""
-    statements = []
-    for each in buckets:
-        arn, prefix = f"arn:{account.partition}:s3:::{each.bucket}", each.prefix
-        objects = [f"{arn}/{prefix or ''}*"]
-        statements += _document(
-            "team-bucket",
-            account,
-            read=objects,
-            written=[] if each.read_only else objects,
-            whole=[] if prefix else [arn],
-            part=[arn] if prefix else [],
-            prefixes=[prefix, f"{prefix}*"] if prefix else [],
-            deciphered=[each.kms_key_arn] if each.kms_key_arn else [],
-            enciphered=[each.kms_key_arn] if each.kms_key_arn and not each.read_only else [],
-        )["Statement"]
-    return {"Version": "2012-10-17", "Statement": statements}
+    """Return the permissions of a team's pods on its buckets; a list of a bucket shows only the team's prefix."""
+    arns = [f"arn:{account.partition}:s3:::{each.bucket}" for each in buckets]
+    objects = [f"{arn}/{each.prefix or ''}*" for arn, each in zip(arns, buckets, strict=True)]
+    keys = [(each.kms_key_arn, each.read_only) for each in buckets if each.kms_key_arn]
+    document = _document(
+        "team-bucket",
+        account,
+        read=objects,
+        written=[place for place, each in zip(objects, buckets, strict=True) if not each.read_only],
+        whole=[arn for arn, each in zip(arns, buckets, strict=True) if not each.prefix],
+        deciphered=list(dict.fromkeys(key for key, _ in keys)),
+        enciphered=list(dict.fromkeys(key for key, read_only in keys if not read_only)),
+    )
+    for arn, each in zip(arns, buckets, strict=True):
+        if each.prefix:
+            part = _document("team-prefix", account, part=[arn], prefixes=[each.prefix, f"{each.prefix}*"])
+            document["Statement"] += part["Statement"]
+    return document
 
 
 def load_balancer_policy(account: AwsAccount) -> Document:
