@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hpkit_local.rehearsal.session import rehearsal
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
-    from hpkit_local.supervisor.existing import create_existing, names_existing
+    from hpkit_local.supervisor.existing import create_existing
     from hpkit_local.supervisor.local_cloud import LocalCloud, exclusive
     from hpkit_local.supervisor.local_clouds import (
         Overview,
@@ -48,7 +48,6 @@ __all__ = [
     "get_all",
     "local_clouds",
     "locate",
-    "names_existing",
     "overviews",
     "rehearsal",
     "stacks_of",
@@ -76,7 +75,6 @@ _SOURCES = {
     "get_all": "hpkit_local.toolchain:get_all",
     "local_clouds": "hpkit_local.supervisor.local_clouds:local_clouds",
     "locate": "hpkit_local.toolchain:locate",
-    "names_existing": "hpkit_local.supervisor.existing:names_existing",
     "overviews": "hpkit_local.supervisor.local_clouds:overviews",
     "rehearsal": "hpkit_local.rehearsal.session:rehearsal",
     "stacks_of": "hpkit_local.supervisor.local_clouds:stacks_of",

@@ -92,6 +92,12 @@ def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, rep
     assert max(map(len, (head, *table))) <= 80
 
 
+def test_programs_of_the_local_cloud_cache_bytecode(project, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    hpkit("local", "list", cwd=project)
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+
+
 def test_list_of_nothing_says_how_to_start(project):
     answer = hpkit("local", "list", cwd=project)
     assert (answer.returncode, answer.stdout) == (0, f"no local clouds. To start one: {HPKIT} local start\n")

@@ -34,6 +34,7 @@ __all__ = [
     "makes_node_role",
     "makes_pod_role",
     "makes_script",
+    "names_existing",
     "overridden_places",
     "pod_roles",
     "service_account_roles",
@@ -282,3 +283,12 @@ def given_roles(plan: Plan) -> dict[str, str]:
         **({karpenter: "managed Karpenter"} if karpenter is not None else {}),
         **dict.fromkeys(execution_roles(plan), "execution role of instance groups"),
     }
+
+
+def names_existing(plan: Plan) -> bool:
+    """Return whether the stack uses something that it doesn't create."""
+    storage, groups = plan.spec.storage, created_groups(plan)
+    scripts = any(not each.spec.runs_kits_script for each in groups)
+    bucket = storage is not None and storage.existing is not None
+    cluster = plan.spec.cluster.existing
+    return cluster or plan.spec.network.existing is not None or bucket or scripts or bool(given_roles(plan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -27,6 +28,9 @@ def in_repository(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def checked(**given: Any) -> None:
         need("local", feature="the local cloud")
+        # CI images often forbid writing bytecode. Each start of the program and of its plugins would then compile the
+        # SDKs again, which takes longer than all the rest.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         function(**given)
 
     return click.option(

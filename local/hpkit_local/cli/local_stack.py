@@ -19,6 +19,7 @@ from hpkit.cli.common.formats import acts
 from hpkit.cli.common.inputs import plans_of
 from hpkit.cli.common.output import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
+from hpkit.plan.existing import names_existing
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, require_environment, stack_names
 from hpkit.text.formatting import plural
@@ -103,16 +104,7 @@ def _ready(
     plan: whose account and deployer the local cloud gets, and whose existing resources are created first; None for the
     local cloud as it is. plugins: value of `--plugins`, "" for the current ones.
     """
-    from hpkit_local.cloud import (
-        TOOLS,
-        Stack,
-        control,
-        create_existing,
-        exclusive,
-        get_all,
-        names_existing,
-        stacks_up,
-    )
+    from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all, stacks_up
 
     require_environment(root)
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
@@ -129,6 +121,8 @@ def _ready(
             control.take_plugins(cloud, stack, plugins, say=to_stderr)
         starting = control.begin(cloud) if control.running(cloud) is None else None
         if plan is not None and names_existing(plan):
+            from hpkit_local.cloud import create_existing
+
             control.start(cloud, say=lambda _: None)
             if created := create_existing(plan, control.environment(cloud)):
                 to_stderr(f"existing resources that the file names: {', '.join(created)}")

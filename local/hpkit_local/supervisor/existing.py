@@ -29,7 +29,7 @@ from hpkit.plan.model import GroupPlan, Plan
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.plugins.kubernetes.live_release import path_of_release
 
-__all__ = ["create_existing", "names_existing"]
+__all__ = ["create_existing"]
 
 _RANGE: Final = ipaddress.IPv4Network("10.0.0.0/16")
 # 32 subnets of 2,043 addresses each.
@@ -40,15 +40,6 @@ _TRUSTED: Final = ("sagemaker.amazonaws.com", "hyperpod.sagemaker.amazonaws.com"
 # At most what EKS itself takes, where the local cloud takes as long.
 _SECONDS: Final = 900
 _WAIT: Final = {"Delay": 1, "MaxAttempts": _SECONDS}
-
-
-def names_existing(plan: Plan) -> bool:
-    """Return whether the stack uses something that it doesn't create."""
-    storage, groups = plan.spec.storage, created_groups(plan)
-    scripts = any(not each.spec.runs_kits_script for each in groups)
-    bucket = storage is not None and storage.existing is not None
-    cluster = plan.spec.cluster.existing
-    return cluster or plan.spec.network.existing is not None or bucket or scripts or bool(given_roles(plan))
 
 
 def create_existing(plan: Plan, environment: Mapping[str, str]) -> list[str]:

@@ -17,7 +17,6 @@ from typing import Any
 from hpkit.errors import ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import pulumi_project
-from hpkit_local.kubernetes.api import Api
 from hpkit_local.plugins.install import HOME, OFFICIAL, endpoint_settings, installed
 from hpkit_local.processes import identify, write_private
 from hpkit_local.supervisor.control import Starting, environment
@@ -159,6 +158,8 @@ class Stack:
     def _delete_holders(self, ending: Teardown) -> None:
         if not ending.eks:
             return
+        from hpkit_local.kubernetes.api import Api
+
         api = Api.of_kubeconfig(self._cloud.kubeconfig)
         try:
             for holder in holders(ending, api.find):
