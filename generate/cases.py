@@ -17,7 +17,7 @@ To add a case to tests/stacks/rules/RULE.yaml:
 import datetime
 from collections.abc import Sequence
 from copy import deepcopy
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class Patch(_Strict):
         """Return base's text with these changes, which a loaded table has; InputError if one doesn't apply."""
         text = base
         if self.change or self.remove:
-            documents = loaded(base)
+            documents = deepcopy(_loaded(base))
             change(documents[0], table.get("change", {}), self.remove)
             text = dumped(documents, base)
         for old, new in self.replace.items():
@@ -139,6 +139,12 @@ class Case(_Strict):
 def case_file(rule: str) -> str:
     """Return the file with a rule's cases, as contributors name it."""
     return f"tests/stacks/rules/{rule}.yaml"
+
+
+@lru_cache(maxsize=8)
+def _loaded(text: str) -> list[Any]:
+    """Return a document to copy, which takes a fifth of the time of loading it."""
+    return loaded(text)
 
 
 @cache

@@ -212,7 +212,7 @@ def dumped(data):
     return yaml_of(data)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.passes], ids=lambda case: case.name)
-def test_no_message_has_words_of_the_tools_that_read_the_file(case):
-    for each in case.expected:
-        assert not _WORDS_OF_TOOLS.search(f"{each.message} {each.fix}"), each
+def test_no_message_has_words_of_the_tools_that_read_the_file():
+    for case in CASES:
+        for each in case.expected:
+            assert not _WORDS_OF_TOOLS.search(f"{each.message} {each.fix}"), (case.name, each)

@@ -28,6 +28,7 @@ from hpkit.errors import ToolError
 from hpkit.project import pulumi_project
 from tests.builders import split
 from tests.cli.invoke import hpkit
+from tests.conftest import NIGHTLY
 from tests.documents import document
 from tests.program.cloud import ROOT, Program, Repository
 from tests.program.recorder import recorded
@@ -174,12 +175,13 @@ def fault(live):
     change(**dict.fromkeys(names))
 
 
-def test_a_small_stack_that_is_killed_five_times_is_recovered(small, live, tmp_path, fault):
+def test_a_small_stack_that_is_killed_again_and_again_is_recovered(small, live, tmp_path, fault):
     nothing = live.everything()
     chance = random.Random(SEED)  # noqa: S311 - no secret
     effective = 0
     # The order in which the program needs them: a plugin starts late, and is waited for.
-    for number, victim in enumerate(("engine", "aws", "engine", "kubernetes", "hyperpod")):
+    victims = ("engine", "aws", "engine", "kubernetes", "hyperpod") if NIGHTLY else ("engine", "aws", "hyperpod")
+    for number, victim in enumerate(victims):
         log = tmp_path / f"log-{number}"
         # Otherwise the run could end before the kill.
         fault(latency=0.3)
@@ -187,7 +189,7 @@ def test_a_small_stack_that_is_killed_five_times_is_recovered(small, live, tmp_p
         fault(latency=None)
         recover(small)
         assert "already exists" not in log.read_text(encoding="utf-8"), "something was lost in an earlier round"
-    assert effective >= 3
+    assert effective > len(victims) / 2
     small.up()
     # Only these could exist twice, because AWS names them.
     once = {"vpcs": 1, "subnets": 3, "internet_gateways": 1, "addresses": 1, "route_tables": 2}  # one is the VPC's own

@@ -238,6 +238,8 @@ def pull_request(tmp_path):
     return change
 
 
+# By day, the next test runs the same steps.
+@pytest.mark.nightly
 def test_a_new_organization_passes_the_checks_of_the_base_and_is_reviewed(pull_request):
     pull_request.write(acme())
     code, said = pull_request.judge()
