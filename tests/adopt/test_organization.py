@@ -197,7 +197,8 @@ def test_add_ons_keep_version_configuration_and_role():
                 "serviceAccount": "ebs-csi-controller-sa",
                 "roleArn": role,
                 "associationId": "a-1",
-            }
+            },
+            {"namespace": "hyperpod-ns-a", "serviceAccount": "default", "roleArn": role, "associationId": "a-2"},
         ],
     )
     adoption = prepared(platform)
@@ -207,7 +208,9 @@ def test_add_ons_keep_version_configuration_and_role():
     assert addons["aws-fsx-csi-driver"]["serviceAccountRoleArn"] == role
     assert addons["own"] == {"version": "v1.6.0-eksbuild.1", "podIdentity": False}
     assert "odd" not in addons
-    assert "the add-on odd v1" in adoption.remarks.unmanaged[0]
+    odd, pods = adoption.remarks.unmanaged
+    assert pods.startswith(f"the role {role} of the pods of hyperpod-ns-a: before you set `storage.teamBuckets`")
+    assert "the add-on odd v1" in odd
     ids = {each["logicalName"]: each["id"] for each in adoption.imports.entries if "podIdentity" in each["type"]}
     assert ids == {ebs: "kube,a-1"}
     assert not [name for name in adoption.imports.created if "iam/" in name], adoption.imports.created

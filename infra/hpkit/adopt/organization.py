@@ -68,6 +68,12 @@ def adopt(live: LivePlatform, *, organization: str, environment: str) -> Adopted
         remarks.assumed += leave_counts_to_karpenter(spec)
     if live.addons:
         spec["addons"] = addons_of(live, remarks)
+    remarks.unmanaged += [
+        f"the role {each['roleArn']} of the pods of {each['namespace']}: before you set `storage.teamBuckets` for the "
+        "team, delete its Pod Identity association"
+        for each in live.identities
+        if each["namespace"].startswith(NAMESPACE_PREFIX) and each["serviceAccount"] == "default"
+    ]
     data: dict[str, Any] = {"organization": organization}
     if live.policies:
         data["clusterPolicy"] = _policy(live.policies[0])

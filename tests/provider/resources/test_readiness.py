@@ -7,8 +7,11 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import boto3
 import pytest
 
+from hpkit.cluster.live.read import read
+from hpkit.cluster.live.status import status_of
 from hpkit_local.kubernetes.pki import authority, signed
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import TimedOutError
@@ -197,6 +200,21 @@ def test_a_failed_node_holds_nobody_up_while_its_group_has_others(world, kuberne
     reason = "HyperPod: Failure: fault injected: node-failure; Kubernetes: not a node yet"
     head = "These nodes can't run pods; the run continues without them:"
     assert messages == [f"{head}\n  hyperpod-{second} (gpu): {reason}", "ready"]
+
+
+def test_status_shows_how_the_script_of_a_failed_node_ended(world, engine, monkeypatch):
+    world.endpoint.set_faults(node_failure=1)
+    arn = engine.up("Cluster", "c", world.cluster(world.group("gpu", 1), nodeRecovery="None"))["id"]
+    (failed,) = instances(world)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", world.endpoint.url)
+    status = status_of(read(boto3.Session(region_name="us-west-2"), cluster="train", aws=("nodes",)))
+    reason = "fault injected: node-failure"
+    assert f"1 of 1 instances of gpu fail: Failure: {reason}" in status.problems
+    assert (
+        f"the lifecycle script of {failed} ended with: Running the lifecycle script | {reason}: exit status 1. The "
+        f"whole log is in the log group /aws/sagemaker/Clusters/train/{arn.rpartition('/')[2]}, stream "
+        f"LifecycleConfig/gpu/{failed}"
+    ) in status.problems
 
 
 def test_when_the_time_is_up_the_run_continues_with_the_nodes_that_are_ready(world, kubernetes, cluster):

@@ -220,6 +220,7 @@ def nodes_up(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> N
             continue
         if failure or ctx.faults.strikes("node-failure", node["group"]):
             _fail(ctx, cluster, node, failure or "fault injected: node-failure")
+            _log_script(ctx, cluster, node)
         elif node["status"] == "Pending" and spec.get("OnStartDeepHealthChecks"):
             node["status"] = MACHINES["node.deep-health-check"].running
             checked.append(node["id"])
@@ -253,6 +254,20 @@ def _fail(ctx: Context, cluster: Record, node: Record, reason: str) -> None:
     if cluster["settings"].get("NodeRecovery") == "Automatic":
         seconds = max(1.0, REPLACE_SECONDS * ctx.backend.settings.latency_factor)
         ctx.backend.later(ctx, seconds, "hyperpod.recover", {"name": cluster["name"], "node": node["id"]})
+
+
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-lifecycle-best-practices-slurm-slurm-debug.html
+def _log_script(ctx: Context, cluster: Record, node: Record) -> None:
+    """Write the log of a lifecycle script that fails."""
+    logs = ctx.backend.moto.backend("logs", ctx.region)
+    group = f"/aws/sagemaker/Clusters/{cluster['name']}/{cluster['arn'].rpartition('/')[2]}"
+    stream = f"LifecycleConfig/{node['group']}/{node['id']}"
+    if group not in logs.groups:
+        logs.create_log_group(group, {})
+    logs.create_log_stream(group, stream)
+    lines = ("Running the lifecycle script", f"{node['message']}: exit status 1")
+    logs.put_log_events(group, stream, [{"timestamp": int(ctx.now * 1000), "message": line} for line in lines])
+    ctx.backend.touched("logs")
 
 
 @action("hyperpod.recover")
