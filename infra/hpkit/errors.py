@@ -6,6 +6,7 @@ HpkitError
 ├── SelectionError     the requested stack or file doesn't exist, or is selected in two ways
 ├── CatalogError       a name that isn't in the catalog
 └── ToolError          an external tool or service is missing or failed
+    ├── InterruptionError    the user pressed Ctrl-C; the exit code is 130
     └── MissingClusterError  AWS has no cluster with that name, but the local cloud might have it
 
 The command line prints the message and exits 1; a traceback is always a bug.
@@ -19,6 +20,7 @@ __all__ = [
     "FindingsError",
     "HpkitError",
     "InputError",
+    "InterruptionError",
     "MissingClusterError",
     "SelectionError",
     "ToolError",
@@ -54,6 +56,10 @@ class CatalogError(HpkitError):
 
 class ToolError(HpkitError):
     """A required tool or service is missing or failed."""
+
+
+class InterruptionError(ToolError):
+    """The user pressed Ctrl-C; the message is what remains. The command line exits 130, as shells do for SIGINT."""
 
 
 class MissingClusterError(ToolError):

@@ -71,7 +71,8 @@ def http_status(
         ) as pool:
             return pool.request(method, url, json=posts, timeout=_SECONDS, retries=False).status
     except urllib3.exceptions.HTTPError as error:
-        raise ConnectionError(f"{method} {path} on port {port}: {error}") from error
+        reason = getattr(error, "reason", error)
+        raise ConnectionError(f"port {port} doesn't respond to {method} {path} ({type(reason).__name__})") from error
 
 
 _NONE: Mapping[str, int] = MappingProxyType({})

@@ -100,7 +100,7 @@ def test_programs_of_the_local_cloud_cache_bytecode(project, monkeypatch):
 
 def test_list_of_nothing_says_how_to_start(project):
     answer = hpkit("local", "list", cwd=project)
-    assert (answer.returncode, answer.stdout) == (0, f"no local clouds. To start one: {HPKIT} local start\n")
+    assert (answer.returncode, answer.stdout) == (0, f"no local clouds. To start one: {HPKIT} local up --stack STACK\n")
 
 
 BEFORE = {"AWS_REGION": "eu-north-1", "AWS_SECRET_ACCESS_KEY": 'it\'s a "$secret"', "SHELL": "/bin/bash"}
@@ -363,7 +363,10 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("env", "--name", "never"), "local cloud never was never started. Start it: hpkit local start --name never"),
+        (
+            ("env", "--name", "never"),
+            f"never was never started. To start it: {HPKIT} local up --stack STACK --name never",
+        ),
         (("logs", "--name", "never"), f"never was never started, so it has no logs. To start it: {HPKIT} local"),
         (("status", "--name", "Never_!"), "local cloud name 'Never_!': use up to 40 lower-case letters, digits and"),
         (("start", "--name", "../up"), "local cloud name '../up'"),

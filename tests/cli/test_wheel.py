@@ -191,7 +191,7 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
     )
     assert answer.returncode == 0, answer.stderr
     said = run(with_local, "local", "status", cwd=project).stdout
-    assert said == f"default isn't running. To start it: {with_local / 'hpkit'} local start --name default\n"
+    assert said == f"default isn't running. To start it: {with_local / 'hpkit'} local up --stack STACK\n"
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])

@@ -354,7 +354,13 @@ RULES = (
         waivable=False,
     ),
     Rule("ACC003", "warning", "Teams' pods use only the service account `default`.", _POD_IDENTITY, _service_accounts),
-    Rule("ACC004", "warning", "Environments set their own AWS account.", _ACCOUNTS, _account),
+    Rule(
+        "ACC004",
+        "warning",
+        "Environments set their own AWS account, not the examples' placeholder.",
+        _ACCOUNTS,
+        _account,
+    ),
     Rule("ACC005", "warning", "Your own lifecycle scripts have a SHA-256.", _LIFECYCLE, _scripts),
     Rule(
         "ACC006",

@@ -253,6 +253,12 @@ RULES = (
     Rule("EKS004", "error", "EKS supports the Kubernetes version.", _CALENDAR, _left_extended_support),
     Rule("EKS005", "warning", "Support of the Kubernetes version doesn't end soon.", _CALENDAR, _leaves_support),
     Rule("EKS008", "error", "The Kubernetes API is reachable from outside the VPC.", _EKS, _reachable),
-    Rule("EKS010", "error", "publicCidrs are public ranges in use.", f"{_EKS}; RFC 5737", _of_the_internet),
+    Rule(
+        "EKS010",
+        "error",
+        "publicCidrs are public ranges, and none is for documentation (192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24).",
+        f"{_EKS}; RFC 5737",
+        _of_the_internet,
+    ),
     Rule("EKS018", "error", "An existing EKS cluster requires an existing network.", _EKS_NETWORK, _network_of_its_own),
 )

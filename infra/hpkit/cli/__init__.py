@@ -18,6 +18,7 @@ from hpkit.errors import (
     UNSUPPORTED,
     FindingsError,
     HpkitError,
+    InterruptionError,
     MissingClusterError,
     SelectionError,
     ToolError,
@@ -220,6 +221,8 @@ class _Sections(_LazyGroup):
         try:
             try:
                 return super().invoke(ctx)
+            except KeyboardInterrupt:
+                raise InterruptionError("interrupted") from None
             except MissingClusterError as error:
                 from hpkit.cli.common.aws_session import STACK, hint_of_local_cloud
 
@@ -268,7 +271,9 @@ def main() -> None:
 
 
 def _exit_code(error: HpkitError | click.ClickException) -> int:
-    """Return 1 for a failure that the user can fix, 2 for misuse."""
+    """Return 1 for a failure that the user can fix, 2 for misuse, 130 for Ctrl-C."""
+    if isinstance(error, InterruptionError):
+        return 130
     return 2 if isinstance(error, SelectionError | click.UsageError) else 1
 
 

@@ -17,11 +17,11 @@ from pydantic import Field
 
 from hpkit.cli.common.documents import acted, json_document, json_line
 from hpkit.cli.common.formats import Output, acts, folded, format_option, output_options
-from hpkit.cli.common.output import WholeLines, called, confirm, line_to_use
+from hpkit.cli.common.output import WholeLines, confirm, line_to_use
 from hpkit.cli.common.tables import grid, lines_of
 from hpkit.errors import ToolError
 from hpkit.text.document import Document
-from hpkit_local.cli.local_common import force_option, local_cloud_of, root_of, to_stderr, wait_option, where
+from hpkit_local.cli.local_common import force_option, local_cloud_of, root_of, to_start, to_stderr, wait_option, where
 from hpkit_local.cli.local_env import env
 from hpkit_local.cli.local_stack import COMMANDS
 from hpkit_local.cli.local_status import list_all, status
@@ -307,10 +307,7 @@ def logs(name: str | None, root: Path | None, part: str | None, follow: bool, fo
     folder = cloud.folder / "logs"
     log_names = sorted(file.stem for file in folder.glob("*.log"))
     if not log_names:
-        raise ToolError(
-            f"{cloud.name} was never started, so it has no logs. To start it: {called()} local start --name "
-            f"{cloud.name}"
-        )
+        raise ToolError(f"{cloud.name} was never started, so it has no logs. To start it: {to_start(cloud)}")
     if part is not None and part not in log_names:
         raise ToolError(f"{part} has no log. Parts with logs: {', '.join(log_names)}")
     write = {"json": _json_line, "text": _text_line if part is None else lambda _part, line: line}[form]

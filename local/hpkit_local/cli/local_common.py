@@ -16,7 +16,16 @@ from hpkit.extensions import need
 if TYPE_CHECKING:
     from hpkit_local.cloud import LocalCloud
 
-__all__ = ["force_option", "in_repository", "local_cloud_of", "root_of", "to_stderr", "wait_option", "where"]
+__all__ = [
+    "force_option",
+    "in_repository",
+    "local_cloud_of",
+    "root_of",
+    "to_start",
+    "to_stderr",
+    "wait_option",
+    "where",
+]
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _NAME = "Name of the local cloud. Default: the stack's name, or the only local cloud."
@@ -71,6 +80,15 @@ def local_cloud_of(name: str | None, root: Path | None, *, command: str) -> Loca
     if name is not None:
         return LocalCloud.named(name, root=folder)
     return the_only(folder, command=f"{called()} local {command}")
+
+
+def to_start(cloud: LocalCloud) -> str:
+    """Return the command that starts a local cloud; if it has no stack, the command also deploys one."""
+    from hpkit_local.cloud import stacks_of
+
+    if stacks_of(cloud):
+        return f"{called()} local start --name {cloud.name}"
+    return f"{called()} local up --stack STACK{'' if cloud.name == 'default' else f' --name {cloud.name}'}"
 
 
 def to_stderr(line: str) -> None:

@@ -12,7 +12,7 @@ from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.output import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
 from hpkit.text.document import Document
-from hpkit_local.cli.local_common import local_cloud_of, to_stderr, where
+from hpkit_local.cli.local_common import local_cloud_of, to_start, to_stderr, where
 
 __all__ = ["Environment", "env", "stack_environment"]
 
@@ -41,9 +41,11 @@ def env(name: str | None, root: Path | None, shell: str | None, unset: bool) -> 
         unset_all: dict[str, str | None] = dict.fromkeys(names)
         return Output(text=lambda: undone(shell, names), json=lambda: json_document(Environment(variables=unset_all)))
     cloud = local_cloud_of(name, root, command="env")
+    if not cloud.ports():
+        raise ToolError(f"{cloud.name} was never started. To start it: {to_start(cloud)}")
     variables = control.shell_environment(cloud)
     if control.running(cloud) is None:
-        to_stderr(f"{cloud.name} isn't running. To start it: {called()} local start --name {cloud.name}")
+        to_stderr(f"{cloud.name} isn't running. To start it: {to_start(cloud)}")
     return Output(
         text=lambda: exports(shell, variables), json=lambda: json_document(Environment(variables={**variables}))
     )

@@ -78,7 +78,8 @@ class Progress:
         self._warnings = len(events.warnings)
         if events.interrupted and not self._told_of_interruption:
             self._told_of_interruption = True
-            self._say("interrupted: Pulumi finishes running operations; press Ctrl-C again to stop immediately")
+            what = "finishes running operations; press Ctrl-C again to stop immediately" if events.under_way else "ends"
+            self._say(f"interrupted: Pulumi {what}")
         if self._live is not None:
             self._live.update(self._picture(events), refresh=True)
         elif time.monotonic() >= self._next_line:

@@ -13,10 +13,10 @@ from hpkit.cli.common.formats import Output, output_options
 from hpkit.cli.common.output import called
 from hpkit.text.document import Document
 from hpkit.text.formatting import aligned
-from hpkit_local.cli.local_common import in_repository, local_cloud_of, root_of, where
+from hpkit_local.cli.local_common import in_repository, local_cloud_of, root_of, to_start, where
 
 if TYPE_CHECKING:
-    from hpkit_local.cloud import Overview, Usage
+    from hpkit_local.cloud import LocalCloud, Overview, Usage
 
 __all__ = ["LocalCloudList", "LocalCloudStatus", "list_all", "status"]
 
@@ -110,7 +110,7 @@ def status(name: str | None, root: Path | None) -> Output:
     stacks = [_Stack.model_validate(each) for each in stacks_up(cloud)]
     return Output(
         state is None or not state.ready,
-        text=lambda: "\n".join(_page(cloud.name, stacks, rows, supervisor, total)),
+        text=lambda: "\n".join(_page(cloud, stacks, rows, supervisor, total)),
         json=lambda: json_document(
             LocalCloudStatus(
                 name=cloud.name,
@@ -125,15 +125,16 @@ def status(name: str | None, root: Path | None) -> Output:
 
 
 def _page(
-    name: str,
+    cloud: LocalCloud,
     stacks: list[_Stack],
     rows: list[_Part],
     supervisor: _Supervisor | None,
     total: Usage,
 ) -> list[str]:
+    name = cloud.name
     on_it = ", ".join(f"{each.name} ({each.resources} resources, {each.region})" for each in stacks)
     if supervisor is None:
-        start = f"{name} isn't running. To start it: {called()} local start --name {name}"
+        start = f"{name} isn't running. To start it: {to_start(cloud)}"
         return [start, *([f"It contains {on_it}."] if stacks else [])]
     head = ("part", "state", "pid", "port", "restarts", "memory", "cpu", "")
     table = [head]
@@ -178,7 +179,7 @@ def _listed(root: Path | None) -> Output:
 
 def _table(rows: list[_LocalCloud]) -> str:
     if not rows:
-        return f"no local clouds. To start one: {called()} local start"
+        return f"no local clouds. To start one: {called()} local up --stack STACK"
     table = [("local cloud", "state", "memory", "cpu", "stack")]
     table += [(row.name, row.state, *_numbers(row), ", ".join(row.stacks) or "-") for row in rows]
     return "\n".join(aligned(table, numbers=(2, 3)))

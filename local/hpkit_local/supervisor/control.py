@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hpkit.errors import ToolError
+from hpkit.errors import InterruptionError, ToolError
 from hpkit_local.plugins.install import AUTO, HOME, install, installed, shadowing
 from hpkit_local.processes import end, spawn
 from hpkit_local.supervisor.local_cloud import LocalCloud, State, exclusive
@@ -126,7 +126,7 @@ def begin(cloud: LocalCloud) -> Starting:
 
 def start(cloud: LocalCloud, *, say: Callable[[str], None], wait: bool = True) -> State:
     """Start or continue; return when every service is healthy. Processes of a killed supervisor are ended first."""
-    with exclusive(cloud, f"hpkit local start --name {cloud.name}", wait=wait, say=say):
+    with exclusive(cloud, f"hpkit local start --name {cloud.name}", wait=wait, say=say), _explained(cloud):
         if running(cloud) is not None:
             return _await_ready(cloud, say, lambda: running(cloud) is not None)
         for _ in range(_PORT_CLAIMS - 1):
@@ -143,6 +143,20 @@ def start(cloud: LocalCloud, *, say: Callable[[str], None], wait: bool = True) -
                     "again"
                 )
         return _start(cloud, say)
+
+
+@contextmanager
+def _explained(cloud: LocalCloud) -> Iterator[None]:
+    """Report after Ctrl-C that the local cloud, which has its own session, still starts."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if running(cloud) is None:
+            raise
+        raise InterruptionError(
+            f"interrupted. The local cloud {cloud.name} continues to start. To stop it: hpkit local stop --name "
+            f"{cloud.name}"
+        ) from None
 
 
 def stop(

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpkit.errors import ToolError
+from hpkit.errors import InterruptionError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import pulumi_project
 from hpkit_local.plugins.install import HOME, OFFICIAL, endpoint_settings, installed
 from hpkit_local.processes import identify, write_private
 from hpkit_local.supervisor.control import Starting, environment
 from hpkit_local.supervisor.local_cloud import LocalCloud
-from hpkit_local.supervisor.local_clouds import reads_of, stacks_of
+from hpkit_local.supervisor.local_clouds import reads_of, stacks_of, stacks_up
 from hpkit_local.supervisor.pulumi_run import Ended, EngineEvents, run
 from hpkit_local.toolchain import tool_path
 
@@ -85,8 +85,8 @@ class Stack:
 
         `destroy` deletes the entire stack, including protected resources: ask first.
 
-        After one Ctrl-C, Pulumi finishes the running operations; after a second one, it doesn't. Both raise ToolError,
-        and so does the end of the local cloud.
+        After one Ctrl-C, Pulumi finishes the running operations; after a second one, it doesn't. Both raise
+        InterruptionError. The end of the local cloud raises ToolError.
         """
         self._await_others()
         self._prepare()
@@ -97,7 +97,14 @@ class Stack:
         if ended.gone:
             raise ToolError(ended.gone)
         if ended.code != 0 and ended.interrupted:
-            raise ToolError(f"{verb} was interrupted. {_AFTER_INTERRUPTION[verb]}")
+            name, is_empty = self._cloud.name, not any(each.name == self._name for each in stacks_up(self._cloud))
+            left = (
+                "Nothing was created. Run the command again" if verb == "up" and is_empty else _AFTER_INTERRUPTION[verb]
+            )
+            raise InterruptionError(
+                f"{verb} was interrupted. {left}. The local cloud {name} keeps running. To stop it: hpkit local stop "
+                f"--name {name}"
+            )
         return ended.code
 
     def _run(self, command: Sequence[str], verb: str, show: Callable[[EngineEvents], None] | None) -> Ended:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from hpkit.errors import ToolError
+from hpkit.errors import InterruptionError, ToolError
 from hpkit_local.supervisor import pulumi_run
 from hpkit_local.supervisor.local_cloud import LocalCloud, exclusive, holder_of
 from hpkit_local.supervisor.pulumi_run import Ended, run
@@ -65,18 +65,20 @@ def test_a_run_that_nothing_happens_to_ends_with_its_own_code(tmp_path):
 @pytest.mark.parametrize(
     ("verb", "message"),
     [
-        ("up", "Created resources are kept. Run the command again to continue"),
+        ("up", "Nothing was created. Run the command again"),
         ("preview", "Nothing was changed. Run the command again"),
         ("destroy", "The remaining resources are kept. Run the command again to continue"),
     ],
 )
-def test_an_interruption_says_what_is_left_of_it(monkeypatch, verb, message):
+def test_an_interruption_says_what_is_left_of_it(monkeypatch, instance, verb, message):
     stack = Stack.__new__(Stack)
+    stack._cloud, stack._name = instance, "acme-dev"
     for name in ("_await_others", "_prepare", "lift_protection"):
         monkeypatch.setattr(stack, name, lambda: None)
     monkeypatch.setattr(Stack, "_which", lambda _: ())
     monkeypatch.setattr(stack, "_run", lambda *_: Ended(1, interrupted=True, gone=""))
-    with pytest.raises(ToolError, match=f"^{verb} was interrupted. {message}$"):
+    keeps = r"The local cloud one keeps running. To stop it: hpkit local stop --name one"
+    with pytest.raises(InterruptionError, match=f"^{verb} was interrupted. {message}. {keeps}$"):
         stack.run(verb)
 
 

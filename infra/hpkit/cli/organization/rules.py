@@ -106,12 +106,18 @@ def _print_list(rules: Sequence[Rule]) -> None:
 def _explained(rule: Rule) -> str:
     example = examples()[rule.id]
     finding = example["finding"]
+    waiver = f"waivers: [{{rule: {rule.id}, path: PATH, reason: TEXT, until: YYYY-MM-DD}}]"
     return "\n".join(
         [
             *(f"{rule.id} ({rule.severity}, {_waiver(rule.waivable)})", rule.title, f"Source: {rule.source}", ""),
             "Fails with the lines marked `-`, passes with the lines marked `+`:",
             *(f"    {line}" for line in example["diff"]),
             folded(f"{finding['path']}: {finding['message']}. {finding['fix']}", "    ", "  → "),
+            *(
+                ["", "To waive it, add to the environment, with the finding's path:", f"    {waiver}"]
+                if rule.waivable
+                else []
+            ),
         ]
     )
 

@@ -72,7 +72,7 @@ def placeholder_findings(loaded: Loaded) -> list[Finding]:
                 f"{f', as are {listing(others)}' if others else ''}; the local cloud accepts placeholders, but on AWS "
                 "`pulumi up` fails before it starts",
                 fix="Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). "
-                "`hpkit validate` then reports each value that is still a placeholder.",
+                "`hpkit validate` then reports ARNs of other accounts and documentation ranges.",
             )
         )
     return findings
