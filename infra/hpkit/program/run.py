@@ -1,7 +1,5 @@
 """The Pulumi program: read the stack's organization file, check all of it, and then register its resources."""
 
-import atexit
-import gc
 import os
 import signal
 import sys
@@ -25,7 +23,6 @@ from hpkit.text.printable import printable_lines
 
 __all__ = ["Platform", "gate", "run"]
 
-_OBJECTS_BEFORE_COLLECTION: Final = 1_000_000
 _FRAMES: Final = 10  # the innermost: up to seven of Pulumi's SDK, and those that name the component
 
 
@@ -150,10 +147,6 @@ def run() -> None:
     # The engine interrupts a program whose run it ends early; Python's traceback would hide the reason.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     plan = gate(pulumi.get_stack())
-    # What the SDKs and the program create lives until the program ends, seconds later. Searching it for unused cycles
-    # would take a third of the program's time. Only programs with thousands of resources need that.
-    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    atexit.register(gc.freeze)
     with short_stack_traces():
         outputs = build(plan, root=os.path.relpath(project_root()))
     for name, value in outputs.items():

@@ -8,7 +8,6 @@ that a slow call delays no other.
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -181,7 +180,4 @@ def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
     # Python ends when its last thread ends, so threads that wait for AWS must be cancelled.
     plugin.cancelled.set()
     server.stop(grace=_GRACE_SECONDS).wait()
-    # The engine ends one plugin after the other, and waits for each. Python's last search for unused cycles takes
-    # longer than all the rest.
-    gc.freeze()
     return 0
