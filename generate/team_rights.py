@@ -9,7 +9,7 @@ from hpkit.program.components.access.rbac import VERBS, PolicyRule, cluster_rule
 from hpkit.program.components.admission.files import policies_of_users
 from hpkit.program.components.admission.policies import policies_of
 
-__all__ = ["FILES", "REFUSED"]
+__all__ = ["FILES", "REJECTED"]
 
 _RBAC = "RBAC"
 _READ = ("get", "list", "watch")
@@ -22,7 +22,7 @@ _REASONS: Final = {
     _QUOTA: "Kueue frees the quota of pods that begin to end, but they keep their accelerators until they have ended",
 }
 # Policy and rejected field or action, each tested in tests/security.
-REFUSED: Final = (
+REJECTED: Final = (
     (_LEVEL, "privileged containers and capabilities, and the node's files, network, processes and ports"),
     ("hpkit-team-pods", "spec.priorityClassName"),
     ("hpkit-team-pods", "spec.nodeName"),
@@ -97,8 +97,8 @@ def _page() -> str:
         "TEAM": _rights(team_rules(())),
         "CLUSTER": _rights(cluster_rules(spaces=True)),
         "VERBS": "\n".join(f"- `{verb}`: {purpose}" for verb, purpose in VERBS.items()),
-        "RBAC": "\n".join(f"- {what}" for part, what in REFUSED if part == _RBAC),
-        "REFUSED": _table("rejected", "by", "because", rows=_refused()),
+        "RBAC": "\n".join(f"- {what}" for part, what in REJECTED if part == _RBAC),
+        "REJECTED": _table("rejected", "by", "because", rows=_rejected()),
     }
     return Template((Path(__file__).parent / "team_rights.md").read_text(encoding="utf-8")).substitute(parts)
 
@@ -117,8 +117,8 @@ def _verbs(rule: PolicyRule) -> str:
     return ", ".join(["read", *([_code(others)] if others else [])]) if len(read) == len(_READ) else _code(rule.verbs)
 
 
-def _refused() -> list[tuple[str, ...]]:
-    reasons = {(policy.name, each.field): each.reason for policy in policies_of(()) for each in policy.refusals}
+def _rejected() -> list[tuple[str, ...]]:
+    reasons = {(policy.name, each.field): each.reason for policy in policies_of(()) for each in policy.rejections}
     # The policy for Jobs has the same rejections.
     users = policies_of_users(())[0]
     rows = [
@@ -127,9 +127,9 @@ def _refused() -> list[tuple[str, ...]]:
             f"`{part}`" if (part, what) in reasons else part,
             reasons.get((part, what)) or _REASONS[part],
         )
-        for part, what in REFUSED
+        for part, what in REJECTED
         if part != _RBAC
-    ] + [(f"`{each.field}`", f"`{users.name}`", each.reason) for each in users.refusals]
+    ] + [(f"`{each.field}`", f"`{users.name}`", each.reason) for each in users.rejections]
     # Fields that one policy rejects for the same reason share a row.
     fields: dict[tuple[str, str], list[str]] = {}
     for what, part, reason in rows:

@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack
 
 from hpkit.errors import ToolError
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.supervisor.local_cloud import LocalCloud
 from tests.examples import copy_examples
 from tests.program.cloud import ROOT, Live, Program, Repository
@@ -127,7 +127,7 @@ class Clouds:
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "tried"}, "spec": {"template": template}}
         try:
             Live(self._instance).api.create("/apis/batch/v1/namespaces/default/jobs?dryRun=All", job)
-        except RefusedError:
+        except RejectedError:
             return False
         return True
 

@@ -96,7 +96,7 @@ class Shell:
         deadline = time.monotonic() + PATIENCE
         while True:
             code, output = self.run(step.command)
-            if (code != 0) is step.refused and agrees(step.shown, output):
+            if (code != 0) is step.rejected and agrees(step.shown, output):
                 return output
             looks = _LOOKS.match(step.command) is not None
             wanted = "\n".join(step.shown)

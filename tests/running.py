@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from hpkit.errors import ToolError
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.processes import hold_ports
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.local_cloud import LocalCloud
@@ -127,7 +127,7 @@ def making(api) -> Iterator[Callable]:
     def there(path):
         try:
             return api.read(path) is not None
-        except RefusedError as error:
+        except RejectedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise
             return False

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from hpkit.cache import cache_root
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from tests.program.cloud import Live
 from tests.running import HANGS, eventually
 from tests.security.members import member
@@ -192,7 +192,7 @@ def test_quota_is_listed_to_those_who_can_read_all_pods_and_members_read_it_from
     john = member(instance, "john")
     # The client asks for these pods only, but RBAC can't restrict a list to labels.
     labels = "training.kubeflow.org/job-name"
-    with pytest.raises(RefusedError, match=r"cannot list resource .*pods.* at the cluster scope"):
+    with pytest.raises(RejectedError, match=r"cannot list resource .*pods.* at the cluster scope"):
         john.items("/api/v1/pods", labels=labels)
     queue = john.read(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{NAMESPACE}-clusterqueue")
     (group,) = queue["spec"]["resourceGroups"]

@@ -46,7 +46,7 @@ class Outcome:
             return "invalid"
         if self.change is None or not self.change.steps:
             return "nothing"
-        if self.change.refused:
+        if self.change.rejected:
             return "refused"
         return "lost" if self.change.lost else "in place"
 
@@ -88,7 +88,7 @@ def refusals(base: Any, head: Any, environment: str, stack: str) -> list[str]:
     if isinstance(sides[1], tuple):
         return list(sides[1])
     before, after = (recording_of(side, stack=stack) if isinstance(side, Plan) else None for side in sides)
-    return [each.message for each in change(before, after).decisions if each.refused]
+    return [each.message for each in change(before, after).decisions if each.rejected]
 
 
 def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:

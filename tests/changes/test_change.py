@@ -37,7 +37,7 @@ def names(found, action):
 
 
 def codes(found):
-    return {(each.code, each.subject): each.refused for each in found.decisions}
+    return {(each.code, each.subject): each.rejected for each in found.decisions}
 
 
 def test_a_stack_that_comes_is_created_and_one_that_is_not_described_is_run_by_nobody():
@@ -100,7 +100,7 @@ def test_an_eks_cluster_that_the_service_protects_is_refused_until_an_up_ends_th
     change_ = changed(move, environment={"protect": True})
     assert codes(change_)["replace-eks", "eks"] is True
     change_ = changed(move, environment={"protect": False})
-    assert not change_.refused
+    assert not change_.rejected
 
 
 def test_a_vpc_that_is_replaced_takes_its_clusters_along():
@@ -264,7 +264,7 @@ def test_the_advice_of_a_refusal_is_valid_and_sufficient(edit):
     )
     head = copy.deepcopy(base)
     edit(head, head["environments"]["dev"])
-    refused = [each for each in change(recorded_from(base), recorded_from(head)).decisions if each.refused]
+    refused = [each for each in change(recorded_from(base), recorded_from(head)).decisions if each.rejected]
     assert refused
     for sides in runs(base, head, "dev", [(each.subject, each.message) for each in refused]):
         assert refusals(*sides, "dev", "acme-dev") == [], yaml.safe_dump(sides[1])
@@ -291,7 +291,7 @@ def test_another_key_of_a_volume_is_refused_on_a_group_that_exists():
     key = {"rootVolume": True, "volumeKmsKeyId": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}
     edit = {"instanceStorageConfigs": [{"ebsVolumeConfig": key}]}
     (decision,) = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit)).decisions
-    assert (decision.code, decision.refused) == ("immutable", True)
+    assert (decision.code, decision.rejected) == ("immutable", True)
     assert decision.reason == "volumeKmsKeyId of the root volume of instance group gpu changes"
 
 
@@ -311,7 +311,7 @@ def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_
     }
     found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit), environment={"network": network})
     (decision,) = found.decisions
-    assert (decision.code, decision.subject, decision.refused) == ("immutable", "gpu", True)
+    assert (decision.code, decision.subject, decision.rejected) == ("immutable", "gpu", True)
     assert decision.reason == f"{next(iter(edit))} of instance group gpu {values}"
 
 
@@ -335,7 +335,7 @@ def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():
 @pytest.mark.parametrize(("version", "refused"), [("1.36", []), ("1.37", [True]), ("1.34", [True])])
 def test_kubernetes_goes_up_one_version_at_a_time(version, refused):
     found = changed(lambda dev: dev["eks"].update(version=version))
-    assert [each.refused for each in found.decisions] == refused
+    assert [each.rejected for each in found.decisions] == refused
 
 
 def test_an_allowance_that_nothing_needs_is_named():

@@ -51,7 +51,7 @@ def test_what_a_guard_protects_is_lost_by_no_edit_that_is_not_refused(edits):
     unguarded = [
         (outcome.stack, outcome.edit.key, step.type)
         for outcome in edits
-        if outcome.change and not outcome.change.refused
+        if outcome.change and not outcome.change.rejected
         for step in outcome.change.lost
         if step.type in GUARDED_TYPES
     ]
@@ -62,7 +62,7 @@ def test_the_advice_of_every_refusal_is_valid_and_sufficient(edits):
     refused = [outcome for outcome in edits if outcome.kind == "refused"]
     assert refused
     for outcome in refused:
-        advice = [(decision.subject, decision.message) for decision in outcome.change.decisions if decision.refused]
+        advice = [(decision.subject, decision.message) for decision in outcome.change.decisions if decision.rejected]
         for sides in runs(outcome.base, outcome.data, outcome.environment, advice):
             assert refusals(*sides, outcome.environment, outcome.stack) == [], (
                 outcome.stack,
@@ -88,4 +88,4 @@ def test_no_edit_deletes_a_group_with_nodes_unasked(edits):
     renamed = [each for each in edits if each.edit.key == NAME_OF_GROUP and not each.rules]
     assert renamed
     for each in renamed:
-        assert each.change.refused, each.edit
+        assert each.change.rejected, each.edit

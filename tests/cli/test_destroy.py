@@ -60,13 +60,13 @@ def test_what_goes_is_named_with_nodes_and_teams_and_what_is_protected_is_known(
         "the bucket: acme",
     )
     assert [urn.rpartition("::")[2] for urn in contents.protected] == ["lifecycle", "vpc"]
-    assert contents.refusal == ""
+    assert contents.rejection == ""
 
 
 def test_a_cluster_that_is_protected_stays():
-    assert "set `protect: false` in its environment" in ending({**CLUSTER, "protect": True}).refusal
+    assert "set `protect: false` in its environment" in ending({**CLUSTER, "protect": True}).rejection
     policy = resource("hyperpod:index:ClusterSchedulerConfig", "policy", protect=True)
-    assert ending(policy).refusal.startswith("the cluster policy of acme-dev is protected: set `protect: false`")
+    assert ending(policy).rejection.startswith("the cluster policy of acme-dev is protected: set `protect: false`")
 
 
 CLAIM = {"persistentVolumeClaim": {"claimName": "fsx-claim"}}

@@ -297,7 +297,7 @@ def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(projec
     # It creates no EKS cluster; an instance has at most one.
     existing = organization(environment={"eks": {"version": "1.35", "existing": {"name": "one-dev"}}})
     (project / "stacks" / "two.yaml").write_bytes(text_of(existing | {"organization": "two"}))
-    local_stack._refuse_second("two-dev", LocalCloud.named("shared", root=project), project)
+    local_stack._reject_second("two-dev", LocalCloud.named("shared", root=project), project)
 
 
 @pytest.mark.parametrize("verb", ["up", "preview", "refresh", "destroy", "down"])

@@ -1,6 +1,6 @@
 """Each rule's example is a single difference between a failing and a passing file."""
 
-from generate.team_rights import REFUSED
+from generate.team_rights import REJECTED
 from hpkit.checks import RULES
 from hpkit.cli.organization.rules import examples as shown
 from hpkit.program.components.access.rbac import VERBS, cluster_rules, team_rules
@@ -23,10 +23,10 @@ ALIKE = ("hpkit-team-jobs", "hpkit-team-workloads")
 
 
 def test_every_refusal_of_a_policy_is_on_the_page():
-    refused = {(policy.name, refusal.field) for policy in policies_of(()) for refusal in policy.refusals}
+    refused = {(policy.name, refusal.field) for policy in policies_of(()) for refusal in policy.rejections}
     pods = {field for name, field in refused if name == "hpkit-team-pods"}
     assert {key for key in refused if key[0] not in ALIKE or key[1] not in pods} == {
-        key for key in REFUSED if key[0].startswith("hpkit-")
+        key for key in REJECTED if key[0].startswith("hpkit-")
     }
 
 

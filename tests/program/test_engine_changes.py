@@ -50,7 +50,7 @@ def test_the_engine_previews_what_is_foretold(file, instance, repository):
             repository.write(file.stem, outcome.data)
             goes_on, lost, output = previewed(program)
             expected = foretold(outcome.change)
-            if goes_on is outcome.change.refused or (goes_on and lost != expected):
+            if goes_on is outcome.change.rejected or (goes_on and lost != expected):
                 decisions = sorted(code(decision) for decision in outcome.change.decisions)
                 differs = sorted(lost ^ expected) if goes_on else output
                 wrong.append(

@@ -181,7 +181,7 @@ def test_the_engine_asks_only_for_what_the_review_advises(up, edit, live, reposi
     base, head = repository.read("handson"), repository.read("handson")
     remove_parts(head, head["environments"]["dev"])
     found = change(recorded_from(base), recorded_from(head))
-    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.refused]
+    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.rejected]
     edit(remove_parts)
     refused = up.run("preview", check=False)
     assert refused.returncode != 0

@@ -15,7 +15,7 @@ from hpkit.config.models.governance import UserIds
 from hpkit.plan.names import short_type
 from hpkit.plan.user_ids import user_ids_of
 from hpkit.program.iam.deployer import actions_of, calling_types
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import UNKNOWN
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.server import HyperpodServicer
@@ -177,7 +177,7 @@ def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_
         return ChangeGuardHandler(HyperpodServicer().clients).diff(old, new, old)
 
     assert not guarded(4800).changes
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RejectedError) as refused:
         guarded(1200)
     for text in (
         "fileSystem: lustre-id is replaced",

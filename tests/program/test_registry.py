@@ -143,7 +143,7 @@ def test_a_repository_leaves_only_where_the_file_allows_it(allowed):
     found = change(recorded_from(before), recorded_from(after))
     (decision,) = [each for each in found.decisions if each.code == "repository-removed"]
     assert decision.subject == "nlp/train"
-    assert decision.refused is not bool(allowed)
+    assert decision.rejected is not bool(allowed)
     assert "the repository acme-dev/nlp/train of nlp's images is deleted" in decision.reason
     (guard,) = [each for each in recorded_from(after).all("hyperpod:index:ChangeGuard") if each.name == "keep-parts"]
     assert guard.inputs["parts"]["repositories/vision/train"] == "acme-dev/vision/train"
@@ -240,7 +240,7 @@ def test_a_deployer_may_pass_the_role_of_a_restricted_group():
 
 def codes(before, after):
     found = change(recorded_from(with_groups(*before)), recorded_from(after))
-    return {(each.code, each.subject): each.refused for each in found.decisions}
+    return {(each.code, each.subject): each.rejected for each in found.decisions}
 
 
 def test_a_restricted_group_leaves_only_when_it_is_named():

@@ -4,7 +4,7 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import UNKNOWN, to_struct
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.resources.cluster.protection import lost_subnets, removed_groups, with_instances
@@ -202,7 +202,7 @@ def test_an_account_that_is_named_or_no_longer_named_moves_nothing(old, new):
 )
 def test_an_id_that_is_not_what_it_was_is_refused_with_all_that_goes(changed, says, allow):
     there = {name: id_ for name, id_ in identity(**changed).items() if id_ is not None}
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RejectedError) as refused:
         guard().diff(GUARDED, {**GUARDED, "identity": there, "contents": {}, "nested": []}, {})
     for text in (*says, f"`allowReplace: {allow}` in environments.dev of stacks/acme.yaml"):
         assert text in str(refused.value)
@@ -219,7 +219,7 @@ def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
 def test_what_leaves_the_program_needs_a_run_that_lifts_its_protection():
     left = {name: id_ for name, id_ in identity().items() if name != "vpc"}
     new = {**GUARDED, "identity": left, "allowReplace": ["vpc"]}
-    with pytest.raises(RefusedError, match=r"still protected in the state(.|\n)*run `pulumi up`"):
+    with pytest.raises(RejectedError, match=r"still protected in the state(.|\n)*run `pulumi up`"):
         guard().diff(GUARDED, new, {})
     assert guard().diff({**GUARDED, "allowReplace": ["vpc"]}, new, {}).changes
 
@@ -242,7 +242,7 @@ PARTS = {
     ],
 )
 def test_a_part_leaves_only_by_name(parts, says):
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RejectedError) as refused:
         guard().diff(PARTS, {**PARTS, "parts": parts}, {})
     assert says in str(refused.value)
 
@@ -266,6 +266,6 @@ def test_nothing_is_refused_without_ids():
 
 def test_a_fixed_setting_keeps_its_value_while_it_is_there():
     old = {"subject": "the groups", "fixed": {"gpu": "us-west-2a", "cpu": "us-west-2a"}, "remedy": "rename them"}
-    with pytest.raises(RefusedError, match=r"gpu: us-west-2a becomes us-west-2b(.|\n)*revert the change, or rename"):
+    with pytest.raises(RejectedError, match=r"gpu: us-west-2a becomes us-west-2b(.|\n)*revert the change, or rename"):
         guard().diff(old, {**old, "fixed": {"gpu": "us-west-2b"}}, {})
     assert not guard().diff(old, {**old, "fixed": {"gpu": "us-west-2a", "new": "us-west-2b"}}, {}).changes

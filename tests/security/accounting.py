@@ -9,7 +9,7 @@ from kubernetes.utils.quantity import parse_quantity
 
 from hpkit.config.models.team_limits import TeamLimits
 from hpkit.plan.pods import pod_requests
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from tests.running import HANGS
 
 __all__ = ["GPU", "LONGEST", "Watch", "counted", "pause", "settled_excess", "taken"]
@@ -160,7 +160,7 @@ def _excess(api, teams):
     for team in teams:
         try:
             pods, books = taken(api, team), counted(api, team)
-        except RefusedError:
+        except RejectedError:
             # An object that still changes isn't settled.
             return {team: "unknown"}
         excess |= {

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from kubernetes.client import ApiClient
 
-from hpkit_local.kubernetes.api import Api, RefusedError, configuration_of
+from hpkit_local.kubernetes.api import Api, RejectedError, configuration_of
 from tests.running import eventually
 
 __all__ = [
@@ -107,7 +107,7 @@ def tried(call, *arguments):
     """Return the error of a rejected attempt, or an empty text if it succeeds."""
     try:
         call(*arguments)
-    except RefusedError as error:
+    except RejectedError as error:
         text = str(error).partition(f"{error.status} ")[2]
         return str(json.loads(text)["message"]) if text.startswith("{") else text
     return ""

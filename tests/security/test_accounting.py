@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from tests.running import eventually
 from tests.security.accounting import GPU, LONGEST, Watch, counted, pause, settled_excess, taken
 from tests.security.members import ATTACK, container, delete, job, pod, refused, tried
@@ -193,7 +193,7 @@ class Members:
     def _tried(self, call, *arguments):
         try:
             call(*arguments)
-        except RefusedError as error:
+        except RejectedError as error:
             if error.status not in (*REFUSED, *BUSY):
                 raise
 

@@ -8,7 +8,7 @@ from botocore.loaders import Loader
 from policy_sentry.querying.actions import get_actions_for_service
 
 from hpkit.plan.derive import derive
-from hpkit.program.iam.deployer import bystander_policies
+from hpkit.program.iam.deployer import outsider_policies
 from hpkit.program.iam.documents import inference_policy
 from hpkit.program.iam.live import AwsAccount
 from hpkit.program.recording import record
@@ -33,7 +33,7 @@ def plan():
 
 @pytest.fixture(scope="module")
 def denied(plan):
-    (policy,) = bystander_policies(plan, ACCOUNT)
+    (policy,) = outsider_policies(plan, ACCOUNT)
     return policy.document
 
 

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from tests.running import eventually, making
 from tests.security.accounting import counted, settled_excess, taken
 from tests.security.kinds import KINDS, RAY_EVASIONS, ray, service
@@ -153,7 +153,7 @@ def serving(api, group, *kinds):
 def _served(api, group):
     try:
         return {item["name"] for item in api.read(f"/apis/{group}/v1")["resources"]}
-    except RefusedError:
+    except RejectedError:
         return set()
 
 

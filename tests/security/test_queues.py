@@ -224,7 +224,7 @@ def bounded(api, john):
     (policy,) = (each for each in policies_of([team]) if each.name == "hpkit-member-work")
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/hpkit-member-work"
     before = api.read(path)["spec"]["validations"]
-    now = [{"expression": each.expression, "message": each.message} for each in policy.refusals]
+    now = [{"expression": each.expression, "message": each.message} for each in policy.rejections]
     api.merge(path, {"spec": {"validations": now}})
     yield
     api.merge(path, {"spec": {"validations": before}})

@@ -10,7 +10,7 @@ from hpkit.plan.pods import pod_requests
 from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.admission.policies import policies_of
 from hpkit.project import load_stack
-from hpkit_local.kubernetes.api import RefusedError, crds_in
+from hpkit_local.kubernetes.api import RejectedError, crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.conftest import NIGHTLY
@@ -89,7 +89,7 @@ def _any_fields():
 def _serves(api, folder):
     try:
         api.read(folder)
-    except RefusedError:
+    except RejectedError:
         return False
     return True
 
@@ -240,7 +240,7 @@ def ranked(api, john):
     (policy,) = (each for each in policies_of([team], pod_limits(plan)) if each.name == "hpkit-team-workloads")
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/hpkit-team-workloads"
     before = api.read(path)["spec"]["validations"]
-    now = [{"expression": refusal.expression, "message": refusal.message} for refusal in policy.refusals]
+    now = [{"expression": refusal.expression, "message": refusal.message} for refusal in policy.rejections]
     api.merge(path, {"spec": {"validations": now}})
     yield
     api.merge(path, {"spec": {"validations": before}})

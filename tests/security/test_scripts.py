@@ -100,7 +100,7 @@ def test_a_node_refuses_a_script_with_another_hash(node, stored):
     status, log, ran = node(stored)
     assert (status, ran) == (1, [])
     found = folder_digest(**{"set up.sh": stored})
-    assert f"refused: the folder of {URI} has the SHA-256 {found}, but the organization file has {DIGEST}" in log
+    assert f"rejected: the folder of {URI} has the SHA-256 {found}, but the organization file has {DIGEST}" in log
 
 
 def test_a_node_runs_no_commands_in_the_address_of_its_script(node):

@@ -192,10 +192,10 @@ class _Window:
             submit=submit,
             run=run,
         )
-        if self._of.refusal(spec) is not None:
+        if self._of.rejection(spec) is not None:
             self._left_out("request more than their team can ever have in this stack: left out")
             return None
-        if self._of_places.refusal(spec) is not None:
+        if self._of_places.rejection(spec) is not None:
             self._left_out("don't fit on the current nodes: left out")
             return None
         return spec

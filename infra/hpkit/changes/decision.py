@@ -66,7 +66,7 @@ class GuardDecision:
     - subject: resource or group.
     - reason: what happens and why, in one sentence.
     - fix: what to do; for allowances, what to do before they are set.
-    - refused: whether it blocks the run.
+    - rejected: whether it blocks the run.
     - needs: the allowances that lift the block.
     - first: what must be deployed before the change, because the state protects what is lost.
     """
@@ -76,7 +76,7 @@ class GuardDecision:
     subject: str
     reason: str
     fix: str
-    refused: bool
+    rejected: bool
     needs: tuple[Allowance, ...] = ()
     first: tuple[Allowance, ...] = ()
 
@@ -88,9 +88,9 @@ class GuardDecision:
 
 def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> list[GuardDecision]:
     """Return the decisions; those that an allowance lifts state all allowances that the change needs."""
-    refused = [each for each in decisions if each.refused]
-    needs = [allowance for each in refused for allowance in each.needs]
-    first = [allowance for each in refused for allowance in each.first]
+    rejected = [each for each in decisions if each.rejected]
+    needs = [allowance for each in rejected for allowance in each.needs]
+    first = [allowance for each in rejected for allowance in each.first]
     if not needs and not first:
         return list(decisions)
     everything = _text([*needs, *first], after)
@@ -100,7 +100,7 @@ def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -
         else f"to allow it, first run `pulumi up` with {_text(first, before)} and without this change, then make this "
         f"change with {everything}"
     )
-    return [_advised(each, how, everything) if each.refused else each for each in decisions]
+    return [_advised(each, how, everything) if each.rejected else each for each in decisions]
 
 
 def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecision:
@@ -151,14 +151,14 @@ def deletion_decisions(
     Each loss is reported once: if a team is deleted with a rejected cluster, the cluster's decision needs both
     allowances.
     """
-    refused = {each.key for each in resources if each.refused}
+    rejected = {each.key for each in resources if each.rejected}
     deletions: list[GuardDecision] = []
     included: dict[str, list[Allowance]] = defaultdict(list)
     for kind, decision in _deletions(before, after):
         larger = _GOES_WITH.get(kind)
-        if larger is None or larger not in refused:
+        if larger is None or larger not in rejected:
             deletions.append(decision)
-        elif decision.refused:
+        elif decision.rejected:
             included[larger] += decision.needs
     return [replace(each, needs=(*each.needs, *included[each.key])) for each in resources], deletions
 
@@ -172,7 +172,7 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
             continue
         allow_key, _, name = part.partition("/")
         named = part in allowed
-        decision_fields: dict[str, Any] = {"refused": not named, "needs": ((allow_key, name),)}
+        decision_fields: dict[str, Any] = {"rejected": not named, "needs": ((allow_key, name),)}
         fix = DELETION_ALLOWED if named else ""
         anew = f" and recreated as {staying[part]}" if part in staying else ""
         new_name = None if anew else _renamed_to(allow_key, name, before.plan, after.plan)

@@ -112,10 +112,10 @@ def _decide(
     why = f" ({'; '.join(causes)}{more})" if causes else ""
     reason = f"{name} will be {action}d, together with {_lost_with_it(key, before)}{why}"
     first = _first(key, before.plan, protected=protected)
-    refused = not is_allowed or protected is not None or (key == "eks" and before.plan.spec.protect)
-    fix = "" if refused else "allowReplace allows it"
+    rejected = not is_allowed or protected is not None or (key == "eks" and before.plan.spec.protect)
+    fix = "" if rejected else "allowReplace allows it"
     return GuardDecision(
-        f"{action}-{key}", key, key, reason, fix, refused=refused, needs=((REPLACE, key),), first=first
+        f"{action}-{key}", key, key, reason, fix, rejected=rejected, needs=((REPLACE, key),), first=first
     )
 
 
@@ -156,7 +156,7 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
                 f"it's deployed, run `hpkit aws destroy --stack {before.stack}`, then remove "
                 f"environments.{before.environment}"
             )
-            return GuardDecision(code, "", setting, reason, fix, refused=True)
+            return GuardDecision(code, "", setting, reason, fix, rejected=True)
     return None
 
 
@@ -172,9 +172,9 @@ def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecisi
         if parts[1] < parts[0]:
             fix = f'write `version: "{old[urn]}"`'
             yield GuardDecision(
-                "version", "", "eks", f"{change}: EKS can't go back to an older version", fix, refused=True
+                "version", "", "eks", f"{change}: EKS can't go back to an older version", fix, rejected=True
             )
         elif parts[1] > [parts[0][0], parts[0][1] + 1]:
             fix = f'write `version: "{parts[0][0]}.{parts[0][1] + 1}"` first, run `pulumi up`, then continue'
             reason = f"{change}: EKS can only go up one minor version at a time"
-            yield GuardDecision("version", "", "eks", reason, fix, refused=True)
+            yield GuardDecision("version", "", "eks", reason, fix, rejected=True)

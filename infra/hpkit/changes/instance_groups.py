@@ -35,13 +35,13 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
     for (member, name), group in new.items():
         if (member, name) in old:
             for reason in _unchangeable(old[member, name], group, before, after, replaced):
-                yield _refused(name, reason, before, after)
+                yield _rejected(name, reason, before, after)
         elif any(name == other for _, other in old):
-            yield _refused(name, f"instance group {name} moves to {member}", before, after)
+            yield _rejected(name, f"instance group {name} moves to {member}", before, after)
     yield from _karpenter_role(*pair, before, after)
 
 
-def _refused(name: str, reason: str, before: Recorded, after: Recorded) -> GuardDecision:
+def _rejected(name: str, reason: str, before: Recorded, after: Recorded) -> GuardDecision:
     """Return the decision about what HyperPod can't change: a group with another name can have it."""
     groups = {group.spec.name: group for side in (after, before) for group in side.plan.own_groups}
     stem = name[:_LONGEST_STEM]
@@ -49,7 +49,7 @@ def _refused(name: str, reason: str, before: Recorded, after: Recorded) -> Guard
     there = " there and in its NodeClass" if groups[name].autoscaled else ""
     fix = f"HyperPod can't change this in an existing group; to replace the group, write `name: {new}`{there}"
     needs = ((_DELETE, name),) if _has_nodes(groups[name]) else ()
-    return GuardDecision("immutable", "", name, reason, fix, refused=True, needs=needs)
+    return GuardDecision("immutable", "", name, reason, fix, rejected=True, needs=needs)
 
 
 def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -97,7 +97,7 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
         fix = DELETION_ALLOWED if is_allowed else ""
         code = "group-renamed" if renamed_to is not None else "group-removed"
         reason = f"{name} is deleted ({nodes} × {instance_types}){rename}"
-        yield GuardDecision(code, name, name, reason, fix, refused=not is_allowed, needs=((_DELETE, name),))
+        yield GuardDecision(code, name, name, reason, fix, rejected=not is_allowed, needs=((_DELETE, name),))
 
 
 def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
@@ -210,4 +210,4 @@ def _karpenter_role(
             f"first run `pulumi up` without `autoscaling` and elastic quota, with `allowDelete: {{nodePools: [{pools}]"
             f"{keda}}}`; then add both again with the new role"
         )
-        yield GuardDecision("immutable", "", "autoscaling", reason, fix, refused=True)
+        yield GuardDecision("immutable", "", "autoscaling", reason, fix, rejected=True)

@@ -43,9 +43,9 @@ class StackChange:
     reductions: tuple[Reduction, ...] = ()
 
     @property
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         """Return whether a guard blocks the run."""
-        return any(each.refused for each in self.decisions)
+        return any(each.rejected for each in self.decisions)
 
     def of(self, action: Action) -> tuple[Step, ...]:
         """Return the steps of one action."""
@@ -108,7 +108,7 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
 
 def _advised(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> tuple[GuardDecision, ...]:
     """Return the decisions with their fixes, blocking ones first."""
-    return tuple(sorted(with_advice(decisions, before, after), key=lambda each: not each.refused))
+    return tuple(sorted(with_advice(decisions, before, after), key=lambda each: not each.rejected))
 
 
 def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Step]) -> Iterator[UnusedAllowance]:

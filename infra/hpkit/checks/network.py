@@ -371,7 +371,7 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
     for index, nodes in enumerate(ranges):
         if nodes is None or nodes.overlaps(vpc):
             continue
-        why = _refused(nodes, vpc, [each for each in ranges if each is not None and each != nodes])
+        why = _rejected(nodes, vpc, [each for each in ranges if each is not None and each != nodes])
         if why:
             yield Issue(
                 (*context.path, "network", "zones", index, "nodeCidr"),
@@ -382,7 +382,7 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
             )
 
 
-def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: list[ipaddress.IPv4Network]) -> str:
+def _rejected(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: list[ipaddress.IPv4Network]) -> str:
     """Return why AWS rejects a secondary range, or nothing for a valid one.
 
     EKS gives services 172.20.0.0/16 in a VPC of 10/8, else 10.100.0.0/16 (its user guide, create a cluster). Valid

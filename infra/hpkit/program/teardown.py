@@ -44,7 +44,7 @@ class Teardown:
     - resources: how many of these are resources.
     - goes: what is deleted, as text, the most expensive first.
     - protected: URNs that the engine keeps.
-    - refusal: why it can't be deleted yet, "" if it can.
+    - rejection: why it can't be deleted yet, "" if it can.
     - objects: kind, namespace and name of each of its objects in the cluster.
     - eks: ARN of the EKS cluster, "" if it isn't known.
     - namespaces: those whose tasks block the deletion; None for all, if the cluster or Kueue is deleted too.
@@ -55,7 +55,7 @@ class Teardown:
     resources: int
     goes: Sequence[str]
     protected: Sequence[str]
-    refusal: str
+    rejection: str
     objects: frozenset[tuple[str, str, str]]
     eks: str
     namespaces: frozenset[str] | None
@@ -100,7 +100,7 @@ def teardown_of(stack: str, exported: str) -> Teardown:
             resources=len(created),
             goes=tuple(_deleted(created)),
             protected=tuple(each["urn"] for each in resources if each.get("protect")),
-            refusal=_refusal(stack, created),
+            rejection=_rejection(stack, created),
             objects=frozenset(_objects(created)),
             eks=next(filter(None, (*map(_eks, _of(created, _CLUSTER)), *map(_arn, _of(resources, _EKS)))), ""),
             namespaces=None if _deletes_kueue(created) else frozenset(f"{NAMESPACE_PREFIX}{each}" for each in teams),
@@ -287,7 +287,7 @@ def _of(made: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Mapping[str, A
     return (each for each in made if each["type"] == kind)
 
 
-def _refusal(stack: str, created: Sequence[Mapping[str, Any]]) -> str:
+def _rejection(stack: str, created: Sequence[Mapping[str, Any]]) -> str:
     """Only `protect: true` protects the cluster itself; of an existing cluster, the cluster policy."""
     words = {_CLUSTER: "HyperPod cluster", _POLICY: "cluster policy"}
     protected = [words[kind] for kind in words for each in _of(created, kind) if each.get("protect")]

@@ -20,9 +20,9 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 from botocore.session import Session
 
 from hpkit_provider import VERSION
-from hpkit_provider.aws.errors import classify, refused
+from hpkit_provider.aws.errors import classify, rejected
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 
 __all__ = [
     "ClientSettings",
@@ -98,7 +98,7 @@ def _require_loopback(*endpoints: str | None) -> None:
     """Doesn't leave this machine where all of AWS is led to it: a run on a local cloud would call AWS."""
     away = [each for each in endpoints if each and not is_loopback(each)]
     if away:
-        raise RefusedError(
+        raise RejectedError(
             f"AWS_ENDPOINT_URL points to this machine, but another endpoint points to {', '.join(away)}. Nothing was "
             "read or changed. To fix: on a local cloud, remove hyperpod:endpoint, aws:endpoints and "
             "AWS_ENDPOINT_URL_SAGEMAKER; to deploy to AWS, unset AWS_ENDPOINT_URL"
@@ -151,7 +151,7 @@ class SageMakerApi:
                 "get_caller_identity", ExpiresIn=_TOKEN_URL_SECONDS, HttpMethod="GET"
             )
         except (ClientError, BotoCoreError) as error:
-            raise refused("GetCallerIdentity", error) from None
+            raise rejected("GetCallerIdentity", error) from None
         return "k8s-aws-v1." + base64.urlsafe_b64encode(str(url).encode()).decode().rstrip("=")
 
     def _create(self, service: str) -> Any:
@@ -187,10 +187,10 @@ class SageMakerApi:
         try:
             identity = session.client("sts", endpoint_url=self.settings.sts_endpoint).get_caller_identity()
         except (ClientError, BotoCoreError) as error:
-            raise refused("GetCallerIdentity", error) from None
+            raise rejected("GetCallerIdentity", error) from None
         account, expected = identity["Account"], self.settings.account_id
         if account != expected:
-            raise RefusedError(
+            raise RejectedError(
                 f"these credentials ({identity['Arn']}) belong to account {account}, but this stack belongs to account "
                 f"{expected}. Nothing was read or changed. To fix: use credentials of {expected} (AWS_PROFILE, "
                 "aws:profile of the stack), or correct hyperpod:accountId (hpkit: `account` of the environment)"
@@ -228,7 +228,7 @@ class SageMakerApi:
         try:
             return self.raw(call, operation, **params)
         except (ClientError, BotoCoreError) as error:
-            raise refused(operation_name(operation), error) from None
+            raise rejected(operation_name(operation), error) from None
 
     def find(self, call: EngineCall, operation: str, /, **params: Any) -> Document | None:
         """Call; None when the thing is not there."""
@@ -237,7 +237,7 @@ class SageMakerApi:
         except (ClientError, BotoCoreError) as error:
             if classify(error) == "not found":
                 return None
-            raise refused(operation_name(operation), error) from None
+            raise rejected(operation_name(operation), error) from None
 
     def pages(self, call: EngineCall, operation: str, /, *, member: str, **params: Any) -> Iterator[Document]:
         """Yield the entries of all pages of a list."""

@@ -9,12 +9,12 @@ from typing import Final, Literal
 from botocore.exceptions import ClientError, EndpointConnectionError, HTTPClientError
 
 from hpkit_provider.engine import errors
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 
-__all__ = ["ErrorKind", "classify", "classify_status", "refused"]
+__all__ = ["ErrorKind", "classify", "classify_status", "rejected"]
 
-# "role" is a role that cannot be assumed (yet), "refused" everything that trying again does not help.
-ErrorKind = Literal["throttled", "transient", "conflict", "not found", "role", "health check running", "refused"]
+# "role" is a role that cannot be assumed (yet), "rejected" everything that trying again does not help.
+ErrorKind = Literal["throttled", "transient", "conflict", "not found", "role", "health check running", "rejected"]
 
 _CODES: Final[Mapping[ErrorKind, frozenset[str]]] = {
     "throttled": frozenset(
@@ -53,7 +53,7 @@ def classify(error: Exception) -> ErrorKind:
     if isinstance(error, (EndpointConnectionError, HTTPClientError)):
         return "transient"
     if not isinstance(error, ClientError):
-        return "refused"
+        return "rejected"
     code = error.response.get("Error", {}).get("Code", "")
     text = error.response.get("Error", {}).get("Message", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -63,13 +63,13 @@ def classify(error: Exception) -> ErrorKind:
     if status >= _SERVER_ERROR:
         return "transient"
     if code == "ValidationException":
-        return next((kind for kind, pattern in _TEXTS.items() if pattern.search(text)), "refused")
-    return "refused"
+        return next((kind for kind, pattern in _TEXTS.items() if pattern.search(text)), "rejected")
+    return "rejected"
 
 
-def refused(operation: str, error: Exception) -> RefusedError:
+def rejected(operation: str, error: Exception) -> RejectedError:
     """Turn what botocore raised into one readable sentence."""
-    return errors.refused(operation, error, advice=_ADVICE, settings=_SETTINGS)
+    return errors.rejected(operation, error, advice=_ADVICE, settings=_SETTINGS)
 
 
 _StatusKind = Literal["modifying", "ready", "failed", "deleted"]

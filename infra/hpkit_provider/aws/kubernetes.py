@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
 from hpkit_provider.aws.client import SageMakerApi, is_loopback
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 
 __all__ = ["EksApi", "Unanswered"]
 
@@ -41,7 +41,7 @@ class EksApi:
         """Return the API server's response. Raises Unanswered if it doesn't respond."""
         url = f"{self.endpoint.rstrip('/')}{path}"
         if urlsplit(url).scheme != "https":
-            raise RefusedError(f"endpoint {self.endpoint!r} isn't an https address. To fix: use the cluster's.")
+            raise RejectedError(f"endpoint {self.endpoint!r} isn't an https address. To fix: use the cluster's.")
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self.aws.eks_token(self.cluster)}"}
         proxies = [ProxyHandler({})] if is_loopback(url) else []
         opener = build_opener(HTTPSHandler(context=self._trust()), *proxies)
@@ -59,7 +59,7 @@ class EksApi:
             text = base64.b64decode(self.authority, validate=True).decode()
             context = ssl.create_default_context(cadata=text)
         except (binascii.Error, ValueError, ssl.SSLError):
-            raise RefusedError(
+            raise RejectedError(
                 "certificateAuthority isn't a certificate in base64. To fix: use the cluster's."
             ) from None
         # The certificates of EKS lack the extensions that Python 3.13 requires by default.

@@ -1,7 +1,7 @@
 """Errors as users read them: code, message, what to do.
 
 PluginError
-├── RefusedError        AWS rejected the request for good
+├── RejectedError        AWS rejected the request for good
 ├── CancelledError      the run was stopped
 ├── TimedOutError       a change took longer than its time-out
 ├── ChangeFailedError   a change ended in a failed status
@@ -21,10 +21,10 @@ __all__ = [
     "ChangeFailedError",
     "InitFailedError",
     "PluginError",
-    "RefusedError",
+    "RejectedError",
     "RolledBackError",
     "TimedOutError",
-    "refused",
+    "rejected",
 ]
 
 
@@ -32,7 +32,7 @@ class PluginError(Exception):
     """Anything that ends an operation; its text is all that a person sees."""
 
 
-class RefusedError(PluginError):
+class RejectedError(PluginError):
     """AWS rejected a call permanently."""
 
 
@@ -74,13 +74,13 @@ _ADVICE: Final = {
 }
 
 
-def refused(
+def rejected(
     operation: str,
     error: Exception,
     *,
     advice: Mapping[str, str] | None = None,
     settings: str = "the plugin's region, endpoint, profile",
-) -> RefusedError:
+) -> RejectedError:
     """Turn what botocore raised into one sentence.
 
     `advice` adds to the general text for an error code. `settings` names the settings that decide where a call is sent.
@@ -89,10 +89,10 @@ def refused(
         detail = error.response.get("Error", {})
         code, text = detail.get("Code", "Unknown"), detail.get("Message", "no message")
         remedy = {**_ADVICE, **(advice or {})}.get(code, "look the code up in the API reference of " + operation)
-        return RefusedError(f"{operation} was rejected ({code}): {text}. To fix: {remedy}.")
+        return RejectedError(f"{operation} was rejected ({code}): {text}. To fix: {remedy}.")
     if isinstance(error, BotoCoreError):
-        return RefusedError(
+        return RejectedError(
             f"{operation} couldn't be sent ({type(error).__name__}): {error} To fix: check {settings} and the "
             "credentials."
         )
-    return RefusedError(f"{operation} failed ({type(error).__name__}): {error}")
+    return RejectedError(f"{operation} failed ({type(error).__name__}): {error}")

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.cluster.cluster_state import group_names, live_inputs
 from hpkit_provider.resources.cluster.live_cluster import LiveCluster
@@ -37,7 +37,7 @@ class AutoscaledGroupHandler(Handler):
                 if document is None
                 else f"its groups are {', '.join(_groups(document)) or 'none'}"
             )
-            raise RefusedError(
+            raise RejectedError(
                 f"No instance group {group!r} exists in {arn}: {reason}. To fix: add it to instanceGroups of the "
                 "Cluster, or run `pulumi refresh` if it was deleted."
             )
@@ -66,7 +66,7 @@ class AutoscaledGroupHandler(Handler):
         if document is None or group in (self.clients.declared_groups.declared(arn) or ()):
             return
         if self.clients.declared_groups.declared(arn) is None and group in _groups(document):
-            raise RefusedError(
+            raise RejectedError(
                 f"Instance group {group!r} is kept: this run doesn't include the cluster {arn}, so the plugin can't "
                 "tell whether the program still has the group. To fix: run `pulumi up` without --target and "
                 "--exclude, or destroy the cluster together with it."
@@ -83,7 +83,7 @@ class AutoscaledGroupHandler(Handler):
             waiting = sorted(self.clients.declared_groups.deleting(live.name) & set(_groups(document)))
             try:
                 is_sent = live.update({"InstanceGroupsToDelete": waiting}, tries=tries)
-            except RefusedError:
+            except RejectedError:
                 document = live.describe()
                 if document is None or group not in _groups(document):
                     return  # another thread was faster
@@ -102,7 +102,7 @@ class AutoscaledGroupHandler(Handler):
 def _parts(resource_id: str) -> tuple[str, str]:
     arn, _, group = resource_id.rpartition("/")
     if not arn.rpartition(":")[2].startswith("cluster/"):
-        raise RefusedError(
+        raise RejectedError(
             f"{resource_id!r} isn't the ID of an instance group. To fix: use CLUSTER-ARN/INSTANCE-GROUP-NAME."
         )
     return arn, group

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props, is_unknown
 from hpkit_provider.resources.handler import ResourceDiff
 from hpkit_provider.resources.state_only import StateOnlyHandler
@@ -28,18 +28,18 @@ class ChangeGuardHandler(StateOnlyHandler):
         """Compare; what would be lost, or a version that is skipped, is an error unless it is allowed."""
         skipped = _skipped(old.get("version"), new.get("version"))
         if skipped:
-            raise RefusedError(f"{new['subject']}: {skipped}")
+            raise RejectedError(f"{new['subject']}: {skipped}")
         moved = _moved(old.get("fixed", {}), new.get("fixed", {}))
         if moved:
             remedy = f", or {new['remedy']}" if new.get("remedy") else ""
-            raise RefusedError(
+            raise RejectedError(
                 f"{new['subject']} can't change in place:\n  "
                 + "\n  ".join(moved)
                 + f"\nTo fix: revert the change{remedy}."
             )
         lost = _lost(old, new)
         if lost.keys() - _allowed_names(new.get("allowReplace")):
-            raise RefusedError(_refusal(lost, old, new))
+            raise RejectedError(_rejection(lost, old, new))
         # What leaves the program is still protected in the state, until a run before has lifted that.
         unseen = sorted(
             name
@@ -49,7 +49,7 @@ class ChangeGuardHandler(StateOnlyHandler):
             and name not in _allowed_names(old.get("allowReplace"))
         )
         if unseen:
-            raise RefusedError(
+            raise RejectedError(
                 f"{new['subject']}: {_listed(unseen, old)} would be DELETED, as allowed, but is still protected in "
                 f"the state. To fix: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, revert the rest of "
                 "the change, and run `pulumi up`, which removes the protection. Then make the change."
@@ -104,7 +104,7 @@ def _fate(after: dict[str, Any], name: str) -> str:
     return "is replaced" if is_unknown(after[name]) else f"becomes {after[name]}"
 
 
-def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
+def _rejection(lost: dict[str, str], old: Props, new: Props) -> str:
     nested, allowed = list(old.get("nested", [])), _allowed_names(new.get("allowReplace"))
     first = min((nested.index(name) for name in lost if name in nested), default=len(nested))
     # Resources inside a lost one are lost with it, although they can be later in the program.

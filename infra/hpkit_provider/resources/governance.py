@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 from hpkit_provider.schema.field_table import from_api, to_api
@@ -141,7 +141,7 @@ class ComputeQuotaHandler(VersionedHandler):
                 continue
             team, stated_team = entry["ComputeQuotaTarget"]["TeamName"], inputs["computeQuotaTarget"]["teamName"]
             if team != stated_team:
-                raise RefusedError(
+                raise RejectedError(
                     f"A ComputeQuota {inputs['name']!r} already exists on this cluster, for team {team!r} instead of "
                     f"{stated_team!r}. To fix: choose another name, or delete that quota."
                 )
@@ -166,7 +166,7 @@ class ComputeQuotaHandler(VersionedHandler):
                 if error.response.get("Error", {}).get("Code") != _NO_CAPACITY:
                     raise
                 if time.monotonic() >= until:
-                    raise RefusedError(_refusal(error)) from None
+                    raise RejectedError(_rejection(error)) from None
             self._empty_leaving(call, arn)
             call.progress("the service rejects the increase, so it is tried again when other quotas have decreased")
             call.pause(delay)
@@ -198,7 +198,7 @@ class ComputeQuotaHandler(VersionedHandler):
         return reserved_amounts(self._config(inputs))
 
 
-def _refusal(error: ClientError) -> str:
+def _rejection(error: ClientError) -> str:
     return (
         f"The service rejects the increase, and no other quota has decreased enough: "
         f"{error.response['Error'].get('Message', _NO_CAPACITY)}. To fix: lower another quota first, or add "
@@ -230,7 +230,7 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
             if entry["Status"] == "Deleted":
                 continue
             if entry["Name"] != inputs["name"]:
-                raise RefusedError(
+                raise RejectedError(
                     f"The cluster already has the policy {entry['Name']!r}, and can only have one. To fix: "
                     "`pulumi import hyperpod:index:ClusterSchedulerConfig NAME "
                     f"{entry['ClusterSchedulerConfigArn']}`, or delete it."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hpkit_provider.aws.client import Document, SageMakerApi, live_tags
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["require_own"]
@@ -17,7 +17,7 @@ __all__ = ["require_own"]
 def require_own(api: SageMakerApi, call: EngineCall, document: Document, inputs: Props, *, name: str) -> None:
     """Reject an object that someone else created; name: of the resource, such as `ComputeQuota`.
 
-    Raises RefusedError with the command that imports it.
+    Raises RejectedError with the command that imports it.
     """
     arn = str(document[f"{name}Arn"])
     own_tags = {tag["key"]: tag["value"] for tag in inputs.get("tags", [])}
@@ -31,7 +31,7 @@ def require_own(api: SageMakerApi, call: EngineCall, document: Document, inputs:
         if live.get(key) != value
     ]
     why = f"it lacks the tags {', '.join(differing)}" if own_tags else "this program sets no tags that identify it"
-    raise RefusedError(
+    raise RejectedError(
         f"A {name} {called!r} already exists ({arn}), and nothing shows that this stack created it: {why}. It wasn't "
         f"changed. To fix: if it should belong to this stack, run `{_import_command(call.urn, arn)}` (`pulumi "
         "stack --show-urns` prints the URNs), then `pulumi up`. Otherwise choose another name."

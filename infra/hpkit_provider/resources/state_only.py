@@ -6,7 +6,7 @@ import json
 from typing import ClassVar
 
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.handler import Handler, ResourceState
 from hpkit_provider.schema.check import check
@@ -44,15 +44,15 @@ def _logical_name(call: EngineCall) -> str:
 
 
 def imported_inputs(resource: str, text: str, *, example: Props) -> Props:
-    """Read the ID that an import gives; raises RefusedError with the problem."""
+    """Read the ID that an import gives; raises RejectedError with the problem."""
     what_to_do = f"To fix: use the JSON text of its inputs as the ID, such as '{json.dumps(example)}'."
     try:
         inputs = json.loads(text)
     except ValueError as error:
-        raise RefusedError(f"The ID {text!r} of a {resource} isn't valid JSON ({error}). {what_to_do}") from None
+        raise RejectedError(f"The ID {text!r} of a {resource} isn't valid JSON ({error}). {what_to_do}") from None
     if not isinstance(inputs, dict):
-        raise RefusedError(f"The ID {text!r} of a {resource} isn't a JSON object. {what_to_do}")
+        raise RejectedError(f"The ID {text!r} of a {resource} isn't a JSON object. {what_to_do}")
     failures = [f"{failure.path} {failure.reason}" for failure in check(resource, inputs)]
     if failures:
-        raise RefusedError(f"The ID of a {resource} has invalid inputs: {'; '.join(failures)}. {what_to_do}")
+        raise RejectedError(f"The ID of a {resource} has invalid inputs: {'; '.join(failures)}. {what_to_do}")
     return inputs

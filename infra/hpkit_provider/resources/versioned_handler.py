@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Final, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from hpkit_provider.aws.client import Document, live_tags, set_tags
-from hpkit_provider.aws.errors import classify, classify_status, refused
+from hpkit_provider.aws.errors import classify, classify_status, rejected
 from hpkit_provider.engine.call import EngineCall, wait
-from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
+from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RejectedError
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.handler import (
     CONFLICT_RETRIES,
@@ -119,7 +119,7 @@ class VersionedHandler(Handler):
             except (ClientError, BotoCoreError) as error:
                 tries += 1
                 if classify(error) not in {"conflict", "transient", "not found"} or tries > CONFLICT_RETRIES:
-                    raise refused(f"Delete{self.name}", error) from None
+                    raise rejected(f"Delete{self.name}", error) from None
                 call.pause(next(delays))
                 continue
             remaining = self._settle(call, resource_id, {})
@@ -154,7 +154,7 @@ class VersionedHandler(Handler):
             except (ClientError, BotoCoreError) as error:
                 # Another change, a new role, or a lost response: look by name again, then continue.
                 if classify(error) not in _RETRIED or tries == CONFLICT_RETRIES:
-                    raise refused(f"Create{self.name}", error) from None
+                    raise rejected(f"Create{self.name}", error) from None
             else:
                 return arn, True
             call.pause(next(delays))
@@ -173,7 +173,7 @@ class VersionedHandler(Handler):
         for _ in range(MAX_UPDATES):
             live = self._settle(call, arn, inputs) if just_sent else self._describe_settled(call, arn)
             if live is None:
-                raise RefusedError(
+                raise RejectedError(
                     f"{self.name} {arn} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`."
                 )
             if live["Status"] in _UNRECOVERABLE:
@@ -190,7 +190,7 @@ class VersionedHandler(Handler):
             except (ClientError, BotoCoreError) as error:
                 tries += 1
                 if classify(error) not in _RETRIED or tries > CONFLICT_RETRIES:
-                    raise refused(f"Update{self.name}", error) from None
+                    raise rejected(f"Update{self.name}", error) from None
                 call.pause(next(delays))
         raise ChangeFailedError(
             f"{self.name} {arn} still differs from the program after {MAX_UPDATES} updates. To fix: run "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hpkit_provider import VERSION
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props, is_unknown
 from hpkit_provider.schema.field_table import RESOURCES, Field, ResourceTable, table
 
@@ -58,13 +58,13 @@ def leaving_teams(settings: Props) -> frozenset[str]:
 
 
 def changed_settings(old: Props, new: Props) -> list[str]:
-    """Return the settings that differ; raises RefusedError for another account or region."""
+    """Return the settings that differ; raises RejectedError for another account or region."""
     contents = old.get("contents")
     lost = f": {contents}" if isinstance(contents, str) else ""
     for name, word, effect in _PLACES:
         if _moves(name, old, new):
             before, after = old[name], new[name]
-            raise RefusedError(
+            raise RejectedError(
                 f"{name}: {before} → {after} would {effect.format(before)}{lost}.\nTo fix: set {name} to {before} "
                 f"again (hpkit: `{word}` of the environment). For another {word}, create another stack (hpkit: "
                 "describe another environment). When it runs, delete this one (hpkit: `hpkit aws destroy`)."

@@ -83,7 +83,7 @@ def invoke(ctx: Context, call: Call) -> Record:
     params = parameters(call)
     model = service_model(call.service).operation_model(call.operation)
     if model.input_shape is not None:
-        check_request(model.input_shape, params, code=services()[call.service].refuses_with)
+        check_request(model.input_shape, params, code=services()[call.service].rejects_with)
     params = {name: value for name, value in params.items() if value is not None}
     result = _once(ctx, call, implementation, params, model.idempotent_members)
     _check_answer(call, result)
@@ -103,7 +103,7 @@ def _once(ctx: Context, call: Call, implementation: Operation, params: Record, m
     if key in tokens:
         if tokens[key]["digest"] != digest:
             raise ServiceError(
-                services()[call.service].refuses_with,
+                services()[call.service].rejects_with,
                 f"Client token {token} was used by a {call.operation} request with other parameters",
             )
         answer: Record = tokens[key]["answer"]

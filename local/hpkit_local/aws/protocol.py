@@ -35,7 +35,7 @@ __all__ = [
     "parameters",
     "path_segments",
     "read_call",
-    "refusal",
+    "rejection",
     "render",
     "service_model",
 ]
@@ -51,7 +51,7 @@ _RPC = re.compile(r"/service/[^/]+/operation/([^/]+)")
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 
 
-def refusal(environ: Mapping[str, Any], *, port: int) -> str:
+def rejection(environ: Mapping[str, Any], *, port: int) -> str:
     """Return why a request is rejected, or ""; port: the endpoint's port."""
     if not _is_own(environ.get("HTTP_HOST", ""), port):
         return f"the header Host must name this endpoint, such as 127.0.0.1:{port}"

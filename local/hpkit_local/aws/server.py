@@ -36,7 +36,7 @@ from hpkit_local.aws.protocol import (
     parameters,
     path_segments,
     read_call,
-    refusal,
+    rejection,
     render,
     service_model,
 )
@@ -51,7 +51,7 @@ __all__ = ["Endpoint"]
 def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a request; reject one that breaks the model of its service."""
     model = service_model(call.service)
-    code = services()[call.service].refuses_with
+    code = services()[call.service].rejects_with
     if not code or call.operation not in model.operation_names:
         return {}
     shape = model.operation_model(call.operation).input_shape
@@ -84,7 +84,7 @@ def _params(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unreadable(call: Call) -> str:
-    return "MalformedXML" if call.protocol == "rest-xml" else services()[call.service].refuses_with
+    return "MalformedXML" if call.protocol == "rest-xml" else services()[call.service].rejects_with
 
 
 _log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ class Endpoint:
             self._wake.clear()
 
     def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        if why := refusal(environ, port=self._server.server_port):
+        if why := rejection(environ, port=self._server.server_port):
             reply = _json(403, {"error": why})
         elif environ.get("PATH_INFO", "").startswith("/_hpkit/"):
             reply = self._control(environ)

@@ -48,7 +48,7 @@ class Machine:
 class Service:
     """One AWS service; `name` is that of its API model, which is also boto3's.
 
-    refuses_with: the error code for a request that violates the API model, documented at `source`; empty if nothing
+    rejects_with: the error code for a request that violates the API model, documented at `source`; empty if nothing
     checks it. moto: moto's name of the service; empty if this package answers everything. in_moto_globally: moto has
     one backend for all regions. first_call: body and headers of a request that makes moto load what it needs. signs_as:
     the name in signatures, if it differs. scope: a pattern of the operations that matter here, for an API with many
@@ -56,7 +56,7 @@ class Service:
     """
 
     name: str
-    refuses_with: str = ""
+    rejects_with: str = ""
     source: str = ""
     moto: str = ""
     in_moto_globally: bool = False

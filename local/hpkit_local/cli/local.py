@@ -198,6 +198,7 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
 @click.option(
     "--latency-factor",
     type=click.FloatRange(min=0),
+    metavar="FACTOR",
     help="Duration of AWS changes: 0 is immediate, 1 as long as on AWS. The default is 0.0002. To watch states "
     "change, use 0.05.",
 )
@@ -205,13 +206,13 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
     "--from",
     "address",
     metavar="ADDRESS",
-    help="For testing rejections: your address as networks see it, such as 198.51.100.7 or 10.20.0.5. By default, "
-    f"every stack's Kubernetes API admits you. `{_OF_STACK}` restores the default.",
+    help="Source IP of your calls, to test rejected connections, such as 198.51.100.7 or 10.20.0.5. By default, "
+    f"every stack's Kubernetes API accepts you. `{_OF_STACK}` restores the default.",
 )
 @click.option(
     "--account",
     metavar="ACCOUNT",
-    help="For testing rejections: the account of your credentials, 12 digits. By default, `up` uses the stack's "
+    help="Account of your credentials, to test rejected calls, 12 digits. By default, `up` uses the stack's "
     f"`account`. `{_OF_STACK}` restores the default.",
 )
 @acts

@@ -49,7 +49,7 @@ def in_repository(function: Callable[..., None]) -> Callable[..., None]:
 
 def where(function: Callable[..., None], *, name_help: str = _NAME, default: str | None = None) -> Callable[..., None]:
     """Add --name and --dir to a command."""
-    option = click.option("--name", default=default, show_default=default is not None, help=name_help)
+    option = click.option("--name", metavar="NAME", default=default, show_default=default is not None, help=name_help)
     return option(in_repository(function))
 
 

@@ -110,9 +110,9 @@ def _ready(
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
     with exclusive(cloud, _command(verb, stack, cloud), wait=wait, say=to_stderr):
         if verb == "up":
-            _refuse_second(stack, cloud, root)
+            _reject_second(stack, cloud, root)
         if plan is not None:
-            _refuse_before_creator(plan, cloud, root)
+            _reject_before_creator(plan, cloud, root)
             control.take_caller(cloud, stack, *_caller(plan), say=to_stderr)
             if not stacks_up(cloud):
                 # The first resources are created with it; later, it changes after `up`.
@@ -137,7 +137,7 @@ def _command(verb: str, stack: str, cloud: LocalCloud) -> str:
     return f"hpkit local {verb} --stack {stack} --name {cloud.name}"
 
 
-def _refuse_second(stack: str, cloud: LocalCloud, root: Path) -> None:
+def _reject_second(stack: str, cloud: LocalCloud, root: Path) -> None:
     """Raise ToolError if another stack is there: a local cloud has one API server, and so one EKS cluster."""
     from hpkit_local.cloud import stacks_up
 
@@ -150,7 +150,7 @@ def _refuse_second(stack: str, cloud: LocalCloud, root: Path) -> None:
             )
 
 
-def _refuse_before_creator(plan: Plan, cloud: LocalCloud, root: Path) -> None:
+def _reject_before_creator(plan: Plan, cloud: LocalCloud, root: Path) -> None:
     """Raise ToolError if the stack governs a cluster that another stack of its file must create first."""
     from hpkit_local.cloud import stacks_up
 
@@ -170,7 +170,7 @@ def _refuse_before_creator(plan: Plan, cloud: LocalCloud, root: Path) -> None:
         )
 
 
-def _refuse_unfinished(stack: str, cloud: LocalCloud) -> None:
+def _reject_unfinished(stack: str, cloud: LocalCloud) -> None:
     """Raise ToolError if the last run was killed, because another one would create some resources twice."""
     from hpkit_local.cloud import stacks_of
 
@@ -235,8 +235,8 @@ def _up(
     from hpkit_local.cloud import control, stacks_up
 
     stack, cloud, folder = _place(stack, name, root)
-    _refuse_second(stack, cloud, folder)
-    _refuse_unfinished(stack, cloud)
+    _reject_second(stack, cloud, folder)
+    _reject_unfinished(stack, cloud)
     plan = _plan(stack, folder)
     to_stderr(f"stack {stack} on the local cloud {cloud.name}")
     with _ready("up", stack, cloud, folder, wait=wait, plan=plan, plugins=plugins) as ready:
@@ -293,7 +293,7 @@ def _destroy(
     from hpkit_local.cloud import exclusive
 
     stack, cloud, folder = _place(stack, name, root)
-    _refuse_unknown(stack, folder)
+    _reject_unknown(stack, folder)
     # An `up` that has just begun doesn't show whether the stack exists, so wait for it.
     with exclusive(cloud, _command("destroy", stack, cloud), wait=wait, say=to_stderr):
         if not _is_there(stack, cloud, folder, verb="destroy"):
@@ -322,7 +322,7 @@ def _down(
     from hpkit_local.cloud import exclusive
 
     stack, cloud, folder = _place(stack, name, root)
-    _refuse_unknown(stack, folder)
+    _reject_unknown(stack, folder)
     with exclusive(cloud, _command("down", stack, cloud), wait=wait, say=to_stderr):
         if _is_there(stack, cloud, folder, verb="down"):
             with _ready("down", stack, cloud, folder, wait=wait) as ready:
@@ -346,7 +346,7 @@ def _end(cloud: LocalCloud, stack: str, root: Path) -> None:
         click.echo(f"{stack} is deleted, and {cloud.name} is stopped")
 
 
-def _refuse_unknown(stack: str, root: Path) -> None:
+def _reject_unknown(stack: str, root: Path) -> None:
     """Raise SelectionError for a stack that no file describes, unless a local cloud has it."""
     from hpkit_local.cloud import local_clouds, stacks_of
 
@@ -379,7 +379,7 @@ def _name(name: str | None) -> str:
 def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
     """Delete a whole stack, after a confirmation if it's protected; raises ToolError if that fails."""
     ending = ready.ending()
-    if ending.refusal and not yes:
+    if ending.rejection and not yes:
         _ask(ending, verb, name)
     _run(ready, "destroy", ending.stack, extra, verbose=verbose)
 

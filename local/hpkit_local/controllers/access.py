@@ -145,7 +145,7 @@ def _bindings(entry: Mapping[str, Any], association: Mapping[str, Any], namespac
     ]
 
 
-class _RefusedError(ValueError):
+class _RejectedError(ValueError):
     pass
 
 
@@ -156,7 +156,7 @@ def review(
     try:
         key = _access_key(str(request.get("spec", {}).get("token", "")), now or datetime.now(UTC))
         status = {"authenticated": True, "user": _user(view, key)}
-    except _RefusedError as error:
+    except _RejectedError as error:
         status = {"authenticated": False, "error": str(error)}
     if why_unreachable:
         status = {"authenticated": False, "error": f"on AWS, the connection would time out: {why_unreachable}"}
@@ -169,45 +169,45 @@ def _access_key(token: str, now: datetime) -> str:
     host = url.hostname or ""
     # Clients that are pointed at this endpoint presign its address instead of a host of STS.
     if not (host.startswith("sts.") and ".amazonaws.com" in host) and host not in ("127.0.0.1", "localhost"):
-        raise _RefusedError(f"the token's URL is not one of STS: {host}")
+        raise _RejectedError(f"the token's URL is not one of STS: {host}")
     if url.path not in ("", "/"):
-        raise _RefusedError(f"the token's URL has the path {url.path}")
+        raise _RejectedError(f"the token's URL has the path {url.path}")
     query = parse_qs(url.query, keep_blank_values=True)
     if wrong := [name for name, values in query.items() if name not in _KNOWN or len(values) != 1]:
-        raise _RefusedError(f"the token's URL has parameters that do not belong there: {', '.join(sorted(wrong))}")
+        raise _RejectedError(f"the token's URL has parameters that do not belong there: {', '.join(sorted(wrong))}")
     if missing := [name for name in _NEEDED if not query.get(name, [""])[0]]:
-        raise _RefusedError(f"the token's URL lacks {', '.join(missing)}")
+        raise _RejectedError(f"the token's URL lacks {', '.join(missing)}")
     if query["Action"] != ["GetCallerIdentity"]:
-        raise _RefusedError(f"the token's URL asks for {query['Action'][0]}, not for GetCallerIdentity")
+        raise _RejectedError(f"the token's URL asks for {query['Action'][0]}, not for GetCallerIdentity")
     if "x-k8s-aws-id" not in query["X-Amz-SignedHeaders"][0].lower().split(";"):
-        raise _RefusedError("the token's URL does not sign the header x-k8s-aws-id")
+        raise _RejectedError("the token's URL does not sign the header x-k8s-aws-id")
     _check_time(query["X-Amz-Date"][0], now)
     return _key_of(query["X-Amz-Credential"][0])
 
 
 def _decoded(token: str) -> str:
     if not token.startswith(_PREFIX):
-        raise _RefusedError(f"the token does not begin with {_PREFIX}")
+        raise _RejectedError(f"the token does not begin with {_PREFIX}")
     text = token.removeprefix(_PREFIX)
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise _RefusedError("the token is not a URL in URL-safe base64") from None
+        raise _RejectedError("the token is not a URL in URL-safe base64") from None
 
 
 def _check_time(text: str, now: datetime) -> None:
     try:
         signed = datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
-        raise _RefusedError(f"X-Amz-Date {text} is not a time") from None
+        raise _RejectedError(f"X-Amz-Date {text} is not a time") from None
     if not signed - _SKEW <= now <= signed + _LONGEST:
-        raise _RefusedError(f"the token was made at {text} and is good for 15 minutes")
+        raise _RejectedError(f"the token was made at {text} and is good for 15 minutes")
 
 
 def _key_of(credential: str) -> str:
     parts = credential.split("/")
     if len(parts) != 5 or parts[3:] != ["sts", "aws4_request"] or not parts[0]:
-        raise _RefusedError(f"X-Amz-Credential {credential} is not for STS")
+        raise _RejectedError(f"X-Amz-Credential {credential} is not for STS")
     return parts[0]
 
 
@@ -215,10 +215,10 @@ def _user(view: View, access_key: str) -> dict[str, Any]:
     with view.held():
         cluster = next(iter(view.snapshot().eks), None)
         if cluster is None:
-            raise _RefusedError("there is no EKS cluster")
+            raise _RejectedError("there is no EKS cluster")
         caller = caller_of(view, access_key, cluster=cluster)
     if caller.entry is None:
-        raise _RefusedError(f"{caller.principal} has no access entry in EKS cluster {cluster}")
+        raise _RejectedError(f"{caller.principal} has no access entry in EKS cluster {cluster}")
     return {
         "username": _username(caller, caller.entry),
         "uid": f"aws-iam-authenticator:{caller.account}:{caller.user_id.partition(':')[0]}",

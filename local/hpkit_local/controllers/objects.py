@@ -124,8 +124,8 @@ class Manifests:
     """All objects that should exist, and by owner, why pending changes cannot be carried out."""
 
     items: tuple[Manifest, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)
 
     def __add__(self, other: Manifests) -> Manifests:
         """Return both."""
-        return Manifests((*self.items, *other.items), {**self.refused, **other.refused})
+        return Manifests((*self.items, *other.items), {**self.rejected, **other.rejected})

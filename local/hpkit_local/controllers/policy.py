@@ -92,7 +92,7 @@ def queues(snapshot: Snapshot, *, fair: bool, idle: bool) -> Manifests:
             mine = amounts(quota["ComputeQuotaConfig"]["ComputeQuotaResources"])
             limits = amounts(_sharing(quota).get("AbsoluteBorrowLimits", []))
         except CatalogError as error:
-            manifests += Manifests(refused={owner: str(error)})
+            manifests += Manifests(rejected={owner: str(error)})
             continue
         for instance_type in (*mine, *limits):
             used.setdefault(instance_type, set()).add(owner)

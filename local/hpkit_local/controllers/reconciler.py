@@ -28,7 +28,7 @@ from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, 
 from hpkit_local.controllers.policy import ADDON, governance
 from hpkit_local.controllers.training import run_training, training
 from hpkit_local.controllers.wipe import delete_unserved, end_namespaces, wipe
-from hpkit_local.kubernetes.api import Api, ApiResource, RefusedError
+from hpkit_local.kubernetes.api import Api, ApiResource, RejectedError
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest, running
 
@@ -235,8 +235,8 @@ class Reconciler:
             marks=marks(claims),
             kubelet_port=self._kubelet_port,
         )
-        refused = {**manifests.refused, **_foreign(api, pending), **_without_dependencies(api, pending)}
-        late = self._apply(api, manifests.items, refused, present)
+        rejected = {**manifests.rejected, **_foreign(api, pending), **_without_dependencies(api, pending)}
+        late = self._apply(api, manifests.items, rejected, present)
         left = self._prune(api, {manifest.path for manifest in manifests.items}, present)
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
@@ -248,7 +248,7 @@ class Reconciler:
         starting = _kueue_starts(api)
         run_training(api, snapshot)
         self._empty = not snapshot.eks and not left
-        self._settle(pending, refused, late, left=left)
+        self._settle(pending, rejected, late, left=left)
         busy = late or left or coming or starting or ending or self._pending
         # Nodes of Karpenter's are taken away by the clock.
         quiet = None if busy or claims else seen
@@ -276,19 +276,19 @@ class Reconciler:
             self._outcomes.update({key: (change, why) for key, change in self._pending.items()})
 
     def _settle(
-        self, pending: Mapping[str, Document | None], refused: Mapping[str, str], late: Collection[str], *, left: bool
+        self, pending: Mapping[str, Document | None], rejected: Mapping[str, str], late: Collection[str], *, left: bool
     ) -> None:
         for key, document in pending.items():
-            if key in refused:
-                self._outcomes[key] = (document, refused[key])
+            if key in rejected:
+                self._outcomes[key] = (document, rejected[key])
             elif key not in late and not (document is None and left):
                 self._outcomes[key] = (document, "")
 
-    def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], present: _Present) -> set[str]:
-        """Apply what differs; return which changes have to wait, and add to `refused` those whose object cannot be."""
+    def _apply(self, api: Api, items: Iterable[Manifest], rejected: dict[str, str], present: _Present) -> set[str]:
+        """Apply what differs; return which changes have to wait, and add to `rejected` those whose object cannot be."""
         late: set[str] = set()
         for manifest in items:
-            if manifest.owners and manifest.owners <= refused.keys():
+            if manifest.owners and manifest.owners <= rejected.keys():
                 continue
             live = present[manifest.kind.kind].get(manifest.path, {})
             if "deletionTimestamp" in live:
@@ -299,15 +299,15 @@ class Reconciler:
             try:
                 if not live or self._applied.get(manifest.path) != (manifest.digest(), live.get("generation")):
                     self._applied[manifest.path] = (manifest.digest(), _put(api, manifest))
-            except RefusedError as error:
+            except RejectedError as error:
                 if error.status in _INVALID:
-                    refused.update(dict.fromkeys(manifest.owners, str(error)))
+                    rejected.update(dict.fromkeys(manifest.owners, str(error)))
                 _log.debug("%s: %s", manifest.path, error)
                 # Impossible objects without a waiting change are retried, but slowly.
                 late |= manifest.owners or (set() if error.status in _INVALID else {""})
             if manifest.path == CONFIG_MAP and not _kueue_follows(api):
                 late |= manifest.owners
-        return late - refused.keys()
+        return late - rejected.keys()
 
     def _prune(self, api: Api, paths: Collection[str], present: _Present) -> bool:
         """Delete objects of this controller that are no longer desired; return whether some still exist."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.controllers.objects import Manifests, addon_owners, custom_kind, owner_reference
-from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.api import Api, RejectedError
 
 __all__ = ["TRAINING", "run_training", "training"]
 
@@ -91,7 +91,7 @@ def run_training(api: Api, snapshot: Snapshot) -> None:
             continue
         try:
             _step(api, job, own)
-        except RefusedError as error:
+        except RejectedError as error:
             _say(api, job, "Suspended", str(error))
 
 
@@ -134,7 +134,7 @@ def _step(api: Api, job: _Document, pods: list[dict[str, Any]]) -> None:
 
 
 def _workload(api: Api, job: _Document, queue: str) -> dict[str, Any]:
-    """Return the Workload of a job; RefusedError if its priority class doesn't exist."""
+    """Return the Workload of a job; RejectedError if its priority class doesn't exist."""
     metadata = job["metadata"]
     spec: dict[str, Any] = {"queueName": queue, "podSets": [_pod_set(each) for each in _replicas(job)]}
     digest = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()

@@ -6,7 +6,7 @@ import http.client
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.api import Api, RejectedError
 
 __all__ = ["delete_unserved", "end_namespaces", "wipe"]
 
@@ -122,7 +122,7 @@ def _remove(api: Api, path: str, metadata: Mapping[str, Any]) -> None:
     if metadata.get("finalizers"):
         try:
             api.merge(path, {"metadata": {"finalizers": None}})
-        except RefusedError as error:
+        except RejectedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise
 
@@ -134,7 +134,7 @@ def _namespaced(api: Api) -> Iterator[str]:
     for root in apis:
         try:
             resources = api.read(root).get("resources", [])
-        except RefusedError:
+        except RejectedError:
             # An API that a chart brought, and that is on its way out.
             continue
         for resource in resources:

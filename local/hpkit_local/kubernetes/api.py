@@ -31,7 +31,7 @@ __all__ = [
     "JSON",
     "Api",
     "ApiResource",
-    "RefusedError",
+    "RejectedError",
     "apply_crds",
     "configuration_of",
     "crds_in",
@@ -132,7 +132,7 @@ _SECONDS = 30
 _FIELD_MANAGER = "hpkit-local"
 
 
-class RefusedError(OSError):
+class RejectedError(OSError):
     """The API server answered with an error; the message is its own, `status` the HTTP one."""
 
     def __init__(self, message: str, *, status: int) -> None:
@@ -172,14 +172,14 @@ class Api:
         return self._send("GET", "/readyz")[0] == http.client.OK
 
     def read(self, path: str) -> dict[str, Any]:
-        """Return the object at a path. Raises RefusedError if the server doesn't return it."""
+        """Return the object at a path. Raises RejectedError if the server doesn't return it."""
         return self._answer("GET", path)
 
     def find(self, path: str) -> dict[str, Any] | None:
         """Return the object at a path, or None."""
         try:
             return self.read(path)
-        except RefusedError as error:
+        except RejectedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise
             return None
@@ -197,7 +197,7 @@ class Api:
         try:
             # Empty lists can be null.
             answer = self._answer("GET", folder, query=query, accept=METADATA_LIST if metadata_only else JSON)
-        except RefusedError as error:
+        except RejectedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise
             return []
@@ -233,7 +233,7 @@ class Api:
         return self._answer("PATCH", path, document, content_type=MERGE_PATCH)
 
     def create(self, folder: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object; RefusedError if it exists."""
+        """Create an object; RejectedError if it exists."""
         return self._answer("POST", folder, document)
 
     def replace(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,7 +248,7 @@ class Api:
         query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
         try:
             self._answer("DELETE", path, query=query)
-        except RefusedError as error:
+        except RejectedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise
 
@@ -260,7 +260,7 @@ class Api:
         status, text = self._send(method, path, document, **more)
         if status >= http.client.BAD_REQUEST:
             reason = text[:2000].decode(errors="replace")
-            raise RefusedError(f"{method} {path}: {status} {reason}", status=status)
+            raise RejectedError(f"{method} {path}: {status} {reason}", status=status)
         answer: dict[str, Any] = json.loads(text)
         return answer
 

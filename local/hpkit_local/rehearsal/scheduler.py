@@ -186,7 +186,7 @@ class KueueScheduler:
                 # Kueue's webhooks or its metrics do not answer for a moment, or someone else wrote first.
                 seen, activity = _Seen(in_step=False, problem=str(error)), None
             changes += seen.changes
-            self._refuse_endless(changes)
+            self._reject_endless(changes)
             since = time.monotonic() - changed
             if seen.changes or (not seen.in_step and not seen.problem):
                 changed = time.monotonic()
@@ -230,7 +230,7 @@ class KueueScheduler:
         looked = not self._freed or not self._waiting() or activity.attempts > self._attempts
         return looked and activity.active == 0 and activity.parked == len(self._waiting())
 
-    def _refuse_endless(self, changes: list[Admitted | Preempted]) -> None:
+    def _reject_endless(self, changes: list[Admitted | Preempted]) -> None:
         if len(changes) > _MOST_CHANGES + 4 * len(self._tasks):
             again = sorted({each.name for each in changes if isinstance(each, Preempted)})
             raise ToolError(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from hpkit.errors import ToolError
 from hpkit.kueue.model import Node
 from hpkit_local.controllers.objects import KINDS
-from hpkit_local.kubernetes.api import Api, ApiResource, RefusedError
+from hpkit_local.kubernetes.api import Api, ApiResource, RejectedError
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, digest, running
 from hpkit_local.rehearsal.jobs import JOBS, REHEARSED, node_objects, path_of
 from hpkit_local.rehearsal.scheduler import KueueScheduler, Metrics
@@ -54,16 +54,16 @@ def rehearsal(
     classes by weight. Raises ToolError for an API server that isn't on loopback, or if other jobs wait or run.
     """
     api = Api.of_kubeconfig(cloud.kubeconfig, field_manager="hpkit-rehearsal")
-    refuse_remote(api.host)
+    reject_remote(api.host)
     metrics = Metrics(api, cloud.ports()["kueue-metrics"])
     try:
         _clean(api)
-        _refuse_work(api, cloud.name)
+        _reject_work(api, cloud.name)
         queues = {each["metadata"]["name"] for each in api.items(KINDS["ClusterQueue"].folder())}
         if not queues:
             _make(api, objects, nodes)
         else:
-            refuse_other_queues(queues, objects, cloud.name)
+            reject_other_queues(queues, objects, cloud.name)
         _await_active(api)
         metrics.prepare()
         there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
@@ -76,7 +76,7 @@ def rehearsal(
         api.close()
 
 
-def refuse_remote(host: str) -> None:
+def reject_remote(host: str) -> None:
     """Raise ToolError for the address of an API server that is not on this machine."""
     name = urlsplit(host).hostname
     if name not in ("127.0.0.1", "::1", "localhost"):
@@ -86,7 +86,7 @@ def refuse_remote(host: str) -> None:
         )
 
 
-def _refuse_work(api: Api, name: str) -> None:
+def _reject_work(api: Api, name: str) -> None:
     work = [
         f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
         for workload in api.items(_WORKLOADS.folder())
@@ -99,7 +99,7 @@ def _refuse_work(api: Api, name: str) -> None:
         )
 
 
-def refuse_other_queues(queues: Container[str], objects: Iterable[Mapping[str, Any]], name: str) -> None:
+def reject_other_queues(queues: Container[str], objects: Iterable[Mapping[str, Any]], name: str) -> None:
     """Raise ToolError for a local cloud whose queues aren't those that a stack would have."""
     wanted = (each["metadata"]["name"] for each in objects if each["kind"] == "ClusterQueue")
     missing = [queue for queue in wanted if queue not in queues]
@@ -133,7 +133,7 @@ def _insist(api: Api, document: Mapping[str, Any]) -> None:
     while True:
         try:
             api.apply(path_of(document), document)
-        except RefusedError as error:
+        except RejectedError as error:
             if "failed calling webhook" not in str(error) or time.monotonic() > ends:
                 raise ToolError(f"{document['kind']} {document['metadata']['name']}: {error}") from None
             time.sleep(_POLL_SECONDS)

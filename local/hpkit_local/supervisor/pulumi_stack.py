@@ -134,8 +134,8 @@ class Stack:
     def unprotect(self) -> None:
         """Unprotect what the engine protects. Raises ToolError if the cluster itself is protected."""
         ending = self.ending()
-        if ending.refusal:
-            raise ToolError(ending.refusal)
+        if ending.rejection:
+            raise ToolError(ending.rejection)
         if ending.protected:
             self._unprotect()
 

@@ -102,15 +102,15 @@ def get(tool: Tool, *, say: Say) -> Path:
 
 
 def _from_first_source(tool: Tool, say: Say) -> Path:
-    refusals: list[str] = []
+    rejections: list[str] = []
     for source in tool.sources:
         steps = Steps(tool.name, say)
         try:
             with staging(tool) as stage:
                 _fetch(tool, source, into=stage / tool.folder, steps=steps)
-        except Unavailable as refusal:
-            say(f"{tool.name}: no release: {refusal}")
-            refusals.append(str(refusal))
+        except Unavailable as rejection:
+            say(f"{tool.name}: no release: {rejection}")
+            rejections.append(str(rejection))
             continue
         except OSError as error:
             raise ToolError(f"{tool.name}: {error}. Whole log: {steps.log}") from None
@@ -120,7 +120,7 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
             raise ToolError(f"{tool.name}: its source doesn't contain {', '.join(tool.executables)}")
         say(f"{tool.name}: {tool.version} is in the cache")
         return path
-    raise ToolError(f"{tool.name} {tool.version} can't be installed: {'; '.join(refusals)}")
+    raise ToolError(f"{tool.name} {tool.version} can't be installed: {'; '.join(rejections)}")
 
 
 def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:

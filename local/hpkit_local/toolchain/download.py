@@ -225,10 +225,10 @@ class _Repository:
         """Request something from the repository. Raises Unavailable without a response, or for an error."""
         try:
             return opened(self._request(address))
-        except Unavailable as refusal:
-            if self._token or not refusal.challenge:
+        except Unavailable as rejection:
+            if self._token or not rejection.challenge:
                 raise
-            self._token = self._token_for(refusal)
+            self._token = self._token_for(rejection)
             return opened(self._request(address))
 
     def _request(self, address: str) -> urllib.request.Request:
@@ -238,15 +238,15 @@ class _Repository:
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         return request
 
-    def _token_for(self, refusal: Unavailable) -> str:
+    def _token_for(self, rejection: Unavailable) -> str:
         """Return the registry's anonymous token. Raises Unavailable if it requires other credentials.
 
         https://distribution.github.io/distribution/spec/auth/token/
         """
-        words = dict(re.findall(r'(\w+)="([^"]*)"', refusal.challenge))
+        words = dict(re.findall(r'(\w+)="([^"]*)"', rejection.challenge))
         realm = words.pop("realm", "")
         if not realm.startswith(("https://", f"{self._registry}/")):
-            raise refusal
+            raise rejection
         return str(_json_of(opened(f"{realm}?{urlencode(words)}"), realm).get("token", ""))
 
     def _read(self, address: str, digest: str = "") -> dict[str, Any]:

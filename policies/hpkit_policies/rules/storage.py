@@ -105,7 +105,7 @@ def _tls_only(bucket: Resource, resources: Sequence[Resource]) -> Results:
     except DocumentError as error:
         yield Violation(f"the policy of {bucket.name} can't be read: {error}", "Use a JSON policy document.", bucket)
         return
-    if any(_refuses_plain_http(statement) for statement in known_statements):
+    if any(_rejects_plain_http(statement) for statement in known_statements):
         return
     if UNKNOWN in documents:
         yield Undecided(f"{bucket.name}: its bucket policy isn't known before the update", bucket)
@@ -140,15 +140,15 @@ def _allows_no_others(resource: Resource, settings: Settings) -> Results:
             )
 
 
-def _refuses_plain_http(statement: Statement) -> bool:
+def _rejects_plain_http(statement: Statement) -> bool:
     tests = {key.lower(): values for key, values in statement.conditions.get("Bool", {}).items()}
-    refused = {value.lower() for value in tests.get("aws:securetransport", ())}
+    rejected = {value.lower() for value in tests.get("aws:securetransport", ())}
     everyone = "*" in {name for names in statement.principals.values() for name in names}
     objects = any(each == "*" or each.endswith("/*") for each in statement.resources)
     whole = any(each == "*" or not each.endswith("/*") for each in statement.resources)
     return (
         statement.effect == "Deny"
-        and refused == {"false"}
+        and rejected == {"false"}
         and len(statement.condition_keys()) == 1
         and everyone
         and bool({"*", "s3:*"} & set(statement.actions))

@@ -21,7 +21,7 @@ from hpkit.cluster.live.why import explain, find_task
 from hpkit.errors import SelectionError
 from hpkit.kueue.organization import fair_sharing_of
 from hpkit.project import load_stack
-from hpkit_local.kubernetes.api import RefusedError, configuration_of
+from hpkit_local.kubernetes.api import RejectedError, configuration_of
 from tests.program.cloud import Live
 from tests.running import eventually
 
@@ -154,7 +154,7 @@ class World:
         for path in reversed(self.paths):
             try:
                 self.live.api.delete(path)
-            except RefusedError:
+            except RejectedError:
                 continue
         for team in teams:
             for kind in ("workloads", "pods"):

@@ -4,7 +4,7 @@ import pytest
 
 from hpkit.errors import ToolError
 from hpkit_local.rehearsal.jobs import assignments, controlled, job_of, status_of_ended
-from hpkit_local.rehearsal.session import refuse_other_queues, refuse_remote
+from hpkit_local.rehearsal.session import reject_other_queues, reject_remote
 from hpkit_whatif.admission import PodSet, PodSetAssignment, TopologyRequest, Workload
 
 GIB = 1024**3
@@ -72,15 +72,15 @@ def test_what_was_admitted_is_read_with_its_nodes():
 
 
 def test_a_cluster_elsewhere_is_left_alone():
-    refuse_remote("https://127.0.0.1:6443")
+    reject_remote("https://127.0.0.1:6443")
     with pytest.raises(ToolError, match=r"api\.example\.com isn't on this machine.*To fix"):
-        refuse_remote("https://api.example.com")
+        reject_remote("https://api.example.com")
 
 
 def test_an_instance_with_another_stack_is_left_alone():
     objects = [
         {"kind": kind, "metadata": {"name": name}} for kind, name in (("Namespace", "ns"), ("ClusterQueue", "a"))
     ]
-    refuse_other_queues({"a", "more"}, objects, "other")
+    reject_other_queues({"a", "more"}, objects, "other")
     with pytest.raises(ToolError, match="other has queues, but not a: its queues belong to another stack"):
-        refuse_other_queues({"b"}, objects, "other")
+        reject_other_queues({"b"}, objects, "other")

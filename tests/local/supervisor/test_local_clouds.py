@@ -9,7 +9,7 @@ import botocore.session
 import pytest
 
 from hpkit_local import processes
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.local_cloud import LocalCloud
 from tests.running import eventually, free_ports
@@ -35,7 +35,7 @@ def test_kueues_own_webhook_refuses_a_borrow_limit_without_a_cohort(api):
     groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "ml.c5.2xlarge", "resources": resources}]}]
     spec = {"namespaceSelector": {}, "resourceGroups": groups}
     document = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "invalid"}}
-    with pytest.raises(RefusedError, match="must be nil when cohort"):
+    with pytest.raises(RejectedError, match="must be nil when cohort"):
         api.apply("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/invalid", {**document, "spec": spec})
 
 

@@ -63,7 +63,7 @@ def answers(policies, request, document, before=None):
         for name, expression in policy.variables.items():
             data["variables"] = {**data["variables"], name: _value(expression, data)}
         # An evaluation error is a rejection, because the policies fail closed.
-        fields += [refusal.field for refusal in policy.refusals if _value(refusal.expression, data) is not True]
+        fields += [refusal.field for refusal in policy.rejections if _value(refusal.expression, data) is not True]
     return fields
 
 

@@ -778,7 +778,7 @@ def policy(name, *given):
 def test_only_the_service_accounts_that_the_file_names_are_a_teams():
     given = (team("ada", serviceAccounts=["trainer"]), team("bob"))
     for name in ("hpkit-team-pods", "hpkit-team-jobs", "hpkit-team-workloads"):
-        (found,) = (each for each in policy(name, *given).refusals if each.field == "spec.serviceAccountName")
+        (found,) = (each for each in policy(name, *given).rejections if each.field == "spec.serviceAccountName")
         assert (
             "{'hyperpod-ns-ada': ['default', 'trainer']}[?request.namespace].orValue(['default'])" in found.expression
         )

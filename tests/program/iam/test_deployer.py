@@ -356,8 +356,8 @@ def test_what_is_no_exported_state_is_refused(text, tmp_path):
     ("options", "message"),
     [
         (["--until", "2026-12-01T18:00:00Z"], "remove --until"),
-        (["--read-only", "--bystander"], "can't be combined"),
-        (["--console", "--bystander"], "can't be combined"),
+        (["--read-only", "--deny-outsiders"], "can't be combined"),
+        (["--console", "--deny-outsiders"], "can't be combined"),
         (["--read-only", "--governance"], "can't be combined"),
         (["--read-only", "--until", "2026-12-01T18:00:00Z"], "can't be combined"),
     ],

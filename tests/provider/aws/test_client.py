@@ -10,7 +10,7 @@ from hpkit_local.aws.backend import Backend, EndpointSettings
 from hpkit_local.aws.server import Endpoint
 from hpkit_provider.aws.client import _TRANSIENT_TRIES, ClientSettings, SageMakerApi, settings_from
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.errors import RejectedError
 from tests.provider.harness import in_process
 from tests.running import held_port
 
@@ -63,7 +63,7 @@ AWAY = "https://api.sagemaker.us-west-2.amazonaws.com"
     ids=["its own", "of the shell", "of the stack", "of the stack, for STS"],
 )
 def test_a_run_on_a_local_cloud_calls_nobody_outside_by_an_endpoint_of_a_service(config, variables):
-    with pytest.raises(RefusedError, match=rf"{AWAY}\. Nothing was read or changed"):
+    with pytest.raises(RejectedError, match=rf"{AWAY}\. Nothing was read or changed"):
         settings_from(config, {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", **variables})
     assert settings_from(config, variables), "in AWS it is a private endpoint"
 
@@ -106,7 +106,7 @@ def test_a_change_outlasts_a_connection_that_is_lost_for_a_while(away):
 
 def test_a_preview_does_not_wait_long_for_an_answer(away):
     api = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}"))
-    with pytest.raises(RefusedError, match=r"couldn't be sent .* To fix: check hyperpod:region"):
+    with pytest.raises(RejectedError, match=r"couldn't be sent .* To fix: check hyperpod:region"):
         api.call(EngineCall("urn", 60.0, threading.Event(), best_effort=True), "list_clusters")
     assert 1 < api.calls["list_clusters"] < _TRANSIENT_TRIES, "as often as takes a moment"
 

@@ -3,8 +3,8 @@
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from hpkit_provider.aws.errors import refused
-from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.aws.errors import rejected
+from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import UNKNOWN, from_struct, to_struct
 from hpkit_provider.resources.cluster.cluster_state import live_inputs
 from hpkit_provider.resources.cluster.handler import ClusterHandler
@@ -182,13 +182,13 @@ def test_other_subnets_of_the_cluster_replace_it():
     ],
 )
 def test_what_the_api_refuses_on_a_group_is_refused_at_preview(more):
-    with pytest.raises(RefusedError, match="give the group a new name"):
+    with pytest.raises(RejectedError, match="give the group a new name"):
         diff(ClusterHandler, cluster(group()), cluster(group(**more)))
 
 
 def test_the_role_of_a_running_autoscaler_is_refused_at_preview():
     old = cluster(autoScaling={"mode": "Enable"}, clusterRole=ROLE)
-    with pytest.raises(RefusedError, match="Disable in one `pulumi up`"):
+    with pytest.raises(RejectedError, match="Disable in one `pulumi up`"):
         diff(ClusterHandler, old, {**old, "clusterRole": ROLE + "2"})
 
 
@@ -213,7 +213,7 @@ def test_an_aws_error_says_code_message_and_remedy():
     from botocore.exceptions import ClientError
 
     error = ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "0 of ml.p5"}}, "CreateCluster")
-    text = str(refused("CreateCluster", error))
+    text = str(rejected("CreateCluster", error))
     assert text.startswith("CreateCluster was rejected (ResourceLimitExceeded): 0 of ml.p5. To fix:")
 
 

@@ -236,7 +236,7 @@ def test_it_finds_the_quota_that_meets_the_goal_by_changing_no_more_than_that(wa
     assert result.outcome.good
     assert result.state[1] == want
     assert result.state[2:] == (0, 50), "what does not matter stays as it is"
-    assert result.tried + result.refused == len(asked) == len(set(asked)), "no state is simulated twice"
+    assert result.tried + result.rejected == len(asked) == len(set(asked)), "no state is simulated twice"
     assert (result.state[0] == 4) == (want <= 4), "a gives up only what there is no other way to get"
 
 

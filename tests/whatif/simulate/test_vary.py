@@ -72,7 +72,7 @@ def test_what_the_validator_refuses_is_not_simulated(loaded):
     policies = grid(
         [variation("governance.allocations.john[0].count=3,30"), variation("teams[john].fairShareWeight=1,101")]
     )
-    refused = [result.refused for result in sweep(loaded, open_scenario(HANDSON), policies, workers=1)]
+    refused = [result.rejected for result in sweep(loaded, open_scenario(HANDSON), policies, workers=1)]
     assert refused[0] is None
     assert "CFG002 teams[john].fairShareWeight" in refused[1]
     assert "CAP001" in refused[2]
@@ -110,7 +110,7 @@ def test_variations_are_said_as_json():
     items = json.loads(result.stdout)["items"]
     assert [each["policy"] for each in items] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 20000)]
     assert items[0]["run"]["cluster"]["preemptions"] == 1
-    assert items[1]["refused"].startswith("GOV")
+    assert items[1]["rejected"].startswith("GOV")
 
 
 @pytest.mark.parametrize(

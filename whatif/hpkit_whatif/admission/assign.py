@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from hpkit.kueue.model import FlavorFungibility, PodSet, PodSetAssignment, Workload
-from hpkit_whatif.admission.check import refuse_pod_sets
+from hpkit_whatif.admission.check import reject_pod_sets
 from hpkit_whatif.admission.queue import QueuedWorkload
 from hpkit_whatif.admission.topology import Grid
 from hpkit_whatif.admission.tree import Pairs, QueueNode, Usage
@@ -179,7 +179,7 @@ class Resolver:
         key = (spec.priority, *map(_key, spec.pod_sets))
         resolved = self._known.get(key)
         if resolved is None:
-            refuse_pod_sets(spec, self._levels)
+            reject_pod_sets(spec, self._levels)
             resolved = self._known[key] = self._asked(tuple(self._pod_set(each) for each in spec.pod_sets))
         if len(self._by_identity) >= _MOST_REMEMBERED:
             self._by_identity.clear()

@@ -24,7 +24,7 @@ from hpkit.kueue.model import (
     Workload,
 )
 
-__all__ = ["refuse_admission", "refuse_model", "refuse_pod_sets"]
+__all__ = ["reject_admission", "reject_model", "reject_pod_sets"]
 
 _POLICIES = get_args(Policy)
 _LOWER = ("Never", "LowerPriority")
@@ -35,21 +35,21 @@ _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
 _MODES = ("required", "preferred", "unconstrained")
 
 
-def refuse_model(model: Model) -> None:
+def reject_model(model: Model) -> None:
     """Raise ValueError with all that is wrong in a model, a line each."""
     found = [*_model(model)]
     if found:
         raise ValueError("\n".join(found))
 
 
-def refuse_pod_sets(workload: Workload, levels: Collection[str]) -> None:
+def reject_pod_sets(workload: Workload, levels: Collection[str]) -> None:
     """Raise ValueError with all problems of a workload's pod sets; levels: the levels of the model's topologies."""
     found = [f"workload {workload.name}: {said}" for said in _pod_sets(workload, levels)]
     if found:
         raise ValueError("\n".join(found))
 
 
-def refuse_admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Container[str] | None) -> None:
+def reject_admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Container[str] | None) -> None:
     """Raise ValueError with all problems of the quota that a workload holds.
 
     pairs: the model's flavors and resources. leaves: the leaves of its topologies, None without any.

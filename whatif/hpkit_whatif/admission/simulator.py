@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hpkit.kueue.events import Admitted, CycleResult, Event, Pending, Preempted
 from hpkit.kueue.model import Model, PodSetAssignment, Workload
 from hpkit_whatif.admission.assign import Resolver
-from hpkit_whatif.admission.check import refuse_admission, refuse_model
+from hpkit_whatif.admission.check import reject_admission, reject_model
 from hpkit_whatif.admission.cycle import Cycle
 from hpkit_whatif.admission.placement import Places
 from hpkit_whatif.admission.queue import Queue, QueuedWorkload
@@ -29,7 +29,7 @@ class Simulator:
 
     def __init__(self, model: Model, workloads: Iterable[Workload] = (), *, now: float = 0.0) -> None:
         """Create a simulator with running and waiting workloads. Raises ValueError for contradictions."""
-        refuse_model(model)
+        reject_model(model)
         self.now = now
         self._pairs = Pairs(model)
         nodes, self._cohorts = build(model, self._pairs)
@@ -303,7 +303,7 @@ class Simulator:
             self.submit(workload)
             return
         self._check(workload)
-        refuse_admission(workload, self._pairs.index, leaves)
+        reject_admission(workload, self._pairs.index, leaves)
         queue = self._queues[workload.queue]
         task = self._tasks[workload.name] = queue.new(workload)
         usage: dict[int, int] = {}

@@ -40,19 +40,30 @@ Figure = TypeVar("Figure")
     help="Goal, such as 'p95 wait of serving < 10m'. Repeatable: all goals must be met.",
 )
 @click.option(
-    "--trials", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Number of policies to simulate."
+    "--trials",
+    default=200,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Number of policies to simulate.",
 )
 @click.option(
     "--seeds",
     default=3,
     show_default=True,
     type=click.IntRange(1, 50),
+    metavar="N",
     help="Number of random draws of the scenario per policy.",
 )
 @click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Random seed of the search and its draws."
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Random seed of the search and its draws.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one per core.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Number of processes. Default: one per core.")
 @click.option("--on", metavar="dask://HOST:PORT", help="Simulate on a Dask cluster instead of this machine.")
 @output_options("text", "json", "patch", documents=("hpkit_whatif.recommend.model:Recommendation",))
 @click.option("--capacity", is_flag=True, help="Change the instance groups too, at the lowest cost.")
@@ -134,7 +145,7 @@ def _table(recommendation: Recommendation, *, capacity: bool) -> str:
     console = paper()
     console.print(
         f"{recommendation.stack}, {recommendation.scenario}: {plural(recommendation.tried, 'policy')} simulated, "
-        f"{recommendation.refused} rejected by the validator"
+        f"{recommendation.rejected} rejected by the validator"
     )
     console.print(_verdict(recommendation) + "\n")
     table = grid("goal", "now", "then", "met in", title="Goals")

@@ -36,16 +36,17 @@ _OWN = "rehearsal"
 @click.command("rehearse")
 @click.argument("scenario", metavar="SCENARIO")
 @stack_option("Stack whose teams share capacity, such as handson-dev", required=True)
-@click.option("--name", help="Running local cloud. Default: a temporary one.")
+@click.option("--name", metavar="NAME", help="Running local cloud. Default: a temporary one.")
 @in_repository
 @click.option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True),
+    metavar="FACTOR",
     help="Maximum scenario seconds per second. Default: advance to the next event once Kueue is idle.",
 )
 @click.option("--check", is_flag=True, help="Print each difference from the simulator, and exit 1 if any exists.")
 @output_options("text", "json", documents=("hpkit_whatif.simulate.report:Simulation",))
-@click.option("--seed", type=int, help="Random seed of the scenario's generators.")
+@click.option("--seed", type=int, metavar="N", help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 def command(
     scenario: str,
@@ -142,7 +143,7 @@ class Rehearsal:
                 "scenario earlier (`until`), or simulate it"
             )
         classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes} if plan.policy else {}
-        _refuse_other_weights(workloads, classes)
+        _reject_other_weights(workloads, classes)
         late = next((each.name for each in workloads if each.start), None)
         if late is not None:
             raise InputError(
@@ -209,7 +210,7 @@ def _simulated(model: Model, workloads: list[Workload], until: float | None) -> 
     return [replace(event, time=_whole(event.time)) for event in events]
 
 
-def _refuse_other_weights(workloads: list[Workload], classes: dict[int, str]) -> None:
+def _reject_other_weights(workloads: list[Workload], classes: dict[int, str]) -> None:
     for workload in workloads:
         if workload.priority and workload.priority not in classes:
             priority_classes = ", ".join(

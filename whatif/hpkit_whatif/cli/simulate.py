@@ -43,7 +43,7 @@ class _Variation(Document):
     policy: Annotated[
         dict[str, int | str], BeforeValidator(lambda changes: {change.text: change.value for change in changes})
     ] = Field(validation_alias="changes", description="Values by path.")
-    refused: str | None = Field(description="Why the validator rejects it.")
+    rejected: str | None = Field(description="Why the validator rejects it.")
     run: _Run | None = Field(validation_alias="report", description="The result; null if it is rejected.")
 
 
@@ -88,7 +88,7 @@ def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], tea
         table = grid(*numbers, *columns, title="")
         for values, figures in rows:
             table.add_row(
-                *values, *(figures.get(name, "" if index else "refused") for index, name in enumerate(columns))
+                *values, *(figures.get(name, "" if index else "rejected") for index, name in enumerate(columns))
             )
         return table
 
@@ -139,9 +139,9 @@ def _comparison(title: str, results: Sequence[Result], teams: Sequence[str]) -> 
     for line in dict.fromkeys(line for result in results if result.report for line in result.report.warnings):
         console.print(f"warning: {line}")
     for result in results:
-        if result.refused is not None:
+        if result.rejected is not None:
             policy = ", ".join(f"{change.text}={change.value}" for change in result.changes)
-            console.print(f"refused: {policy}: {result.refused}")
+            console.print(f"rejected: {policy}: {result.rejected}")
     return text_of(console)
 
 
@@ -161,7 +161,7 @@ _MOST_ITEMS = 3
         "hpkit_whatif.cli.simulate:SimulationList",
     ),
 )
-@click.option("--seed", type=int, help="Random seed of the scenario's generators.")
+@click.option("--seed", type=int, metavar="N", help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 @click.option(
     "--vary",
@@ -170,7 +170,9 @@ _MOST_ITEMS = 3
     metavar="PATH=V,V",
     help="Compare these values, such as teams[smith].fairShareWeight=0,50. Repeatable: every combination is simulated.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Number of processes of --vary. Default: one per core.")
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Number of processes of --vary. Default: one per core."
+)
 @click.option("--on", metavar="dask://HOST:PORT", help="Dask cluster for --vary, instead of this machine.")
 def command(
     scenario: str,

@@ -142,7 +142,7 @@ def parse_goal(text: str, teams: Iterable[str]) -> Goal:
     goal = Goal(
         " ".join(text.split()), measure, team, _limit(text, measure, match["limit"]), upper, "=" not in match["sign"]
     )
-    _refuse_unreachable(goal)
+    _reject_unreachable(goal)
     return goal
 
 
@@ -180,7 +180,7 @@ def _limit(text: str, measure: Measure, written: str) -> float:
     return float(number["number"]) / (100 if measure == "utilization" else 1)
 
 
-def _refuse_unreachable(goal: Goal) -> None:
+def _reject_unreachable(goal: Goal) -> None:
     """Raise SelectionError for a goal that no run can meet, regardless of the policy."""
     if goal.upper:
         if goal.strict and goal.limit == 0:
@@ -289,7 +289,7 @@ class Recommendation(Document):
     """Values that meet the goals, or come nearest to them.
 
     texts: the changed files as recommended, by name; patch: the change to them. tried: number of simulated policies;
-    refused: number of policies that the validator rejects. fixed: values that couldn't be varied, with the reason.
+    rejected: number of policies that the validator rejects. fixed: values that couldn't be varied, with the reason.
     warnings: new warnings of the validator.
     """
 
@@ -306,7 +306,7 @@ class Recommendation(Document):
     confidence: Confidence
     capacity: CapacityChange | None
     tried: int
-    refused: int
+    rejected: int
     fixed: tuple[str, ...]
     warnings: tuple[str, ...]
     texts: Annotated[Mapping[str, str], Field(exclude=True)]

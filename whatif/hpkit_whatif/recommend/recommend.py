@@ -87,7 +87,7 @@ def recommend(
         confidence=Confidence(drawn, after.met, len(draws), other_met, len(others)),
         capacity=policies.capacity(levers, result.state, after, draws),
         tried=result.tried,
-        refused=result.refused,
+        rejected=result.rejected,
         fixed=tuple(fixed),
         warnings=policies.warnings(values),
         texts=texts,

@@ -35,7 +35,7 @@ Price = Callable[[str], Decimal | None]
 _BATCH: Final = 8
 _KICK: Final = 3
 # What the validator rejects costs little, but not nothing.
-_REFUSALS_PER_TRIAL: Final = 6
+_REJECTIONS_PER_TRIAL: Final = 6
 """The value of each lever, in their order."""
 Kind = Literal["quota", "weight", "borrow limit", "instances"]
 _WEIGHTS: Final = (0, 10, 25, 50, 75, 100)
@@ -312,7 +312,7 @@ class Search:
     state: State
     outcome: Evaluation
     tried: int
-    refused: int
+    rejected: int
 
 
 def evaluate_goals(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Evaluation:
@@ -414,5 +414,5 @@ class _Walk:
         return sum(each is not None for each in self._seen.values())
 
     def _left(self) -> int:
-        refused = len(self._seen) - self._tried()
-        return min(self._trials - self._tried(), self._trials * _REFUSALS_PER_TRIAL - refused)
+        rejected = len(self._seen) - self._tried()
+        return min(self._trials - self._tried(), self._trials * _REJECTIONS_PER_TRIAL - rejected)

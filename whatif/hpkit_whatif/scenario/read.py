@@ -106,11 +106,11 @@ def lines(path: Path, file: TextIO) -> Iterator[str]:
                 f"{path}:{number}: the line is longer than {_LONGEST:,} characters; each task must be on its own line"
             )
         if not line.isascii():
-            _refuse_no_utf8(path, number, line)
+            _reject_no_utf8(path, number, line)
         yield line
 
 
-def _refuse_no_utf8(path: Path, line: int, text: str) -> None:
+def _reject_no_utf8(path: Path, line: int, text: str) -> None:
     """Raise InputError if a byte of a text, which begins in that line of the file, was not UTF-8."""
     match = _NO_UTF8.search(text)
     if match is not None:
@@ -201,14 +201,14 @@ def open_scenario(file: str | os.PathLike[str]) -> Source:
     except ValidationError as error:
         raise InputError("\n".join(_problems(name, document, error))) from None
     source = Source(name, scenario, document)
-    _refuse_nothing(source)
+    _reject_nothing(source)
     for index, path in enumerate(scenario.files):
         if not (Path(name).parent / path).is_file():
             raise InputError(f"{source.place(('files', index))}: {path}: no such file next to the scenario")
     return source
 
 
-def _refuse_nothing(source: Source) -> None:
+def _reject_nothing(source: Source) -> None:
     scenario = source.scenario
     if scenario.until == 0:
         raise InputError(

@@ -147,7 +147,7 @@ class Tasks:
         )
         return Task(located.place, spec, workload, spec.team, instance_type, instances, never)
 
-    def refusal(self, spec: TaskSpec) -> str | None:
+    def rejection(self, spec: TaskSpec) -> str | None:
         """Return why a simulation would stop at a task, as the end of a sentence; None if it wouldn't."""
         try:
             return self.workload(Located(spec, "")).never

@@ -60,7 +60,7 @@ class Result:
 
     changes: tuple[NewValue, ...]
     report: Report | None = None
-    refused: str | None = None
+    rejected: str | None = None
 
 
 def variation(text: str) -> Variation:
@@ -193,4 +193,4 @@ def sweep(
     good = [plan for plan in plans if isinstance(plan, Plan)]
     reports = simulate_plans(good, source, seeds=(seed,), workers=workers, on=on)
     for policy, plan in zip(policies, plans, strict=True):
-        yield Result(policy, refused=plan) if isinstance(plan, str) else Result(policy, next(reports)[0])
+        yield Result(policy, rejected=plan) if isinstance(plan, str) else Result(policy, next(reports)[0])

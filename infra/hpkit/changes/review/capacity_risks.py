@@ -44,16 +44,16 @@ _SAID_ELSEWHERE: Final = {
 }  # fmt: skip
 
 
-def group_risks(before: Plan, after: Plan, refused: Collection[str] = ()) -> Iterator[Risk]:
+def group_risks(before: Plan, after: Plan, rejected: Collection[str] = ()) -> Iterator[Risk]:
     """Yield what to watch in the groups of a cluster that exists before and after.
 
-    refused: names of groups of which a guard already reports what HyperPod can't change.
+    rejected: names of groups of which a guard already reports what HyperPod can't change.
     """
     new = {group.spec.name: group for group in after.own_groups}
     for group in before.own_groups:
         name = group.spec.name
         if name in new:
-            yield from _staying(group, new[name], is_refused=name in refused)
+            yield from _staying(group, new[name], is_rejected=name in rejected)
         elif not group.autoscaled and not group.spec.instance_count:
             kind = "/".join(group.spec.types)
             yield Risk("group-removed", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
@@ -78,7 +78,7 @@ def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk("nodes-added", "ok", name, f"{how}, running at all times")
 
 
-def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
+def _staying(old: _Group, new: _Group, *, is_rejected: bool) -> Iterator[Risk]:
     name, count = new.spec.name, new.spec.instance_count
     if old.autoscaled and not new.autoscaled:
         yield Risk(
@@ -112,7 +112,7 @@ def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
         # A guard reports changed numbers. If one side has none, the service isn't asked to change anything.
         if key == "threadsPerCore" and None not in (was, now):
             continue
-        if was != now and not _only_adds(key, was, now) and not (is_refused and not now and _is_sticky(key)):
+        if was != now and not _only_adds(key, was, now) and not (is_rejected and not now and _is_sticky(key)):
             yield Risk("group-settings", "attention", name, _sentence(new, key, was, now))
 
 

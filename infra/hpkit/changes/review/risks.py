@@ -68,7 +68,7 @@ def risks_of(
     if diff.before is not None and diff.after is not None and not moved:
         before, after = diff.before, diff.after
         lost = {each.key for each in change.decisions} if change is not None else set()
-        refused = {each.subject for each in change.decisions if each.refused} if change is not None else set()
+        rejected = {each.subject for each in change.decisions if each.rejected} if change is not None else set()
         # A recreated EKS cluster isn't updated, so EKS has nothing to reject.
         risks += (
             []
@@ -82,7 +82,7 @@ def risks_of(
         risks += (
             []
             if "cluster" in lost
-            else [*node_pool_risks(before, after), *group_risks(before, after, refused), *_recovery(before, after)]
+            else [*node_pool_risks(before, after), *group_risks(before, after, rejected), *_recovery(before, after)]
         )
         risks += [*_capacity(diff), *sharing_risks(diff)]
         risks += stack_file_risks(diff.stack, stack_file)
@@ -116,7 +116,7 @@ def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
         message = decision.message
         if decision.code in _TEAM_LEAVES:
             message = f"{decision.reason}; stop the jobs of {decision.subject} before you merge; {decision.fix}"
-        yield Risk(decision.code, "blocked" if decision.refused else "attention", decision.subject, message)
+        yield Risk(decision.code, "blocked" if decision.rejected else "attention", decision.subject, message)
     further = _unnamed_losses(change, diff)
     if further:
         names = listing([f"{short_type(step.type)} {step.name} ({step.action})" for step in further])

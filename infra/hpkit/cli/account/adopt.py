@@ -24,7 +24,9 @@ __all__ = ["command"]
 
 @click.group("adopt", cls=WholeLines, invoke_without_command=True)
 @click.option("--cluster", metavar="NAME", help="Name or ARN of the HyperPod cluster.")
-@click.option("--region", help="Region of the cluster. Default: the region of the ARN, or of the AWS SDK.")
+@click.option(
+    "--region", metavar="REGION", help="Region of the cluster. Default: the region of the ARN, or of the AWS SDK."
+)
 @click.option("--organization", metavar="NAME", help="Name of the organization. Default: the cluster's name.")
 @click.option("--environment", default="prod", show_default=True, metavar="NAME", help="Name of the environment.")
 @output_option("Write the organization file here, and related files next to it")

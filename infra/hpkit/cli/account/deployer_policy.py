@@ -18,11 +18,11 @@ from hpkit.plan.model import Plan
 from hpkit.program.iam.deployer import (
     NO_ACCOUNT,
     NamedDocument,
-    bystander_policies,
     calling_types,
     console_policies,
     deployer_policies,
     governance_policies,
+    outsider_policies,
     policies_text,
     viewer_policies,
 )
@@ -106,7 +106,9 @@ def _time(text: str) -> str:
     "--governance", is_flag=True, help="Print the policies to change quotas, the cluster policy, and members only."
 )
 @click.option("--console", is_flag=True, help="Print the policy to view the cluster in the console, for `eks.viewers`.")
-@click.option("--bystander", is_flag=True, help="Print a policy that denies access, for other roles such as Studio's.")
+@click.option(
+    "--deny-outsiders", is_flag=True, help="Print a policy that denies access, for other roles such as Studio's."
+)
 def command(
     stack: str,
     account: str | None,
@@ -116,7 +118,7 @@ def command(
     read_only: bool,
     governance: bool,
     console: bool,
-    bystander: bool,
+    deny_outsiders: bool,
 ) -> None:
     """Print the IAM policies that `pulumi up`, `refresh` and `destroy` of a stack need.
 
@@ -126,10 +128,10 @@ def command(
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` isn't an account ID, which has 12 digits", param_hint="--account")
-    variants = read_only + governance + console + bystander
+    variants = read_only + governance + console + deny_outsiders
     if variants > 1 or ((variants - governance) and (state or until)) or (governance and until):
         raise click.UsageError(
-            "--read-only, --governance, --console, --bystander, and --state with --until can't be combined"
+            "--read-only, --governance, --console, --deny-outsiders, and --state with --until can't be combined"
         )
     loaded, plan = choose_file(stack)
     stated = plan.spec.account
@@ -142,8 +144,8 @@ def command(
     account = account or stated or (None if exported is None else account_of(exported))
     aws_account = AwsAccount("aws", plan.spec.region, account or NO_ACCOUNT)
     live = () if exported is None else live_resources(exported, aws_account)
-    if bystander:
-        policies = bystander_policies(plan, aws_account)
+    if deny_outsiders:
+        policies = outsider_policies(plan, aws_account)
         whom = f"each role that uses SageMaker and doesn't deploy {stack}"
     elif console:
         policies = console_policies(plan, aws_account)

@@ -36,9 +36,9 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     # `pulumi stack rm` rejects while anything is in the state, such as the provider of resources that failed.
     if not ending.entries:
         raise ToolError(f"the stack {stack} is already empty; remove it with `pulumi stack rm {stack}`")
-    if ending.refusal:
-        raise ToolError(ending.refusal)
-    _refuse_held(ending)
+    if ending.rejection:
+        raise ToolError(ending.rejection)
+    _reject_held(ending)
     _show(ending)
     if not yes:
         _ask(stack)
@@ -50,7 +50,7 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     acted("delete", stack)
 
 
-def _refuse_held(ending: Teardown) -> None:
+def _reject_held(ending: Teardown) -> None:
     """Raise ToolError while something keeps parts of the stack: Pulumi would wait for minutes, and then fail."""
     if not ending.eks:
         return

@@ -34,7 +34,11 @@ _ACCOUNT = "ACCOUNT"
 
 @click.command("images")
 @stack_option("The stack", required=True)
-@click.option("--registry", help="Registry of the mirror. Default: dependencies.imageRegistry, or the account's ECR.")
+@click.option(
+    "--registry",
+    metavar="REGISTRY",
+    help="Registry of the mirror. Default: dependencies.imageRegistry, or the account's ECR.",
+)
 @click.option("--account", metavar="ID", help="Account of the ECR registry, if no registry is set.")
 @click.option(
     "--mirror",

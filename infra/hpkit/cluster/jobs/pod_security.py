@@ -16,7 +16,7 @@ from hpkit.plan.model import POD_SECURITY_LEVEL
 __all__ = ["SHARED_MEMORY", "violations"]
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - compared with what a manifest names
-_REFUSED: Final = f"which Pod Security rejects in a team's namespace (level {POD_SECURITY_LEVEL})"
+_REJECTED: Final = f"which Pod Security rejects in a team's namespace (level {POD_SECURITY_LEVEL})"
 _OF_THE_NODE: Final = {"hostNetwork": "network", "hostPID": "processes", "hostIPC": "memory"}
 _CAPABILITIES: Final = (
     *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
@@ -145,7 +145,7 @@ def _host_path(volume: Mapping[Any, Any], path: Path) -> Breach:
     remark = "" if shared else ", which is deleted with the pod, or claim a volume of the team's"
     return Breach(
         (*path, "hostPath"),
-        f"its volume {volume.get('name')} is {where} of the node (hostPath), {_REFUSED}",
+        f"its volume {volume.get('name')} is {where} of the node (hostPath), {_REJECTED}",
         f"Use `emptyDir: {own}` instead{remark}",
         "pod-security",
         instead=("emptyDir", {"medium": "Memory"}) if shared else None,
@@ -153,4 +153,4 @@ def _host_path(volume: Mapping[Any, Any], path: Path) -> Breach:
 
 
 def _breach(path: Path, message: str, fix: str) -> Breach:
-    return Breach(path, f"{message}, {_REFUSED}", fix, "pod-security")
+    return Breach(path, f"{message}, {_REJECTED}", fix, "pod-security")

@@ -336,7 +336,7 @@ class _Objects:
         try:
             config_map = self._api.find(_KUEUE_CONFIGURATION)
         except ApiException as error:
-            self._refused("configmaps", _KUEUE_CONFIGURATION, error)
+            self._rejected("configmaps", _KUEUE_CONFIGURATION, error)
             return ""
         return str(((config_map or {}).get("data") or {}).get("controller_manager_config.yaml") or "")
 
@@ -349,7 +349,7 @@ class _Objects:
                 return []
             if error.status == FORBIDDEN and resource in _NAMESPACED and self._namespaces:
                 return self._list_in_namespaces(resource, path, query)
-            self._refused(resource, path, error)
+            self._rejected(resource, path, error)
             return []
 
     def _kept(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
@@ -363,7 +363,7 @@ class _Objects:
             query = (_FROM_CACHE,) if number is not None and number <= _MOST_AT_ONCE else query
         return list(self._api.pages(path, query))
 
-    def _refused(self, kind: str, path: str, error: ApiException) -> None:
+    def _rejected(self, kind: str, path: str, error: ApiException) -> None:
         form = _Denied if error.status == FORBIDDEN and kind in _NOT_OF_MEMBERS else str
         self._unknown.append(form(f"{path} of the Kubernetes API: {error.status} {error.reason}"))
         self._unread.add(kind)
@@ -377,9 +377,9 @@ class _Objects:
                 items += self._kept(resource, f"{group}/namespaces/{namespace}/{resource}", query)
                 read.add(namespace)
             except ApiException as error:
-                refused = error
+                rejected = error
         if not read:
-            self._refused(resource, path, refused)
+            self._rejected(resource, path, rejected)
             return []
         self._read_in[resource] = read
         return items

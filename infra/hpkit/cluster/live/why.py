@@ -185,11 +185,11 @@ def _siblings(jobs: Jobs, task: Task, job: JobState) -> str:
         f"{plural(len(siblings), 'other pod')} of {job.kind} {job.name} {'holds' if len(siblings) == 1 else 'hold'}"
     )
     words = [f"{holding} quota" + (f", {len(old)} of them from before the rollout" if old else "")] if siblings else []
-    refused = jobs.warning(task.namespace, job.name)
+    rejected = jobs.warning(task.namespace, job.name)
     is_rollout = bool(old)
-    if refused is not None and refused.time >= jobs.observed.time - RETRIED:
-        words.append(f"{refused.kind} {refused.name} can't create a pod: {refused.message.rstrip('.')}")
-        is_rollout = is_rollout or not any(pod.owner_name == refused.name for pod in jobs.pods(task))
+    if rejected is not None and rejected.time >= jobs.observed.time - RETRIED:
+        words.append(f"{rejected.kind} {rejected.name} can't create a pod: {rejected.message.rstrip('.')}")
+        is_rollout = is_rollout or not any(pod.owner_name == rejected.name for pod in jobs.pods(task))
     if is_rollout:
         words.append(
             "A rollout deletes old pods only once new ones are ready. Set `strategy: {rollingUpdate: {maxSurge: 0, "

@@ -214,8 +214,8 @@ class InstanceGroupBase(Model):
     )
     override_vpc_config: OverrideVpcConfig | None = Field(
         default=None,
-        description="Subnets and security groups, instead of availabilityZone. Requires network.existing. Don't list "
-        "only the cluster's own: the API treats them as absent.",
+        description="Subnets and security groups, instead of availabilityZone. Requires network.existing. If they are "
+        "exactly the cluster's, the API ignores the override.",
     )
     scheduled_update: ScheduledUpdate | None = Field(default=None, description="Scheduled AMI updates.")
 

@@ -18,7 +18,7 @@ __all__ = ["chart_hash", "chart_problems", "contents_hash"]
 
 _GIT = ".git"
 # sha256sum writes these in another form, and a line break could make one name look like two.
-_REFUSED_IN_NAMES = ("\\", "\n", "\r")
+_REJECTED_IN_NAMES = ("\\", "\n", "\r")
 
 
 def chart_hash(chart: str | os.PathLike[str]) -> str:
@@ -119,7 +119,7 @@ def _files(folder: Path) -> Iterator[tuple[bytes, Path]]:
             inside = entry.relative_to(folder)
             if inside == Path(_GIT):
                 continue
-            if any(character in entry.name for character in _REFUSED_IN_NAMES):
+            if any(character in entry.name for character in _REJECTED_IN_NAMES):
                 raise InputError(f"{os.fspath(inside)!r}: a backslash or line break in a name; rename the file")
             if entry.is_symlink():
                 _check_link(entry, inside, root)

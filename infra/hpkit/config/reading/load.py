@@ -116,7 +116,7 @@ def _unreadable(message: str, fix: str, *, mark: Mark | None = None) -> Document
     return Document(None, (Problem("CFG005", (), message, fix, mark or Mark(1, 1)),), None)
 
 
-class _RefusedError(Exception):
+class _RejectedError(Exception):
     def __init__(self, message: str, fix: str, mark: Mark) -> None:
         super().__init__(message)
         self.problem = Problem("CFG005", (), message, fix, mark)
@@ -166,8 +166,8 @@ class _Composer:
     def compose(self, text: str) -> Document:
         try:
             root = self._root(self._events(text))
-        except _RefusedError as refused:
-            return Document(None, (*self.problems, refused.problem), None)
+        except _RejectedError as rejected:
+            return Document(None, (*self.problems, rejected.problem), None)
         except yaml.MarkedYAMLError as error:
             mark, message, fix = syntax_error(error, text)
             return _unreadable(message, fix, mark=mark)
@@ -184,7 +184,7 @@ class _Composer:
         root: YamlNode | None = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise _RefusedError(
+                raise _RejectedError(
                     "the file contains more than one YAML document",
                     "Remove this `---`, or keep one organization per file.",
                     _mark(event),
@@ -201,7 +201,7 @@ class _Composer:
             done: YamlNode | None = None
             self.count += 1
             if self.count > MAX_NODES:
-                raise _RefusedError(
+                raise _RejectedError(
                     "the file contains more than a million values", "Remove repeated aliases.", _mark(event)
                 )
             self._check_tag(event, stack)
@@ -211,7 +211,7 @@ class _Composer:
                 done = self._scalar(event, stack)
             elif isinstance(event, yaml.CollectionStartEvent):
                 if len(stack) >= _MAX_DEPTH:
-                    raise _RefusedError(
+                    raise _RejectedError(
                         f"the value is nested deeper than {_MAX_DEPTH} levels", "Close the brackets.", _mark(event)
                     )
                 stack.append(_Frame(event, isinstance(event, yaml.MappingStartEvent)))
@@ -247,7 +247,7 @@ class _Composer:
     def _alias(self, event: yaml.AliasEvent) -> YamlNode:
         mark, name = _mark(event), event.anchor
         if name in self.open:
-            raise _RefusedError(
+            raise _RejectedError(
                 f"the alias *{name} is inside &{name}, so the value would contain itself",
                 f"Move the part that &{name} marks, or write the value in full.",
                 mark,
@@ -255,7 +255,7 @@ class _Composer:
         node = self.anchors.get(name or "")
         if node is None:
             known = ", ".join(f"&{anchor}" for anchor in sorted(self.anchors)) or "none"
-            raise _RefusedError(
+            raise _RejectedError(
                 f"the alias *{name} has no anchor before it (anchors so far: {known})",
                 f"Mark the value with &{name} first.",
                 mark,
@@ -329,7 +329,7 @@ class _Composer:
 
     def _key(self, node: YamlNode, frame: "_Frame", path: ValuePath) -> tuple[str, Mark]:
         if not isinstance(node.value, str):
-            raise _RefusedError(
+            raise _RejectedError(
                 "a key must be a plain word, not a list or a map",
                 "Use a plain word as the key. If this is a template (`{{ … }}`), replace it with its value, "
                 "because hpkit doesn't expand templates.",
@@ -361,7 +361,7 @@ class _Composer:
             return
         merged = [node] if isinstance(node.value, dict) else list(node.children.values())
         if not merged or not all(isinstance(source.value, dict) for source in merged):
-            raise _RefusedError("`<<` requires a map or a list of maps", "Use an anchor of a map.", mark)
+            raise _RejectedError("`<<` requires a map or a list of maps", "Use an anchor of a map.", mark)
         for source in merged:
             for child, value in source.children.items():
                 if child not in frame.node.children:

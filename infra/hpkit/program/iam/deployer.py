@@ -46,7 +46,7 @@ from hpkit.plan.names import (
 )
 from hpkit.plan.principals import console_policies_of
 from hpkit.plan.registry import repositories_of, repository_prefix
-from hpkit.program.iam.documents import Values, bystander_document, console_document, fill
+from hpkit.program.iam.documents import Values, console_document, fill, outsider_document
 from hpkit.program.iam.live import AwsAccount, LiveResource, managed_policy
 from hpkit.program.iam.rules import Rule, actions_of_call, rules
 from hpkit.text.formatting import compact_json
@@ -56,11 +56,11 @@ __all__ = [
     "SIZE_LIMIT",
     "NamedDocument",
     "actions_of",
-    "bystander_policies",
     "calling_types",
     "console_policies",
     "deployer_policies",
     "governance_policies",
+    "outsider_policies",
     "policies_text",
     "viewer_policies",
 ]
@@ -234,13 +234,13 @@ def _named(plan: Plan, purpose: str, statements: Sequence[dict[str, Any]]) -> tu
     )
 
 
-def bystander_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
+def outsider_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
     """Return what to deny to every other role in the account that can use SageMaker, such as those of Studio.
 
     It doesn't affect notebooks, jobs and endpoints with other roles than the stack's.
     """
-    document = bystander_document(account, roles=_made_role_arns(plan, account))
-    return (NamedDocument(f"{plan.stack}-{plan.spec.region}-bystander", document),)
+    document = outsider_document(account, roles=_made_role_arns(plan, account))
+    return (NamedDocument(f"{plan.stack}-{plan.spec.region}-deny-outsiders", document),)
 
 
 def console_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:

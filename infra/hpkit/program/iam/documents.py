@@ -18,7 +18,6 @@ __all__ = [
     "Document",
     "Values",
     "bucket_policy",
-    "bystander_document",
     "console_document",
     "fill",
     "grafana_policy",
@@ -32,6 +31,7 @@ __all__ = [
     "member_trust",
     "metrics_policy",
     "models_policy",
+    "outsider_document",
     "pod_trust",
     "policy_of_members",
     "read",
@@ -219,9 +219,9 @@ def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: S
     return _document("keda", workspace=workspace_arn or (), metrics="*" if cloudwatch else (), queues=queues)
 
 
-def bystander_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
+def outsider_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
     """Return what to deny to roles that can use SageMaker and don't belong to the platform; roles: the platform's."""
-    return _document("bystander", account, roles=roles)
+    return _document("deny-outsiders", account, roles=roles)
 
 
 def console_document(account: AwsAccount, *, eks: str) -> Document:

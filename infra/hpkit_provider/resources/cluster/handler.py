@@ -13,7 +13,7 @@ from hpkit_provider.engine.errors import (
     ChangeFailedError,
     InitFailedError,
     PluginError,
-    RefusedError,
+    RejectedError,
     RolledBackError,
 )
 from hpkit_provider.engine.values import Props, has_unknown
@@ -38,7 +38,7 @@ from hpkit_provider.resources.cluster.live_cluster import (
 from hpkit_provider.resources.cluster.protection import require_training_plans
 from hpkit_provider.resources.cluster.update_request import (
     next_update,
-    refused_changes,
+    rejected_changes,
     removed_autoscaled_groups,
     settled,
     undeclared_groups,
@@ -80,14 +80,14 @@ class ClusterHandler(Handler):
             return ResourceDiff([*difference.changes, forced_replacement("clusterStatus")])
         if difference.replaces:
             if not self._may_replace(new):
-                raise RefusedError(self._replacement(difference, old_inputs, new_inputs, state))
+                raise RejectedError(self._replacement(difference, old_inputs, new_inputs, state))
             return difference
-        refused = [*refused_changes(self.spec, old_inputs, new_inputs), *protection.lost_subnets(new_inputs, state)]
-        if refused:
-            raise RefusedError("HyperPod can't make these changes in place:\n  " + "\n  ".join(refused))
+        rejected = [*rejected_changes(self.spec, old_inputs, new_inputs), *protection.lost_subnets(new_inputs, state)]
+        if rejected:
+            raise RejectedError("HyperPod can't make these changes in place:\n  " + "\n  ".join(rejected))
         lost = [group for group in self._removed_with_instances(old, new, state) if not _may_delete(new, group.name)]
         if lost:
-            raise RefusedError(protection.deletion_refused(lost))
+            raise RejectedError(protection.deletion_rejected(lost))
         return difference
 
     def _with_undisclosed(self, old: Props, new: Props, state: Props) -> Props:
@@ -138,7 +138,7 @@ class ClusterHandler(Handler):
     def _replacement(self, found: ResourceDiff, old: Props, new: Props, state: Props) -> str:
         name = str(old.get("clusterName", state.get("clusterArn", "")))
         why = protection.replacement_reasons(found.changes, old, new)
-        return protection.replacement_refused(
+        return protection.replacement_rejected(
             name, why, nodes=protection.nodes_by_group(state), teams=self._teams(str(state.get("clusterArn")))
         )
 
@@ -197,10 +197,10 @@ class ClusterHandler(Handler):
         return to_state(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
 
     def find(self, call: EngineCall, name: str) -> Props:
-        """Return ARN and inputs of a cluster; raises RefusedError if it doesn't exist."""
+        """Return ARN and inputs of a cluster; raises RejectedError if it doesn't exist."""
         document = LiveCluster(self.api, call, name).describe()
         if document is None:
-            raise RefusedError(
+            raise RejectedError(
                 f"There is no HyperPod cluster {name!r} in this account and region. To fix: correct cluster.name, "
                 "region or account. `aws sagemaker list-clusters` lists the clusters."
             )
@@ -269,12 +269,12 @@ class ClusterHandler(Handler):
         live = live_inputs(self.spec, document)
         for name in ("orchestrator", "vpcConfig"):
             if not same(self.spec.by_name[name], live.get(name, {}), inputs[name]):
-                raise RefusedError(
+                raise RejectedError(
                     f"A cluster {inputs['clusterName']!r} already exists, with another {name}: {live.get(name)}. "
                     "To fix: choose another clusterName, or `pulumi import` that cluster."
                 )
         if classify_status(document["ClusterStatus"]) == "failed":
-            raise RefusedError(
+            raise RejectedError(
                 f"A cluster {inputs['clusterName']!r} already exists, in status Failed: "
                 f"{document.get('FailureMessage', 'no reason given')}. To fix: delete it, then run again."
             )
@@ -289,7 +289,7 @@ class ClusterHandler(Handler):
         for _ in range(MAX_UPDATES):
             document = cluster.settle()
             if document is None:
-                raise RefusedError(f"Cluster {arn} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`.")
+                raise RejectedError(f"Cluster {arn} no longer exists. To fix: run `pulumi refresh`, then `pulumi up`.")
             live = live_inputs(self.spec, document)
             update = next_update(self.spec, old=old, new=new, live=live, document=document, managed=managed)
             if not update.body:
@@ -358,7 +358,7 @@ class ClusterHandler(Handler):
 def _require_done(cluster: LiveCluster, document: Document, waits_for: str) -> None:
     """Check a cluster that needs no further update."""
     if waits_for:
-        raise RefusedError(f"{waits_for} can't change while autoScaling is enabled: disable autoScaling first.")
+        raise RejectedError(f"{waits_for} can't change while autoScaling is enabled: disable autoScaling first.")
     if classify_status(document["ClusterStatus"]) == "failed":
         raise cluster.failure(document)
 

@@ -8,7 +8,7 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from hpkit_provider.aws.client import Document, SageMakerApi, operation_name
-from hpkit_provider.aws.errors import ErrorKind, classify, classify_status, refused
+from hpkit_provider.aws.errors import ErrorKind, classify, classify_status, rejected
 from hpkit_provider.engine.call import EngineCall, wait
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError, RolledBackError
 from hpkit_provider.resources.cluster.update_request import settled
@@ -55,7 +55,7 @@ class LiveCluster:
             kind = classify(error)
             # Deep health checks take hours: operations that need them wait until their time-out.
             if kind not in _RETRIED | also_retried or (tries >= CONFLICT_RETRIES and kind != "health check running"):
-                raise refused(operation_name(operation), error) from None
+                raise rejected(operation_name(operation), error) from None
             return None
 
     def update(self, request: Document, *, tries: int) -> bool:

@@ -13,20 +13,20 @@ from typing import Any
 from hpkit.catalog.training_plans import training_plan_problem
 from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import PluginError, RefusedError
+from hpkit_provider.engine.errors import PluginError, RejectedError
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import Props, has_unknown, is_unknown
 from hpkit_provider.resources.cluster.cluster_state import GROUPS
 
 __all__ = [
     "RemovedGroup",
-    "deletion_refused",
+    "deletion_rejected",
     "deletion_warning",
     "lost_subnets",
     "nodes_by_group",
     "removed_groups",
     "replacement_reasons",
-    "replacement_refused",
+    "replacement_rejected",
     "require_training_plans",
     "unused_allowances",
     "with_instances",
@@ -110,7 +110,7 @@ def lost_subnets(new: Props, state: Props) -> list[str]:
     return problems
 
 
-def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], teams: Iterable[str]) -> str:
+def replacement_rejected(name: str, why: Iterable[str], *, nodes: Iterable[str], teams: Iterable[str]) -> str:
     """Report what a replacement of the cluster deletes, and how to allow it."""
     teams = list(teams)
     going = [*(f"nodes: {each}" for each in nodes), *([f"teams: {', '.join(teams)}"] if teams else [])]
@@ -145,7 +145,7 @@ def nodes_by_group(state: Props) -> list[str]:
     ]
 
 
-def deletion_refused(groups: Iterable[RemovedGroup]) -> str:
+def deletion_rejected(groups: Iterable[RemovedGroup]) -> str:
     """Report which groups would be deleted with their instances, and how to allow it."""
     groups = list(groups)
     group_names = ", ".join(group.name for group in groups)
@@ -235,7 +235,7 @@ def require_training_plans(api: SageMakerApi, call: EngineCall, old: Props, new:
     Groups without new instances aren't checked: AWS removes the nodes of an expired plan. If the plan can't be read,
     AWS decides.
 
-    Raises RefusedError with the group, the plan and its dates.
+    Raises RejectedError with the group, the plan and its dates.
     """
     other_groups: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
     for name, arn, instance_types, count in _growing(old, new):
@@ -245,7 +245,7 @@ def require_training_plans(api: SageMakerApi, call: EngineCall, old: Props, new:
             call.warn(f"Training plan {arn} of instance group {name} isn't checked: {error}")
             continue
         if document is None:
-            raise RefusedError(
+            raise RejectedError(
                 f"Instance group {name} uses training plan {arn}, which doesn't exist. To fix: use the ARN of a "
                 "plan of this account and region, or remove trainingPlanArn."
             )
@@ -258,7 +258,7 @@ def require_training_plans(api: SageMakerApi, call: EngineCall, old: Props, new:
         )
         other_groups[arn].append((instance_types, count))
         if problem is not None:
-            raise RefusedError(
+            raise RejectedError(
                 f"Instance group {name} needs {count} × {' or '.join(instance_types)}, and training plan {arn} "
                 f"{problem}. To fix: use another plan (`hpkit aws preflight --offerings` lists offers), or change "
                 "the group."

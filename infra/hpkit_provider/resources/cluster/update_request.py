@@ -22,7 +22,7 @@ from hpkit_provider.schema.field_table import Field, to_api, value_to_api
 __all__ = [
     "UpdateRequest",
     "next_update",
-    "refused_changes",
+    "rejected_changes",
     "removed_autoscaled_groups",
     "settled",
     "undeclared_groups",
@@ -49,26 +49,26 @@ def _by_name(inputs: Props, member: str = "instanceGroups") -> dict[str, Props]:
     return {group["instanceGroupName"]: group for group in inputs.get(member, [])}
 
 
-def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
+def rejected_changes(spec: Field, old: Props, new: Props) -> list[str]:
     """List changes that the API rejects on an existing group or cluster, each with a fix."""
     if has_unknown([group.get("instanceGroupName") for member in GROUPS for group in new.get(member, [])]):
         return []
-    refused = [refusal for member in GROUPS for refusal in _refused_of_groups(spec, old, new, member)]
+    rejected = [rejection for member in GROUPS for rejection in _rejected_of_groups(spec, old, new, member)]
     enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))
     if enabled and _differs(old.get("clusterRole"), new.get("clusterRole")):
-        refused.append(
+        rejected.append(
             "clusterRole: can't change while autoScaling is enabled: set autoScaling.mode to Disable in one `pulumi "
             "up`, and change the role in the next"
         )
-    return refused
+    return rejected
 
 
-def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> list[str]:
-    refused = []
+def _rejected_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> list[str]:
+    rejected = []
     before, item = _by_name(old, list_name), _item(spec.by_name[list_name])
     for name, group in _by_name(new, list_name).items():
         if any(name in _by_name(old, other) for other in GROUPS if other != list_name):
-            refused.append(f"{list_name}[{name}]: an existing group can't change its kind: give the group a new name")
+            rejected.append(f"{list_name}[{name}]: an existing group can't change its kind: give the group a new name")
         if name not in before:
             continue
         past = before[name]
@@ -81,7 +81,7 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
         ]
         if ("instanceType" in past) != ("instanceType" in group) and "instanceType" not in frozen:
             frozen.append("instanceType")
-        refused += [
+        rejected += [
             (
                 f"{list_name}[{name}].{member}: {past.get(member)!r} can't become {group.get(member)!r} on an existing "
                 "group: give the group a new name"
@@ -89,18 +89,18 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
             for member in frozen
         ]
         storage = [_known_storage(side) for side in (past, group)]
-        refused += [
+        rejected += [
             f"{list_name}[{name}].instanceStorageConfigs: the KMS key of the {volume} can't change on an existing "
             "group: give the group a new name"
             for volume in other_volume_keys(*storage)
         ]
-        refused += [
+        rejected += [
             f"{list_name}[{name}].{member.name}: can't be removed from an existing group: give the group a new name"
             for member in item.members
             # A group that loses its instanceRequirements gets an instanceType, which is rejected above.
             if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"
         ]
-    return refused
+    return rejected
 
 
 def _known_storage(group: Props) -> list[Any]:

@@ -17,7 +17,7 @@ __all__: list[str] = []
 declare(
     Service(
         "amp",
-        refuses_with="ValidationException",
+        rejects_with="ValidationException",
         source="https://docs.aws.amazon.com/prometheus/latest/APIReference/CommonErrors.html",
         moto="amp",
         signs_as="aps",
@@ -28,7 +28,7 @@ declare(
 _TABLE = "alertmanager"
 
 
-def _refuse(problem: str) -> ServiceError:
+def _reject(problem: str) -> ServiceError:
     return ServiceError("ValidationException", f"error validating Alertmanager config: {problem}")
 
 
@@ -45,16 +45,16 @@ def _check(data: str) -> None:
     receivers = {each.get("name"): each for each in config.get("receivers") or ()}
     wanted = (config.get("route") or {}).get("receiver")
     if wanted not in receivers:
-        raise _refuse(f"undefined receiver {wanted!r} used in route")
+        raise _reject(f"undefined receiver {wanted!r} used in route")
     for name, receiver in receivers.items():
         others = sorted(key for key in receiver if key.endswith("_configs") and key != "sns_configs")
         if others:
             # Source: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
-            raise _refuse(f"receiver {name!r} has {', '.join(others)}: only sns_configs are supported")
+            raise _reject(f"receiver {name!r} has {', '.join(others)}: only sns_configs are supported")
         for sns in receiver.get("sns_configs") or ():
             if not sns.get("topic_arn") or not (sns.get("sigv4") or {}).get("region"):
                 # Source: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
-                raise _refuse(f"receiver {name!r}: sns_configs need topic_arn and sigv4.region")
+                raise _reject(f"receiver {name!r}: sns_configs need topic_arn and sigv4.region")
 
 
 # Inferred from: https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html
@@ -62,9 +62,9 @@ def _mapping(text: str, field: str) -> dict[str, Any]:
     try:
         mapping = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise _refuse(f"{field}: {error}") from None
+        raise _reject(f"{field}: {error}") from None
     if not isinstance(mapping, dict):
-        raise _refuse(f"{field} is not a mapping")
+        raise _reject(f"{field} is not a mapping")
     return mapping
 
 

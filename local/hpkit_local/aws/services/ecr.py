@@ -5,7 +5,7 @@ from hpkit_local.aws.service import Service, declare
 declare(
     Service(
         "ecr",
-        refuses_with="InvalidParameterException",
+        rejects_with="InvalidParameterException",
         source="https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_CreateRepository.html",
         moto="ecr",
     )

@@ -15,7 +15,7 @@ __all__: list[str] = []
 declare(
     Service(
         "events",
-        refuses_with="ValidationException",
+        rejects_with="ValidationException",
         source="https://docs.aws.amazon.com/eventbridge/latest/APIReference/CommonErrors.html",
         moto="events",
         first_call=("{}", {"X-Amz-Target": "AWSEvents.ListRules"}),

@@ -18,7 +18,7 @@ __all__: list[str] = []
 declare(
     Service(
         "fsx",
-        refuses_with="BadRequest",
+        rejects_with="BadRequest",
         source="https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html",
         moto="fsx",
     )

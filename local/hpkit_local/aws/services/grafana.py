@@ -16,7 +16,7 @@ __all__: list[str] = []
 declare(
     Service(
         "grafana",
-        refuses_with="ValidationException",
+        rejects_with="ValidationException",
         machines=(
             Machine("grafana", "create", "CREATING", "ACTIVE", "CREATION_FAILED", 180),
             Machine("grafana", "update", "UPDATING", "ACTIVE", "UPDATE_FAILED", 30),

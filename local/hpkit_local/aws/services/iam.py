@@ -35,7 +35,7 @@ __all__ = ["grants", "has_settled", "may", "require_role", "statements", "web_id
 declare(
     Service(
         "iam",
-        refuses_with="ValidationError",
+        rejects_with="ValidationError",
         source="https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html",
         moto="iam",
         in_moto_globally=True,

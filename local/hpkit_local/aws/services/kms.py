@@ -16,7 +16,7 @@ __all__ = ["may_use", "require_usable_key"]
 declare(
     Service(
         "kms",
-        refuses_with="ValidationException",
+        rejects_with="ValidationException",
         source="https://docs.aws.amazon.com/kms/latest/APIReference/CommonErrors.html",
         moto="kms",
         first_call=("{}", {"X-Amz-Target": "TrentService.ListKeys"}),

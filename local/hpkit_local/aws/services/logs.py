@@ -14,7 +14,7 @@ __all__: list[str] = []
 declare(
     Service(
         "logs",
-        refuses_with="InvalidParameterException",
+        rejects_with="InvalidParameterException",
         source="https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_CreateLogGroup.html",
         moto="logs",
         first_call=("{}", {"X-Amz-Target": "Logs_20140328.DescribeLogGroups"}),

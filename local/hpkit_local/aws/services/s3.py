@@ -31,7 +31,7 @@ __all__ = ["object_exists", "object_key_arn", "require_bucket"]
 declare(
     Service(
         "s3",
-        refuses_with="InvalidArgument",
+        rejects_with="InvalidArgument",
         source="https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html",
         moto="s3",
         in_moto_globally=True,

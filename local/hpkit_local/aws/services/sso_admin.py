@@ -14,7 +14,7 @@ from hpkit_local.aws.service import Service, declare
 __all__ = ["has_identity_center"]
 
 declare(
-    Service("sso-admin", refuses_with="ValidationException", signs_as="sso", scope=r"(?:Create|Delete|List)Instances?$")
+    Service("sso-admin", rejects_with="ValidationException", signs_as="sso", scope=r"(?:Create|Delete|List)Instances?$")
 )
 
 

@@ -14,7 +14,7 @@ __all__ = ["identity"]
 declare(
     Service(
         "sts",
-        refuses_with="ValidationError",
+        rejects_with="ValidationError",
         source="https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html",
         moto="sts",
         in_moto_globally=True,

@@ -48,7 +48,7 @@ from hpkit_local.controllers.nodes import (
     node_name,
     provider_id,
 )
-from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.api import Api, RejectedError
 
 __all__ = ["CLAIMS", "Provisioner", "marks"]
 
@@ -59,7 +59,7 @@ _FINALIZER = "karpenter.sh/termination"
 # So that evicted pods don't come back.
 _DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
 # A rejected request isn't repeated during this time; Karpenter waits three minutes.
-_REFUSED_SECONDS = 180.0
+_REJECTED_SECONDS = 180.0
 _ENDED = ("Succeeded", "Failed")
 Document = Mapping[str, Any]
 # Cluster and NodeDetails, by logical id.
@@ -87,7 +87,7 @@ class Provisioner:
     def __init__(self, view: View) -> None:
         self._view = view
         # What AWS had no room for, until when.
-        self._refused: dict[tuple[str, str, str], float] = {}
+        self._rejected: dict[tuple[str, str, str], float] = {}
 
     def step(self, api: Api, snapshot: Snapshot, claims: Sequence[Document]) -> bool:
         """Make one pass; return whether nodes are being added or removed."""
@@ -195,7 +195,7 @@ class Provisioner:
             offering
             for pool in pools.values()
             for offering in _offerings(pool, classes, snapshot)
-            if self._refused.get((offering.group, offering.instance_type, offering.zone), 0.0) <= now
+            if self._rejected.get((offering.group, offering.instance_type, offering.zone), 0.0) <= now
         ]
         launched = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
         staying = [claim for claim in launched if "deletionTimestamp" not in claim["metadata"]]
@@ -228,7 +228,7 @@ class Provisioner:
         answer = self._call(snapshot.clusters[offering.cluster], "BatchAddClusterNodes", NodesToAdd=[entry])
         if not answer.get("Successful"):
             key = (offering.group, offering.instance_type, offering.zone)
-            self._refused[key] = time.monotonic() + max(1.0, _REFUSED_SECONDS * self._view.latency_factor)
+            self._rejected[key] = time.monotonic() + max(1.0, _REJECTED_SECONDS * self._view.latency_factor)
             return
         spec = pool["spec"]["template"]["spec"]
         document = {
@@ -363,7 +363,7 @@ def _is_drained(api: Api, node: str, pods: Iterable[Document]) -> bool:
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
         try:
             api.create(path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": eviction})
-        except RefusedError as error:
+        except RejectedError as error:
             if error.status not in (http.client.NOT_FOUND, http.client.TOO_MANY_REQUESTS):
                 raise
     return not staying

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 
 from hpkit_local.plugins.aws.config import Settings
 from hpkit_provider.engine.call import EngineCall, wait
-from hpkit_provider.engine.errors import ChangeFailedError, PluginError, refused
+from hpkit_provider.engine.errors import ChangeFailedError, PluginError, rejected
 
 __all__ = ["Calls", "Clients", "Retry", "until"]
 
@@ -234,7 +234,7 @@ def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
             "To fix: `hpkit local list` shows the local clouds. Run `hpkit local start --name NAME`, then run the "
             "command again."
         )
-    return refused(operation, error)
+    return rejected(operation, error)
 
 
 def until(

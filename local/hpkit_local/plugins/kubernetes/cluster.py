@@ -16,7 +16,7 @@ from hpkit_provider.engine.values import Props
 __all__ = ["Cluster"]
 
 _FIRST, _MOST = 0.1, 2.0
-_REFUSED_FOR_NOW = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+_REJECTED_FOR_NOW = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 _PROPAGATION: Final = {"orphan": "Orphan", "background": "Background"}
 # Kinds whose deletion is not waited for with skipAwait, as with the official plugin (provider/pkg/metadata).
 _SKIPPED_WHEN_DELETED: Final = frozenset(
@@ -60,7 +60,7 @@ class Cluster:
             return self._apply(call, kind, ref, inputs, manager=manager, dryRun="All")
         except ApiError as error:
             # Namespace not there yet; or the object to be replaced still there; or a webhook that has side effects.
-            if (new and error.code in _REFUSED_FOR_NOW) or "does not support dry run" in error.message:
+            if (new and error.code in _REJECTED_FOR_NOW) or "does not support dry run" in error.message:
                 return None
             # Without write permission, the real plugin shows the program's values (provider.go, Create and Update).
             if error.code == HTTPStatus.FORBIDDEN:
@@ -111,7 +111,7 @@ class Cluster:
         try:
             self.api.ask(call, "DELETE", path, options)
         except ApiError as error:
-            if error.code not in _REFUSED_FOR_NOW:
+            if error.code not in _REJECTED_FOR_NOW:
                 raise
         if annotation(inputs, "skipAwait") != "true" or ref.kind not in _SKIPPED_WHEN_DELETED:
             self.until_gone(call, kind, ref, uid)
@@ -170,7 +170,7 @@ class Cluster:
             path = kind.path(ref.namespace, ref.name)
             return self.api.apply(call, path, _document(empty, ref), fieldManager=manager, force="true")
         except ApiError as error:
-            if error.code in _REFUSED_FOR_NOW:
+            if error.code in _REJECTED_FOR_NOW:
                 return live
             raise
 

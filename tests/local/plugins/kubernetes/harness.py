@@ -5,7 +5,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.plugins.kubernetes.server import KubernetesServicer
 from hpkit_provider.engine.values import from_struct
 from tests.plugin import FailedError, Plugin, served
@@ -157,7 +157,7 @@ def when_possible(action):
     """Retry a call until the API server accepts it."""
     deadline = time.monotonic() + HANGS
     while True:
-        with suppress(RefusedError, AssertionError):
+        with suppress(RejectedError, AssertionError):
             return action()
         assert time.monotonic() < deadline, "never possible"
         time.sleep(0.1)

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.plugins.kubernetes.chart_kinds import SWITCH
 from hpkit_local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import CONFIG_MAP, FailedError, in_background, sample_chart
@@ -51,12 +51,12 @@ def release(chart, plugin, helm, api):
     # Most tests have already uninstalled it, and the check with helm takes half a second.
     if api.items(f"{NAMESPACE}/secrets", labels="owner=helm,name=sample", metadata_only=True):
         helm("uninstall", "sample", "--ignore-not-found")
-    with suppress(RefusedError):
+    with suppress(RejectedError):
         api.delete(HOOKED)  # helm leaves the objects that its hooks created.
 
 
 def absent(api, place):
-    with pytest.raises(RefusedError, match="404"):
+    with pytest.raises(RejectedError, match="404"):
         api.read(place)
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION
 from hpkit_local.kubernetes.pki import authority
 from tests.local.plugins.kubernetes.harness import CRD, FailedError, in_background, in_process, when_possible
@@ -72,7 +72,7 @@ def test_preview_goes_on_where_kind_or_namespace_is_not_there_yet(plugin, api):
     with pytest.raises(FailedError, match=r"doesn't serve Gadget of nobody.example/v1.*depends_on"):
         plugin.create("nobody.example/v1:Gadget", "g", gadget)
     plugin.create(CONFIG_MAP, "early", config_map("early", namespace="later"), preview=True)
-    with pytest.raises(RefusedError, match="404"):
+    with pytest.raises(RejectedError, match="404"):
         api.read("/api/v1/namespaces/later")
 
 

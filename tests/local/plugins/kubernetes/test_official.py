@@ -10,7 +10,7 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.plugins.install import install
 from hpkit_provider.engine.plugin_server import OPTIONS
 from hpkit_provider.engine.values import from_struct, is_unknown
@@ -72,7 +72,7 @@ class Story:
     def live(self, step, path):
         try:
             document = self.api.read(path)
-        except RefusedError:
+        except RejectedError:
             document = {"metadata": {}}
         entries = document["metadata"].get("managedFields", ())
         managers = [(each["manager"], each["operation"], fields(each["fieldsV1"])) for each in entries]

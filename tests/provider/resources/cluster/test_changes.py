@@ -164,11 +164,11 @@ def test_a_cluster_grows_within_its_plan_and_no_further(world, engine, bought):
         engine.up("Cluster", "c", world.cluster(world.group("gpu", 5, instanceType=TYPE, trainingPlanArn=bought)))
 
 
-@pytest.mark.parametrize(("types", "is_refused"), [(["ml.p4d.24xlarge"], True), (["ml.p4d.24xlarge", TYPE], False)])
-def test_a_group_of_several_types_needs_one_that_its_plan_reserves(world, engine, bought, types, is_refused):
+@pytest.mark.parametrize(("types", "is_rejected"), [(["ml.p4d.24xlarge"], True), (["ml.p4d.24xlarge", TYPE], False)])
+def test_a_group_of_several_types_needs_one_that_its_plan_reserves(world, engine, bought, types, is_rejected):
     flexible = world.group("gpu", 1, instanceRequirements={"instanceTypes": types}, trainingPlanArn=bought)
     cluster = world.cluster({key: value for key, value in flexible.items() if key != "instanceType"})
-    if is_refused:
+    if is_rejected:
         with pytest.raises(FailedError, match=r"reserves ml\.p5\.48xlarge, not ml\.p4d\.24xlarge"):
             engine.up("Cluster", "c", cluster)
     else:

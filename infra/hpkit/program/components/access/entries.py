@@ -269,7 +269,7 @@ def _spec(
         match_conditions=[v1.MatchConditionArgs(name=name, expression=text) for name, text in policy.conditions.items()]
         or None,
         variables=[v1.VariableArgs(name=name, expression=text) for name, text in policy.variables.items()] or None,
-        validations=[v1.ValidationArgs(expression=each.expression, message=each.message) for each in policy.refusals],
+        validations=[v1.ValidationArgs(expression=each.expression, message=each.message) for each in policy.rejections],
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from hpkit.plan.lustre import CLAIM
 from hpkit.plan.model import TeamPlan
-from hpkit.program.components.admission.model import CREATE, AdmissionPolicy, Refusal, ResourceRule
+from hpkit.program.components.admission.model import CREATE, AdmissionPolicy, Rejection, ResourceRule
 
 __all__ = ["policies_of_users"]
 
@@ -30,12 +30,12 @@ def policies_of_users(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
     ids = {team.namespace: team.user_ids for team in teams}
     literal = "{" + ", ".join(f"'{name}': [{own.start}, {own.stop - 1}]" for name, own in sorted(ids.items())) + "}"
     return [
-        AdmissionPolicy(f"hpkit-files-of-{object_kind}", (rule,), CREATE, _refusals(spec, literal))
+        AdmissionPolicy(f"hpkit-files-of-{object_kind}", (rule,), CREATE, _rejections(spec, literal))
         for object_kind, (rule, spec) in (("pods", _PODS), ("jobs", _JOBS))
     ]
 
 
-def _refusals(spec: str, literal: str) -> tuple[Refusal, ...]:
+def _rejections(spec: str, literal: str) -> tuple[Rejection, ...]:
     mounts = f"{spec}.?volumes.orValue([]).exists(volume, {_FILES})"
     containers = f"({spec}.containers + {spec}.?initContainers.orValue([]))"
     own = f"{literal}[?request.namespace].orValue([0, -1])"
@@ -62,7 +62,7 @@ def _refusals(spec: str, literal: str) -> tuple[Refusal, ...]:
     )
     range_words = f"the team's userIds, with the claim {CLAIM}"
     return tuple(
-        Refusal(field, f"!({mounts}) || ({expression})", message, reason)
+        Rejection(field, f"!({mounts}) || ({expression})", message, reason)
         for field, expression, message, reason in (
             (
                 "securityContext.runAsUser",

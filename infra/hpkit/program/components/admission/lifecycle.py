@@ -8,7 +8,7 @@ instance type into nodeSelector once.
 """
 
 from hpkit.plan.team_limits import REPLICA_TYPES
-from hpkit.program.components.admission.model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
+from hpkit.program.components.admission.model import BOTH, IS_MEMBER, AdmissionPolicy, Rejection, ResourceRule
 from hpkit.program.components.admission.pods import FRAMEWORKS, LWS_GROUP, templates
 
 __all__ = ["lifecycle_policies"]
@@ -67,7 +67,7 @@ def lifecycle_policies() -> list[AdmissionPolicy]:
     ]
 
 
-def _sizes() -> Refusal:
+def _sizes() -> Rejection:
     """Return the rejection of changing the pods of a job, by a member or by an autoscaler.
 
     Kueue admits a job as a whole, so its pods aren't gated one by one. The controller of a job that grows starts pods
@@ -79,7 +79,7 @@ def _sizes() -> Refusal:
     the new one, and doesn't correct it (updateWorkloadToMatchJob, same file; seen with 0.19.2).
     """
     suspended = (f"{root}.?spec.{path}.orValue(false)" for root in ("object", "oldObject") for path in _SUSPENDS)
-    return Refusal(
+    return Rejection(
         "number and templates of pods",
         f"(!({IS_MEMBER}) && ({' || '.join(suspended)})) || ("
         + " && ".join(f"object.?spec.?{field} == oldObject.?spec.?{field}" for field in _FIELDS_OF_PODS)
@@ -90,7 +90,7 @@ def _sizes() -> Refusal:
     )
 
 
-def _orphans() -> Refusal:
+def _orphans() -> Rejection:
     """Return the rejection of deletions that orphan.
 
     Without a policy in the request, the API server follows the finalizers of the object, then the kind's default. For
@@ -104,7 +104,7 @@ def _orphans() -> Refusal:
     )
     # propagationPolicy and the older orphanDependents exclude each other.
     older = f"request.?options.?orphanDependents.optMap(orphans, orphans ? 'Orphan' : 'Background').orValue({default})"
-    return Refusal(
+    return Rejection(
         "propagationPolicy",
         f"request.?options.?propagationPolicy.orValue({older}) != 'Orphan'",
         "a deletion must not orphan the pods: use --cascade=background or --cascade=foreground. An API client sets "
@@ -113,9 +113,9 @@ def _orphans() -> Refusal:
     )
 
 
-def _parts() -> Refusal:
+def _parts() -> Rejection:
     """Return the rejection of deleting a Job that another object created; see _restarts."""
-    return Refusal(
+    return Rejection(
         "deletion of a controlled Job",
         f"request.resource.group != 'batch' || !{_CONTROLLED}",
         "this Job belongs to another object, such as a JobSet, which would create it again. Delete its owner instead",
@@ -123,30 +123,30 @@ def _parts() -> Refusal:
     )
 
 
-def _lifecycle() -> tuple[Refusal, ...]:
+def _lifecycle() -> tuple[Rejection, ...]:
     pod = "request.resource.group == '' && request.resource.resource == 'pods'"
     old = f"(request.operation == 'CREATE' ? ({pod} ? ['{_KUEUES_OWN}'] : []) : oldObject{_FINALIZERS})"
     return (
-        Refusal(
+        Rejection(
             "metadata.finalizers",
             f"object{_FINALIZERS}.all(name, name in {old}) && "
             f"(request.operation == 'CREATE' || {old}.all(name, name in object{_FINALIZERS}))",
             "only controllers write metadata.finalizers. Don't change them",
             "Kueue frees the quota of a job that is being deleted, but a finalizer keeps the job and its pods",
         ),
-        Refusal(
+        Rejection(
             "metadata.finalizers of pod templates",
             f"{templates('object')}.all(template, template.?metadata.?finalizers.orValue([]).size() == 0)",
             "metadata.finalizers of a pod template aren't allowed. Remove them",
             "deleted pods would remain, so the namespace couldn't be deleted",
         ),
-        Refusal(
+        Rejection(
             "changes to a controlled object",
             f"request.operation == 'CREATE' || !{_CONTROLLED}",
             "this object belongs to another one, such as a Job to its JobSet. Change its owner instead",
             "Kueue counts only the owner: not larger parts, or a pod whose labels no longer match its owner",
         ),
-        Refusal(
+        Rejection(
             "spec.elasticPolicy",
             "!object.?spec.?elasticPolicy.?metrics.hasValue() && (request.resource.group != "
             "'sagemaker.amazonaws.com' || !object.?spec.?elasticPolicy.hasValue())",
@@ -154,19 +154,19 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "number of pods in replicas",
             "the operator would add pods to a running job, which Kueue doesn't count",
         ),
-        Refusal(
+        Rejection(
             "spec.runPolicy.cleanPodPolicy of an MPIJob",
             f"request.kind.kind != 'MPIJob' || object{_CLEAN} in ['Running', 'All']",
             "spec.runPolicy.cleanPodPolicy of an MPIJob must be Running or All",
             "workers would keep running after the launcher ends, and the job would keep its quota",
         ),
-        Refusal(
+        Rejection(
             "spec.runPolicy.cleanPodPolicy",
             f"request.operation == 'CREATE' || object{_CLEAN} == oldObject{_CLEAN}",
             "spec.runPolicy.cleanPodPolicy can't change. Delete the job and create another",
             "if it changes to None before the cleanup of an ended job, pods remain that no quota counts",
         ),
-        Refusal(
+        Rejection(
             "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished",
             "object.?spec.?replicatedJobs.orValue([]).all(job, "
             "!job.?template.?spec.?ttlSecondsAfterFinished.hasValue())",
@@ -176,9 +176,9 @@ def _lifecycle() -> tuple[Refusal, ...]:
     )
 
 
-def _finalizers() -> Refusal:
+def _finalizers() -> Rejection:
     old = f"(request.operation == 'CREATE' ? ['{_CLAIMS_OWN}'] : oldObject{_FINALIZERS})"
-    return Refusal(
+    return Rejection(
         "metadata.finalizers",
         f"object{_FINALIZERS}.all(name, name in {old})",
         "only controllers write metadata.finalizers. Remove those that you add",
@@ -186,7 +186,7 @@ def _finalizers() -> Refusal:
     )
 
 
-def _ends() -> Refusal:
+def _ends() -> Rejection:
     """Return the rejection of an end that leaves pods: with `None`, the default, operators leave what still runs.
 
     Source: kubeflow/training-operator 1.7.0, pkg/controller.v1/common/job.go, DeletePodsAndServices. The operator tries
@@ -202,7 +202,7 @@ def _ends() -> Refusal:
         return f"{conditions}.exists(item, item.type in ['Succeeded', 'Failed'] && item.status == 'True')"
 
     replicas = status("object", "replicaStatuses", "{}")
-    return Refusal(
+    return Rejection(
         "status.replicaStatuses",
         f"!{ended('object')} || {ended('oldObject')} || object{_CLEAN} in ['Running', 'All'] || "
         f"{replicas}.all(role, object.status.replicaStatuses[role].?active.orValue(0) == 0)",
@@ -212,7 +212,7 @@ def _ends() -> Refusal:
     )
 
 
-def _restarts() -> Refusal:
+def _restarts() -> Rejection:
     """Return the rejection of a JobSet's restart after one of its Jobs has succeeded: all of them would run again.
 
     When a Job succeeds while others run, Kueue frees its quota and never counts it again. Source: Kueue 0.19.2,
@@ -224,7 +224,7 @@ def _restarts() -> Refusal:
         f"{root}.?status.?replicatedJobsStatus.orValue([]).all(job, job.?succeeded.orValue(0) == 0)"
         for root in ("oldObject", "object")
     )
-    return Refusal(
+    return Rejection(
         "status.restarts",
         f"request.resource.group != '{_JOB_SETS}' || "
         f"object.?status.?restarts.orValue(0) <= oldObject.?status.?restarts.orValue(0) || ({none_succeeded})",

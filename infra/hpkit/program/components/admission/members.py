@@ -13,7 +13,7 @@ from hpkit.program.components.admission.model import (
     CREATE,
     IS_MEMBER,
     AdmissionPolicy,
-    Refusal,
+    Rejection,
     ResourceRule,
     cel_list,
 )
@@ -74,14 +74,14 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
             (_PODS,),
             ("DELETE",),
             (
-                Refusal(
+                Rejection(
                     "gracePeriodSeconds",
                     f"request.?options.?gracePeriodSeconds.orValue(0) <= {limits.grace_seconds}",
                     f"a pod may take at most {limits.grace_seconds} seconds to stop. Delete it with a shorter "
                     "--grace-period, or without one",
                     "Kueue frees the quota of a pod while it stops, but the pod keeps its accelerators",
                 ),
-                Refusal(
+                Rejection(
                     "gracePeriodSeconds of a pod on a node",
                     f"{_NOT_ON_A_NODE} || request.?options.?gracePeriodSeconds.orValue("
                     "oldObject.spec.?terminationGracePeriodSeconds.orValue(30)) >= "
@@ -101,7 +101,7 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
             ),
             BOTH,
             (
-                Refusal(
+                Rejection(
                     "spec.scaleTargetRef",
                     f"object.?spec.?scaleTargetRef.?kind.orValue('{SCALABLE}') == '{SCALABLE}'",
                     f"an autoscaler can only scale a {SCALABLE}. Set the number of a job's pods in the job",
@@ -122,7 +122,7 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
             (ResourceRule(("",), ("secrets",)),),
             CREATE,
             (
-                Refusal(
+                Rejection(
                     "type",
                     "object.?type.orValue('') != 'kubernetes.io/service-account-token'",
                     "a Secret of type kubernetes.io/service-account-token holds the permissions of a service account. "
@@ -148,7 +148,7 @@ def _space_ranks(teams: Sequence[TeamPlan]) -> dict[str, str]:
     return {team.namespace: label for team in teams if (label := team.space_priority_label) is not None}
 
 
-def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Refusal, ...]:
+def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Rejection, ...]:
     """Return the rejections about queue and priority class.
 
     ranks: the classes of each namespace that doesn't have all of them. spaces: the class of spaces in each namespace
@@ -162,33 +162,33 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
     suspended = [f".?spec.{path}.orValue(false)" for path in ("?suspend", "?runPolicy.?suspend")]
     unchanged = " && ".join(f"object{path} == oldObject{path}" for path in suspended)
     return (
-        Refusal(
+        Rejection(
             "metadata.ownerReferences",
             f"object{_OWNERS} == (request.operation == 'CREATE' ? [] : oldObject{_OWNERS})",
             "only controllers write metadata.ownerReferences. Remove them",
             "Kueue doesn't count objects that claim to belong to an admitted job",
         ),
-        Refusal(
+        Rejection(
             "metadata.labels",
             f"object.metadata.?labels[?'{_QUEUE}'].orValue('') == request.namespace + '-localqueue'",
             f"the label {_QUEUE} must name the team's queue, `<namespace>-localqueue`",
             "jobs without a queue aren't counted by any quota",
         ),
-        Refusal(
+        Rejection(
             _RANK,
             _ranked(bounds if ranks else "", labels, spaces),
             f"the label {_RANK} must name one of the team's priorityClasses in the organization file"
             + ("; that of a Workspace, the team's spacePriorityClass" if spaces else ""),
             "the job would get a priority that the team may not use",
         ),
-        Refusal(
+        Rejection(
             "spec.runPolicy.schedulingPolicy.priorityClass",
             "object.?spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('') == ''",
             "spec.runPolicy.schedulingPolicy.priorityClass isn't allowed. Set the priority with the label "
             "kueue.x-k8s.io/priority-class",
             "Kueue accepts any PriorityClass of the cluster as the job's priority, including system classes",
         ),
-        Refusal(
+        Rejection(
             "types of replicas",
             " && ".join(
                 f"object.?spec.?{field}.orValue({{}}).all(name, name in {cel_list(names)})"
@@ -198,13 +198,13 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
             + "; ".join(f"{field}: {', '.join(names)}" for field, names in REPLICA_TYPES.items()),
             "the training operator runs replicas with any name in a TFJob, but Kueue counts only these",
         ),
-        Refusal(
+        Rejection(
             "spec.suspend",
             f"request.operation == 'CREATE' || ({unchanged})",
             "only Kueue sets spec.suspend of an existing job. To stop the job, delete it",
             "the job would run without quota, or run again while its old pods still end",
         ),
-        Refusal(
+        Rejection(
             "labels and annotations of an existing job",
             f"variables.isPod || request.operation == 'CREATE' || request.resource.group == 'apps' || "
             f"({_kueues_keys_stay(except_for=_RANK)})",
@@ -215,7 +215,7 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
     )
 
 
-def _of_run_times(teams: Sequence[TeamPlan]) -> Refusal:
+def _of_run_times(teams: Sequence[TeamPlan]) -> Rejection:
     """Return the rejection of jobs without a run time, or with a longer one than their team's; it can't change."""
     most = {team.namespace: team.run_seconds[1] for team in teams if team.run_seconds is not None}
     literal = "{" + ", ".join(f"'{name}': {seconds}" for name, seconds in sorted(most.items())) + "}"
@@ -225,7 +225,7 @@ def _of_run_times(teams: Sequence[TeamPlan]) -> Refusal:
         f"!(request.namespace in {literal}) || ({label}.matches('^[1-9][0-9]{{0,8}}$') && "
         f"int({label}) <= {literal}[request.namespace])"
     )
-    return Refusal(
+    return Rejection(
         _RUN_TIME,
         limited if most else "true",
         f"the label {_RUN_TIME} must be the job's run time in seconds, at most the team's maxRunTime.limit in the "
@@ -245,7 +245,7 @@ def _ranked(bounds: str, labels: Sequence[str], spaces: dict[str, str]) -> str:
     return f"({of_space}) ? {labels[0]} == {literal}[request.namespace] : ({work})"
 
 
-def _of_kueues_keys() -> Refusal:
+def _of_kueues_keys() -> Rejection:
     """Return the rejection of Kueue's labels and annotations, except for those that users set.
 
     Existing keys can stay: Kueue writes some into the templates of a job that it starts. Its webhooks write others
@@ -272,7 +272,7 @@ def _of_kueues_keys() -> Refusal:
             f"variables.before.exists(old, old.?{field}[?key].orValue('') == {value})))"
         )
 
-    return Refusal(
+    return Rejection(
         "labels and annotations of kueue.x-k8s.io",
         f"{only_known('labels')} && {only_known('annotations')}",
         "labels and annotations of kueue.x-k8s.io may be: "
@@ -292,23 +292,23 @@ def _kueues_keys_stay(*, except_for: str = "") -> str:
     )
 
 
-def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
+def _of_running_pods(limits: PodLimits) -> tuple[Rejection, ...]:
     finalizers = ".metadata.?finalizers.orValue([])"
     return (
-        Refusal(
+        Rejection(
             "spec.schedulingGates",
             "object.spec.?schedulingGates.orValue([]) == oldObject.spec.?schedulingGates.orValue([])",
             "only Kueue removes spec.schedulingGates, when the queue has capacity",
             "the pod would start without quota",
         ),
-        Refusal(
+        Rejection(
             "metadata",
             f"{_kueues_keys_stay()} && "
             f"oldObject{finalizers}.all(name, !name.startsWith('{_KUEUE}') || name in object{finalizers})",
             f"only Kueue changes labels, annotations, and finalizers of {_KUEUE} on an existing pod",
             "Kueue stops counting a pod without its label",
         ),
-        Refusal(
+        Rejection(
             "spec.containers[].image",
             IMAGES.format(
                 spec="object.spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)
@@ -319,12 +319,12 @@ def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
     )
 
 
-def _publication(limits: PodLimits) -> Refusal:
+def _publication(limits: PodLimits) -> Rejection:
     types = cel_list(("ClusterIP", "ExternalName", *(name for name in limits.publish if name != "Ingress")))
     kept = "request.operation == 'UPDATE' && oldObject.spec.?type == object.spec.?type"
     service = f"object.spec.?type.orValue('ClusterIP') in {types} || ({kept})"
     ingress = "true" if "Ingress" in limits.publish else "false"
-    return Refusal(
+    return Rejection(
         "spec.type",
         f"request.resource.resource == 'ingresses' ? {ingress} : ({service})",
         "members publish nothing outside the cluster: the type must be ClusterIP or ExternalName, unless "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hpkit.plan.names import GROUP_PREFIX
 
-__all__ = ["BOTH", "CREATE", "IS_MEMBER", "AdmissionPolicy", "Refusal", "ResourceRule", "cel_list"]
+__all__ = ["BOTH", "CREATE", "IS_MEMBER", "AdmissionPolicy", "Rejection", "ResourceRule", "cel_list"]
 
 CREATE, BOTH = ("CREATE",), ("CREATE", "UPDATE")
 IS_MEMBER = f"request.userInfo.groups.exists(group, group.startsWith('{GROUP_PREFIX}'))"
@@ -20,7 +20,7 @@ class ResourceRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """Reject a request with this message unless `expression` (CEL) is true.
 
     reason: why, for the page of a team's permissions.
@@ -43,7 +43,7 @@ class AdmissionPolicy:
     name: str
     rules: tuple[ResourceRule, ...]
     operations: tuple[str, ...]
-    refusals: tuple[Refusal, ...]
+    rejections: tuple[Rejection, ...]
     conditions: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from hpkit.program.components.admission.model import (
     CREATE,
     IS_MEMBER,
     AdmissionPolicy,
-    Refusal,
+    Rejection,
     ResourceRule,
     cel_list,
 )
@@ -53,20 +53,20 @@ def pod_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admission
     accounts = {
         team.namespace: ["default", *team.spec.service_accounts] for team in teams if team.spec.service_accounts
     }
-    refusals = _refusals(accounts, limits)
+    rejections = _rejections(accounts, limits)
     return [
         AdmissionPolicy(
             "hpkit-team-pods",
             (ResourceRule(("",), ("pods",)),),
             CREATE,
-            refusals,
+            rejections,
             variables={"changed": "true", "specs": "[object.spec]"},
         ),
         AdmissionPolicy(
             "hpkit-team-jobs",
             (ResourceRule(FRAMEWORKS, ("*",)),),
             BOTH,
-            refusals,
+            rejections,
             # Kueue writes into templates itself when it starts a job.
             conditions={"created-or-changed-by-a-member": f"request.operation == 'CREATE' || {IS_MEMBER}"},
             variables={
@@ -79,7 +79,7 @@ def pod_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admission
             "hpkit-team-workloads",
             (ResourceRule(("kueue.x-k8s.io",), ("workloads",)),),
             BOTH,
-            (*refusals, *_ranks(teams)),
+            (*rejections, *_ranks(teams)),
             variables={
                 "specs": "object.spec.podSets.map(podSet, podSet.template.spec)",
                 "changed": "request.operation == 'CREATE' || object.spec.podSets != oldObject.spec.podSets",
@@ -124,11 +124,11 @@ def _one(path: str) -> str:
     return f"{path}.hasValue() ? [{path}.value()] : []"
 
 
-def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Refusal, ...]:
+def _rejections(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Rejection, ...]:
     """Return the rejections; accounts: the service accounts of each namespace that has others than its default one."""
 
-    def refusal(field: str, expression: str, message: str, reason: str) -> Refusal:
-        return Refusal(field, f"!variables.changed || variables.specs.all(spec, {expression})", message, reason)
+    def rejection(field: str, expression: str, message: str, reason: str) -> Rejection:
+        return Rejection(field, f"!variables.changed || variables.specs.all(spec, {expression})", message, reason)
 
     # A raw template can use the old name of serviceAccountName, which the API server sets only on pods.
     literal = "{" + ", ".join(f"'{name}': {given}" for name, given in sorted(accounts.items())) + "}"
@@ -137,33 +137,33 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
     used = " && ".join(f"({name} == '' || {name} in {allowed})" for name in names)
     volumes = " || ".join(f"volume.?{volume_type}.hasValue()" for volume_type in limits.volumes)
     return (
-        refusal(
+        rejection(
             "spec.priorityClassName",
             "!spec.?priorityClassName.orValue('').startsWith('system-')",
             "spec.priorityClassName must not be a system class. Set the priority with the label "
             "kueue.x-k8s.io/priority-class",
             "the pod would evict pods of other teams, and Kueue uses the class as the priority of the whole job",
         ),
-        refusal(
+        rejection(
             "spec.nodeName",
             "spec.?nodeName.orValue('') == ''",
             "spec.nodeName bypasses the scheduler. Use nodeSelector or affinity",
             "the pod would run on instances that its queue didn't assign, despite their taints",
         ),
-        refusal(
+        rejection(
             "spec.tolerations",
             f"spec.?tolerations.orValue([]).all(toleration, {_tolerated(limits)})",
             "spec.tolerations may name accelerators, EFA, taints of the organization file, and teamLimits.tolerations; "
             f"not-ready and unreachable for at most {TOLERATED_SECONDS} seconds. Remove the others",
             "the pod would run on nodes that are faulty, being checked, being removed, or reserved for others",
         ),
-        refusal(
+        rejection(
             "spec.serviceAccountName",
             used,
             "spec.serviceAccountName must be `default`, or one of the team's serviceAccounts in the organization file",
             "a pod has the permissions of its service account, in the cluster and, by Pod Identity, in AWS",
         ),
-        refusal(
+        rejection(
             "spec.terminationGracePeriodSeconds",
             f"spec.?terminationGracePeriodSeconds.orValue(30) >= 1 && "
             f"spec.?terminationGracePeriodSeconds.orValue(30) <= {limits.grace_seconds}",
@@ -171,32 +171,32 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
             "(teamLimits.terminationGracePeriodSeconds in the organization file)",
             "Kueue frees the quota of a job while its pods stop, but the pods keep their accelerators",
         ),
-        refusal(
+        rejection(
             "spec.volumes",
             f"spec.?volumes.orValue([]).all(volume, {volumes})",
             f"spec.volumes must be of the types {', '.join(limits.volumes)}. For shared data, use a claim",
             "other types can access the node's files, or mount remote storage with the node's permissions",
         ),
-        refusal(
+        rejection(
             "spec.containers[].image",
             IMAGES.format(spec="spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)),
             IMAGES_MESSAGE,
             "nodes pull images for all teams, so any pod could read them",
         ),
-        refusal(
+        rejection(
             "spec.containers[].resources",
             f"request.resource.group == 'apps' || {_REQUESTED}",
             "a container with a limit of cpu or memory must request it too. Add resources.requests.cpu and memory, for "
             "example with the values of the limits",
             "Kueue would count the default requests, but the pod gets its limits",
         ),
-        refusal(
+        rejection(
             "spec.resourceClaims",
             "spec.?resourceClaims.orValue([]).size() == 0",
             "spec.resourceClaims isn't allowed. Request accelerators as resources, such as nvidia.com/gpu",
             "queues don't count claimed devices",
         ),
-        refusal(
+        rejection(
             "spec.affinity",
             f"({_TERMS}).all(term, !term.?namespaceSelector.hasValue() && "
             "term.?namespaces.orValue([]).all(name, name == request.namespace))",
@@ -247,7 +247,7 @@ def _tolerated(limits: PodLimits) -> str:
     )
 
 
-def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
+def _ranks(teams: Sequence[TeamPlan]) -> tuple[Rejection, ...]:
     """Return the rejections of a Workload's rank, which Kueue reads from a job of any kind."""
     labels = {
         team.namespace: sorted({*team.priority_labels, *([space] if (space := team.space_priority_label) else [])})
@@ -258,13 +258,13 @@ def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
     sources = cel_list(("kueue.x-k8s.io", "kueue.x-k8s.io/workloadpriorityclass"))
     own = f"variables.rankSource in {sources} && variables.rank in {bounds}[request.namespace]"
     return (
-        Refusal(
+        Rejection(
             "spec.priorityClassRef",
             "!variables.rankChanged || !variables.rank.startsWith('system-') || variables.rankSource in " + sources,
             "the priority must not be a system PriorityClass. Set it with the label kueue.x-k8s.io/priority-class",
             "the job would preempt the jobs of all teams",
         ),
-        Refusal(
+        Rejection(
             "spec.priorityClassRef of the team",
             f"!variables.rankChanged || variables.rank == '' || !(request.namespace in {bounds}) || ({own})"
             if labels

@@ -9,12 +9,12 @@ from hpkit.plan.model import POD_SECURITY_LEVEL, TeamPlan
 from hpkit.plan.team_limits import PodLimits
 from hpkit.program.components.admission.lifecycle import lifecycle_policies
 from hpkit.program.components.admission.members import member_policies
-from hpkit.program.components.admission.model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule, cel_list
+from hpkit.program.components.admission.model import BOTH, IS_MEMBER, AdmissionPolicy, Rejection, ResourceRule, cel_list
 from hpkit.program.components.admission.pods import pod_policies
 
 __all__ = [
     "AdmissionPolicy",
-    "Refusal",
+    "Rejection",
     "ResourceRule",
     "pod_security_labels",
     "policies_of",
@@ -42,21 +42,21 @@ def ray_policy(limits: PodLimits) -> AdmissionPolicy:
     )
 
 
-def _sizes() -> tuple[Refusal, ...]:
+def _sizes() -> tuple[Rejection, ...]:
     """Return the rejections of pods that Kueue doesn't count, or that run longer than Kueue counts them.
 
     Kueue frees the quota of a RayJob when it ends. KubeRay deletes its cluster after `ttlSecondsAfterFinished`, or by
     its deletion strategy (rayjob_controller.go, JobDeploymentStatusComplete).
     """
     return (
-        Refusal(
+        Rejection(
             "spec.workerGroupSpecs[].minReplicas",
             "variables.clusters.all(cluster, cluster.?workerGroupSpecs.orValue([]).all(group, "
             "group.?minReplicas.orValue(0) <= group.?replicas.orValue(1)))",
             "minReplicas of a worker group must not exceed its replicas. Set both to the same number",
             "KubeRay starts at least minReplicas pods, but Kueue counts replicas",
         ),
-        Refusal(
+        Rejection(
             "spec.clusterSelector",
             "request.kind.kind != 'RayJob' || ((request.operation == 'CREATE' || "
             "object.?spec.?clusterSelector == oldObject.?spec.?clusterSelector) && "
@@ -66,13 +66,13 @@ def _sizes() -> tuple[Refusal, ...]:
             "Otherwise remove it and write rayClusterSpec",
             "Kueue neither counts nor stops a RayJob that selects a cluster, but its submitter is a pod",
         ),
-        Refusal(
+        Rejection(
             "spec.ttlSecondsAfterFinished",
             "request.kind.kind != 'RayJob' || object.?spec.?ttlSecondsAfterFinished.orValue(0) == 0",
             "spec.ttlSecondsAfterFinished of a RayJob must be 0. Remove it",
             "Kueue frees the quota when the job ends, but its cluster would run for that time",
         ),
-        Refusal(
+        Rejection(
             "spec.deletionStrategy",
             "!object.?spec.?deletionStrategy.hasValue() && !object.?spec.?deletionPolicy.hasValue()",
             "spec.deletionStrategy and deletionPolicy of a RayJob aren't allowed. Set shutdownAfterJobFinishes to true "
@@ -82,10 +82,10 @@ def _sizes() -> tuple[Refusal, ...]:
     )
 
 
-def _publication(limits: PodLimits) -> Refusal:
+def _publication(limits: PodLimits) -> Rejection:
     types = cel_list(("", "ClusterIP", *(name for name in limits.publish if name != "Ingress")))
     ingress = "true" if "Ingress" in limits.publish else "!head.?enableIngress.orValue(false)"
-    return Refusal(
+    return Rejection(
         "spec.headGroupSpec.serviceType",
         "variables.clusters.map(cluster, cluster.?headGroupSpec.orValue({})).all(head, "
         f"head.?serviceType.orValue('') in {types} && head.?headService.?spec.?type.orValue('') in {types} && "
@@ -142,7 +142,7 @@ def _services() -> AdmissionPolicy:
         (ResourceRule(("",), ("services",)),),
         BOTH,
         (
-            Refusal(
+            Rejection(
                 "spec.externalIPs",
                 "object.spec.?externalIPs.orValue([]).size() == 0",
                 "spec.externalIPs redirects the traffic of other addresses. Remove it",

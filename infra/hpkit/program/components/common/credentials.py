@@ -66,7 +66,7 @@ def configured() -> Credentials:
     aws = pulumi.Config("aws")
     unusable = [f"aws:{name}" for name in _ONE_ONLY if aws.get(name)]
     if unusable:
-        raise _refused(
+        raise _rejected(
             f"only the aws provider would use {', '.join(unusable)}",
             "Put the credentials into a profile and set aws:profile, or use the environment (AWS_ACCESS_KEY_ID, …)",
         )
@@ -76,23 +76,23 @@ def configured() -> Credentials:
         roles = None
     if not isinstance(roles, list) or not all(isinstance(each, dict) and each.get("roleArn") for each in roles):
         example = "pulumi config set --path 'aws:assumeRoles[0].roleArn' arn:aws:iam::123456789012:role/deploy"
-        raise _refused("aws:assumeRoles isn't a list of roles with a roleArn", f"Set it with: {example}")
+        raise _rejected("aws:assumeRoles isn't a list of roles with a roleArn", f"Set it with: {example}")
     if len(roles) > 1:
         arns = ", ".join(str(each["roleArn"]) for each in roles)
-        raise _refused(
+        raise _rejected(
             f"aws:assumeRoles has {len(roles)} roles ({arns}), but an EKS token can only be requested with one",
             "Keep the last one, and put the others into a profile (role_arn, source_profile)",
         )
     further = sorted({name for each in roles for name in each} - _KNOWN)
     if further:
-        raise _refused(
+        raise _rejected(
             f"aws:assumeRoles[0] has {', '.join(further)}, which `aws eks get-token` doesn't support",
             "Put the role into a profile with these settings (role_arn, external_id, …), and set aws:profile",
         )
     return Credentials(aws.get("profile"), tuple(roles))
 
 
-def _refused(what: str, fix: str) -> pulumi.RunError:
+def _rejected(what: str, fix: str) -> pulumi.RunError:
     return pulumi.RunError(
         f"{what}: the aws provider, the `hyperpod` plugin and kubeconfig would use different identities. Nothing was "
         f"created. {fix}."

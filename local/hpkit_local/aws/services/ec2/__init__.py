@@ -5,7 +5,7 @@ from hpkit_local.aws.service import Service, declare
 declare(
     Service(
         "ec2",
-        refuses_with="InvalidParameterValue",
+        rejects_with="InvalidParameterValue",
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html",
         moto="ec2",
         first_call=(

@@ -5,7 +5,7 @@ from hpkit_local.aws.service import Machine, Service, declare
 declare(
     Service(
         "eks",
-        refuses_with="InvalidParameterException",
+        rejects_with="InvalidParameterException",
         machines=(
             Machine("eks", "create", "CREATING", "ACTIVE", "FAILED", 720),
             Machine("eks", "update", "UPDATING", "ACTIVE", "ACTIVE", 120),

@@ -5,7 +5,7 @@ from hpkit_local.aws.service import Machine, Service, declare
 declare(
     Service(
         "sagemaker",
-        refuses_with="ValidationException",
+        rejects_with="ValidationException",
         scope=r"Cluster|ComputeQuota|TrainingPlan|^(Add|Delete|List)Tags$",
         # "Creating a SageMaker HyperPod cluster with EKS": 10 to 25 minutes; "Continuous provisioning".
         machines=(

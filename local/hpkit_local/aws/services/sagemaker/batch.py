@@ -6,7 +6,7 @@ from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, record_event, require
-from hpkit_local.aws.services.sagemaker.rules import refuse
+from hpkit_local.aws.services.sagemaker.rules import reject
 from hpkit_local.aws.services.sagemaker.scaling import add_nodes, is_continuous, nodes_up, remove_nodes
 
 __all__: list[str] = []
@@ -26,7 +26,7 @@ def batch_add_cluster_nodes(ctx: Context, params: Record) -> Record:
     _require_continuous(cluster, "BatchAddClusterNodes")
     total = sum(entry["IncrementTargetCountBy"] for entry in params["NodesToAdd"])
     if total > MOST_AT_ONCE:
-        raise refuse(f"A request can add up to {MOST_AT_ONCE} nodes in all, not {total}")
+        raise reject(f"A request can add up to {MOST_AT_ONCE} nodes in all, not {total}")
     successful: list[Record] = []
     failed: list[Record] = []
     for entry in params["NodesToAdd"]:
@@ -48,7 +48,7 @@ def batch_add_cluster_nodes(ctx: Context, params: Record) -> Record:
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchAddClusterNodes.html
 def _require_continuous(cluster: Record, operation_name: str) -> None:
     if not is_continuous(cluster):
-        raise refuse(f"{operation_name} needs a cluster with NodeProvisioningMode Continuous")
+        raise reject(f"{operation_name} needs a cluster with NodeProvisioningMode Continuous")
 
 
 def _cannot_add(ctx: Context, cluster: Record, entry: Record) -> tuple[str, str] | None:
@@ -101,11 +101,11 @@ def batch_delete_cluster_nodes(ctx: Context, params: Record) -> Record:
     cluster = require(ctx, params["ClusterName"])
     _require_continuous(cluster, "BatchDeleteClusterNodes")
     if len(params.get("NodeIds", [])) > MOST_DELETED:
-        raise refuse(f"A request can delete up to {MOST_DELETED} nodes, not {len(params['NodeIds'])}")
+        raise reject(f"A request can delete up to {MOST_DELETED} nodes, not {len(params['NodeIds'])}")
     node_count = len(params.get("NodeIds", [])) + len(params.get("NodeLogicalIds", []))
     if params.get("NodeLogicalIds") and node_count > MOST_DELETED_BY_LOGICAL_ID:
         most = MOST_DELETED_BY_LOGICAL_ID
-        raise refuse(f"A request with NodeLogicalIds can delete up to {most} nodes, not {node_count}")
+        raise reject(f"A request with NodeLogicalIds can delete up to {most} nodes, not {node_count}")
     good, bad = _sort(cluster, params, settled=True)
     for node in good.values():
         spec = cluster["groups"][node["group"]]["spec"]
@@ -144,7 +144,7 @@ def batch_reboot_cluster_nodes(ctx: Context, params: Record) -> Record:
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchRebootClusterNodes.html
 def _check_logical_ids(cluster: Record, params: Record, operation_name: str) -> None:
     if params.get("NodeLogicalIds") and not is_continuous(cluster):
-        raise refuse(f"NodeLogicalIds of {operation_name} need a cluster with NodeProvisioningMode Continuous")
+        raise reject(f"NodeLogicalIds of {operation_name} need a cluster with NodeProvisioningMode Continuous")
 
 
 @action("hyperpod.rebooted")
@@ -169,9 +169,9 @@ def _sort(
     """
     names = [*params.get("NodeIds", []), *params.get("NodeLogicalIds", [])]
     if not names:
-        raise refuse("Give NodeIds or NodeLogicalIds")
+        raise reject("Give NodeIds or NodeLogicalIds")
     if cluster["status"] != "InService":
-        raise refuse(f"Cluster '{cluster['name']}' is {cluster['status']}; nodes can be changed when it is InService")
+        raise reject(f"Cluster '{cluster['name']}' is {cluster['status']}; nodes can be changed when it is InService")
     nodes_by_id = {key: node for node in cluster["nodes"].values() for key in (node["id"], node["logical"])}
     good: dict[str, Record] = {}
     bad: dict[str, Record | None] = {}

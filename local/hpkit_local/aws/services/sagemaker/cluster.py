@@ -20,7 +20,7 @@ from hpkit_local.aws.services.sagemaker.rules import (
     check_instance_quotas,
     check_references,
     check_vpc,
-    refuse,
+    reject,
 )
 from hpkit_local.aws.services.sagemaker.scaling import launch_all, new_group, scale, set_autoscaling
 from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
@@ -49,12 +49,12 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     restricted = params.get("RestrictedInstanceGroups", [])
     groups = [*params.get("InstanceGroups", []), *restricted]
     if not groups:
-        raise refuse("A cluster needs at least one instance group")
+        raise reject("A cluster needs at least one instance group")
     continuous = params.get("NodeProvisioningMode") == "Continuous"
     check_groups(groups, continuous=continuous, restricted={group["InstanceGroupName"] for group in restricted})
     eks = _eks_cluster(ctx, params)
     if ctx.faults.spend("role-race", "CreateCluster"):
-        raise refuse(f"Unable to assume the execution role {groups[0]['ExecutionRole']}: try again in a few seconds")
+        raise reject(f"Unable to assume the execution role {groups[0]['ExecutionRole']}: try again in a few seconds")
     check_vpc(ctx, params["VpcConfig"], eks["resourcesVpcConfig"]["vpcId"])
     check_references(ctx, groups, eks["resourcesVpcConfig"]["vpcId"])
     check_training_plans(ctx, {}, groups)
@@ -78,23 +78,23 @@ def _eks_cluster(ctx: Context, params: Record) -> Record:
     """Return the EKS cluster, if it fits; one HyperPod cluster each."""
     arn = params.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
     if arn is None:
-        raise refuse("The local AWS endpoint serves clusters orchestrated by EKS: give Orchestrator.Eks.ClusterArn")
+        raise reject("The local AWS endpoint serves clusters orchestrated by EKS: give Orchestrator.Eks.ClusterArn")
     eks = next((cluster for cluster in ctx.table("eks").values() if cluster["arn"] == arn), None)
     if eks is None:
-        raise refuse(f"The EKS cluster {arn} does not exist")
+        raise reject(f"The EKS cluster {arn} does not exist")
     if eks["status"] != "ACTIVE":
-        raise refuse(f"The EKS cluster {arn} is {eks['status']}; it must be ACTIVE")
+        raise reject(f"The EKS cluster {arn} is {eks['status']}; it must be ACTIVE")
     if eks["version"] not in kubernetes_versions():
-        raise refuse(
+        raise reject(
             f"The EKS cluster {arn} runs Kubernetes {eks['version']}; supported: {', '.join(kubernetes_versions())}"
         )
     if eks["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
-        raise refuse(f"The EKS cluster {arn} has authentication mode CONFIG_MAP; use API or API_AND_CONFIG_MAP")
+        raise reject(f"The EKS cluster {arn} has authentication mode CONFIG_MAP; use API or API_AND_CONFIG_MAP")
     if "VpcConfig" not in params:
-        raise refuse("VpcConfig is required for a cluster orchestrated by EKS")
+        raise reject("VpcConfig is required for a cluster orchestrated by EKS")
     for other in ctx.table("clusters").values():
         if other["settings"]["Orchestrator"]["Eks"]["ClusterArn"] == arn:
-            raise refuse(f"The EKS cluster {arn} already orchestrates HyperPod cluster '{other['name']}'")
+            raise reject(f"The EKS cluster {arn} already orchestrates HyperPod cluster '{other['name']}'")
     return eks
 
 

@@ -60,12 +60,12 @@ def _fill(resource: Record, where: str) -> Record:
     instance_type = resource["InstanceType"]
     if "Count" in resource:
         if fractions:
-            raise _refuse(where, f"Count cannot be combined with {', '.join(fractions)} for {instance_type}")
+            raise _reject(where, f"Count cannot be combined with {', '.join(fractions)} for {instance_type}")
         return resource
     if not fractions:
-        raise _refuse(where, f"{instance_type} needs Count or one of {', '.join(FRACTIONS)}")
+        raise _reject(where, f"{instance_type} needs Count or one of {', '.join(FRACTIONS)}")
     if "Accelerators" in resource and "AcceleratorPartition" in resource:
-        raise _refuse(where, f"Accelerators and AcceleratorPartition exclude each other for {instance_type}")
+        raise _reject(where, f"Accelerators and AcceleratorPartition exclude each other for {instance_type}")
     shape = shape_of(instance_type)
     return resource if shape is None else _pro_rata(resource, shape, where)
 
@@ -75,7 +75,7 @@ def _pro_rata(resource: Record, shape: Shape, where: str) -> Record:
     ratio: float | None
     if resource.get("Accelerators"):
         if not shape.accelerators:
-            raise _refuse(where, f"{resource['InstanceType']} has no accelerators")
+            raise _reject(where, f"{resource['InstanceType']} has no accelerators")
         ratio = resource["Accelerators"] / shape.accelerators
     elif "AcceleratorPartition" in resource:
         ratio = _partition_ratio(resource, shape, where)
@@ -100,12 +100,12 @@ def _partition_ratio(resource: Record, shape: Shape, where: str) -> float | None
     most = shape.mig_per_accelerator.get(partition["Type"])
     if most is None:
         known = ", ".join(shape.mig_per_accelerator) or "none"
-        raise _refuse(where, f"{resource['InstanceType']} has no partition {partition['Type']} (it has: {known})")
+        raise _reject(where, f"{resource['InstanceType']} has no partition {partition['Type']} (it has: {known})")
     ratio: float = partition["Count"] / (most * shape.accelerators)
     return ratio
 
 
-def _refuse(where: str, text: str) -> ServiceError:
+def _reject(where: str, text: str) -> ServiceError:
     return ServiceError("ValidationException", f"{where}: {text}")
 
 

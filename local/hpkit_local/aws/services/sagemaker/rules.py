@@ -23,7 +23,7 @@ __all__ = [
     "check_instance_quotas",
     "check_references",
     "check_replacement",
-    "refuse",
+    "reject",
 ]
 
 RESERVED_PREFIXES = (
@@ -45,7 +45,7 @@ NODE_TRUST = "sagemaker.amazonaws.com"
 AUTOSCALER_TRUST = "hyperpod.sagemaker.amazonaws.com"
 
 
-def refuse(message: str) -> ServiceError:
+def reject(message: str) -> ServiceError:
     """Return a broken rule, as the service answers it."""
     return ServiceError("ValidationException", message)
 
@@ -56,7 +56,7 @@ def check_groups(groups: Iterable[Record], *, continuous: bool, restricted: Cont
     listed = list(groups)
     for name, times in Counter(group["InstanceGroupName"] for group in listed).items():
         if times > 1:
-            raise refuse(f"Instance group names must be unique: '{name}' is given {times} times")
+            raise reject(f"Instance group names must be unique: '{name}' is given {times} times")
     for group in listed:
         _check_type(group, continuous=continuous)
         _check_count(group, continuous=continuous)
@@ -98,23 +98,23 @@ def _check_type(group: Record, *, continuous: bool) -> None:
     if "InstanceRequirements" in group:
         types = group["InstanceRequirements"]["InstanceTypes"]
         if len(set(types)) != len(types):
-            raise refuse(f"Instance group '{name}': InstanceRequirements.InstanceTypes has duplicates: {types}")
+            raise reject(f"Instance group '{name}': InstanceRequirements.InstanceTypes has duplicates: {types}")
         if not continuous:
-            raise refuse(f"Instance group '{name}': InstanceRequirements needs NodeProvisioningMode Continuous")
+            raise reject(f"Instance group '{name}': InstanceRequirements needs NodeProvisioningMode Continuous")
     spot = group.get("CapacityRequirements", {})
     if len(spot) > 1:
-        raise refuse(f"Instance group '{name}': CapacityRequirements is either Spot or OnDemand")
+        raise reject(f"Instance group '{name}': CapacityRequirements is either Spot or OnDemand")
     if "Spot" in spot and not continuous:
-        raise refuse(f"Instance group '{name}': Spot capacity needs NodeProvisioningMode Continuous")
+        raise reject(f"Instance group '{name}': Spot capacity needs NodeProvisioningMode Continuous")
     if "SlurmConfig" in group:
-        raise refuse(f"Instance group '{name}': SlurmConfig is not for clusters orchestrated by EKS")
+        raise reject(f"Instance group '{name}': SlurmConfig is not for clusters orchestrated by EKS")
 
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
 def _check_count(group: Record, *, continuous: bool) -> None:
     if "MinInstanceCount" in group and not continuous:
         name = group["InstanceGroupName"]
-        raise refuse(f"Instance group '{name}': MinInstanceCount needs NodeProvisioningMode Continuous")
+        raise reject(f"Instance group '{name}': MinInstanceCount needs NodeProvisioningMode Continuous")
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterEbsVolumeConfig.html
@@ -122,7 +122,7 @@ def _check_settings(group: Record) -> None:
     stated = _lower_camel(group)
     patch = patch_problems(stated.get("autoPatchConfig", {}))
     for problem in (*type_problems(stated), *group_problems(stated), *patch):
-        raise refuse(f"Instance group '{group['InstanceGroupName']}' {problem.message}")
+        raise reject(f"Instance group '{group['InstanceGroupName']}' {problem.message}")
 
 
 def _lower_camel(value: Any) -> Any:
@@ -136,12 +136,12 @@ def _lower_camel(value: Any) -> Any:
 def _check_lifecycle(group: Record) -> None:
     name, config = group["InstanceGroupName"], group.get("LifeCycleConfig")
     if config is None:
-        raise refuse(f"LifeCycleConfig is required for instance group {name}")
+        raise reject(f"LifeCycleConfig is required for instance group {name}")
     if "OnCreate" in config and "OnInitComplete" in config:
-        raise refuse(f"OnCreate and OnInitComplete in LifeCycleConfig are mutually exclusive for instance group {name}")
+        raise reject(f"OnCreate and OnInitComplete in LifeCycleConfig are mutually exclusive for instance group {name}")
     # The same page: groups on EKS continue to require OnCreate and SourceS3Uri.
     if "SourceS3Uri" not in config or "OnCreate" not in config:
-        raise refuse(f"LifeCycleConfig for instance group {name} is incomplete: it needs SourceS3Uri and a script")
+        raise reject(f"LifeCycleConfig for instance group {name} is incomplete: it needs SourceS3Uri and a script")
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-custom-labels-and-taints.html
@@ -151,7 +151,7 @@ def _check_kubernetes(group: Record) -> None:
     for key in keys:
         prefix = key.rpartition("/")[0] + "/" if "/" in key else ""
         if any(prefix == reserved or prefix.endswith("." + reserved) for reserved in RESERVED_PREFIXES):
-            raise refuse(f"Instance group '{name}': the key '{key}' uses a reserved prefix")
+            raise reject(f"Instance group '{name}': the key '{key}' uses a reserved prefix")
 
 
 def check_references(ctx: Context, groups: Iterable[Record], vpc_id: str) -> None:
@@ -170,7 +170,7 @@ def check_vpc(ctx: Context, config: Record, vpc_id: str) -> list[Subnet]:
     subnets = [require_subnet(ctx, subnet) for subnet in config["Subnets"]]
     for subnet in subnets:
         if subnet.vpc_id != vpc_id:
-            raise refuse(f"The subnet '{subnet.id}' is in VPC {subnet.vpc_id}; the EKS cluster is in VPC {vpc_id}")
+            raise reject(f"The subnet '{subnet.id}' is in VPC {subnet.vpc_id}; the EKS cluster is in VPC {vpc_id}")
     for group in config["SecurityGroupIds"]:
         require_security_group(ctx, group, vpc_id=vpc_id)
     return subnets
@@ -184,11 +184,11 @@ def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
     if mode != "Enable":
         return
     if settings.get("NodeProvisioningMode") != "Continuous":
-        raise refuse("AutoScaling needs NodeProvisioningMode Continuous")
+        raise reject("AutoScaling needs NodeProvisioningMode Continuous")
     if "ClusterRole" not in settings:
-        raise refuse("AutoScaling needs a ClusterRole that the autoscaler can assume")
+        raise reject("AutoScaling needs a ClusterRole that the autoscaler can assume")
     if settings.get("NodeRecovery") != "Automatic":
-        raise refuse("AutoScaling needs NodeRecovery Automatic")
+        raise reject("AutoScaling needs NodeRecovery Automatic")
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-cmk.html
@@ -207,7 +207,7 @@ def _check_volume_keys(old: Record, new: Record) -> None:
     # A root volume that isn't listed has a key of AWS.
     was, now = ({True: "", **keys} for keys in (was, now))
     if any(was[root] != now[root] for root in was.keys() & now.keys()):
-        raise refuse(
+        raise reject(
             f"Instance group '{old['InstanceGroupName']}': the KMS key of a volume cannot be changed; create a new "
             "instance group"
         )
@@ -219,17 +219,17 @@ def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
     name = old["InstanceGroupName"]
     for style, other in (("InstanceType", "InstanceRequirements"), ("InstanceRequirements", "InstanceType")):
         if style in new and style not in old:
-            raise refuse(f"Instance group '{name}' cannot switch from {other} to {style}; create a new group")
+            raise reject(f"Instance group '{name}' cannot switch from {other} to {style}; create a new group")
     for member in IMMUTABLE:
         if member in new and old.get(member) is not None and new[member] != old[member]:
-            raise refuse(
+            raise reject(
                 f"Instance group '{name}': {member} cannot be changed from {old[member]} to {new[member]}; "
                 "create a new instance group"
             )
         if member in ("OverrideVpcConfig", "CapacityRequirements") and member in new and member not in old:
-            raise refuse(f"Instance group '{name}': {member} cannot be added after creation; create a new group")
+            raise reject(f"Instance group '{name}': {member} cannot be added after creation; create a new group")
     _check_volume_keys(old, new)
     if "InstanceRequirements" in new:
         lost = live_types - set(new["InstanceRequirements"]["InstanceTypes"])
         if lost:
-            raise refuse(f"Instance group '{name}': types {sorted(lost)} have running nodes and cannot be removed")
+            raise reject(f"Instance group '{name}': types {sorted(lost)} have running nodes and cannot be removed")

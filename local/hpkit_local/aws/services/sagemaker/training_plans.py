@@ -20,7 +20,7 @@ from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.sagemaker.records import moment, nodes_of
-from hpkit_local.aws.services.sagemaker.rules import refuse
+from hpkit_local.aws.services.sagemaker.rules import reject
 
 __all__ = ["check_training_plans"]
 
@@ -33,7 +33,7 @@ _TARGET = "hyperpod-cluster"
 def search_training_plan_offerings(ctx: Context, params: Record) -> Record:
     """Offer the request in each of the region's first two zones, from the next start on."""
     if "InstanceType" not in params or "InstanceCount" not in params:
-        raise refuse("The local AWS endpoint offers instances: InstanceType and InstanceCount must be given")
+        raise reject("The local AWS endpoint offers instances: InstanceType and InstanceCount must be given")
     hours = params.get("DurationHours", _DEFAULT_HOURS)
     start = _next_start(max(ctx.now, moment(params.get("StartTimeAfter", 0))))
     end = start + hours * 3600.0
@@ -131,7 +131,7 @@ def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Ite
                 document, instance_types=types, count=count, other_groups=other_groups[plan["arn"]]
             )
             if problem:
-                raise refuse(f"Instance group '{group['InstanceGroupName']}': training plan {plan['arn']} {problem}")
+                raise reject(f"Instance group '{group['InstanceGroupName']}': training plan {plan['arn']} {problem}")
             other_groups[plan["arn"]].append((types, count))
 
 

@@ -14,7 +14,7 @@ from hpkit_local.aws.services.sagemaker.rules import (
     check_instance_quotas,
     check_references,
     check_replacement,
-    refuse,
+    reject,
 )
 from hpkit_local.aws.services.sagemaker.scaling import is_continuous, new_group, remove_nodes, scale, set_autoscaling
 from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
@@ -34,7 +34,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     if cluster["status"] != "InService" and not (cluster["status"] == "Failed" and cluster["served"]):
         raise busy(cluster)
     if any(node["status"] == CHECKING for node in cluster["nodes"].values()):
-        raise refuse(f"Cluster '{cluster['name']}' cannot be updated while deep health checks run")
+        raise reject(f"Cluster '{cluster['name']}' cannot be updated while deep health checks run")
     _check_fixed(cluster, params)
     restricted = params.get("RestrictedInstanceGroups", [])
     merged = _merged_groups(cluster, [*params.get("InstanceGroups", []), *restricted])
@@ -76,7 +76,7 @@ def _vpc_id(ctx: Context, cluster: Record) -> str:
     arn = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"]
     eks = ctx.table("eks").get(arn.rpartition("/")[2])
     if eks is None:
-        raise refuse(f"The EKS cluster {arn} of cluster '{cluster['name']}' no longer exists")
+        raise reject(f"The EKS cluster {arn} of cluster '{cluster['name']}' no longer exists")
     return str(eks["resourcesVpcConfig"]["vpcId"])
 
 
@@ -86,14 +86,14 @@ def _check_fixed(cluster: Record, params: Record) -> None:
     settings = cluster["settings"]
     for member in ("Orchestrator", "NodeProvisioningMode"):
         if member in params and params[member] != settings.get(member):
-            raise refuse(
+            raise reject(
                 f"{member} of cluster '{cluster['name']}' cannot be changed from {settings.get(member)} "
                 f"to {params[member]}"
             )
     role = params.get("ClusterRole")
     enabled = (cluster["autoscaling"] or {}).get("Mode") == "Enable"
     if role and role != settings.get("ClusterRole") and enabled:
-        raise refuse("ClusterRole cannot be changed while autoscaling is enabled; disable AutoScaling first")
+        raise reject("ClusterRole cannot be changed while autoscaling is enabled; disable AutoScaling first")
 
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
@@ -103,13 +103,13 @@ def _merged_groups(cluster: Record, groups: list[Record]) -> dict[str, Record]:
     for group in groups:
         name = group["InstanceGroupName"]
         if name in merged:
-            raise refuse(f"Instance group names must be unique: '{name}' is given twice")
+            raise reject(f"Instance group names must be unique: '{name}' is given twice")
         existing = cluster["groups"].get(name)
         if existing is None:
             merged[name] = dict(group)
             continue
         if existing["status"] == "Deleting":
-            raise refuse(f"Instance group '{name}' is being deleted")
+            raise reject(f"Instance group '{name}' is being deleted")
         live = {node["type"] for node in nodes_of(cluster, name)}
         check_replacement(existing["spec"], group, live)
         merged[name] = {**existing["spec"], **group}
@@ -123,19 +123,19 @@ def _check_kinds(cluster: Record, merged: dict[str, Record], restricted: set[str
         existing = cluster["groups"].get(name)
         if existing is not None and existing["restricted"] != (name in restricted):
             kind = "RestrictedInstanceGroups" if existing["restricted"] else "InstanceGroups"
-            raise refuse(f"Instance group '{name}' is one of {kind} and cannot become the other kind")
+            raise reject(f"Instance group '{name}' is one of {kind} and cannot become the other kind")
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
 def _doomed(cluster: Record, merged: dict[str, Record], names: list[str]) -> list[str]:
     for name in names:
         if name not in cluster["groups"]:
-            raise refuse(f"Instance group '{name}' in InstanceGroupsToDelete does not exist")
+            raise reject(f"Instance group '{name}' in InstanceGroupsToDelete does not exist")
         if name in merged:
-            raise refuse(f"Instance group '{name}' is in both InstanceGroups and InstanceGroupsToDelete")
+            raise reject(f"Instance group '{name}' is in both InstanceGroups and InstanceGroupsToDelete")
     staying = {name for name, group in cluster["groups"].items() if group["status"] != "Deleting"}
     if not (staying | set(merged)) - set(names):
-        raise refuse(f"At least one instance group must remain in cluster '{cluster['name']}'")
+        raise reject(f"At least one instance group must remain in cluster '{cluster['name']}'")
     return names
 
 
@@ -236,9 +236,9 @@ def update_cluster_software(ctx: Context, params: Record) -> Record:
     for entry in listed:
         name = entry["InstanceGroupName"]
         if name not in cluster["groups"]:
-            raise refuse(f"Instance group '{name}' does not exist in cluster '{cluster['name']}'")
+            raise reject(f"Instance group '{name}' does not exist in cluster '{cluster['name']}'")
         if cluster["groups"][name].get("waiting"):
-            raise refuse(f"Instance group '{name}' is waiting for its MinInstanceCount; try again later")
+            raise reject(f"Instance group '{name}' is waiting for its MinInstanceCount; try again later")
         releases[name] = entry.get("ImageReleaseVersion")
         cluster["groups"][name].update(software="InProgress", status="SystemUpdating")
     record_event(ctx, cluster, f"Software update of {', '.join(releases)} started")

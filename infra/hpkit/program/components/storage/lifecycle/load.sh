@@ -21,7 +21,7 @@ cd "$folder"
 aws s3 cp --only-show-errors --recursive "${uri%/*}/" .
 actual="$(find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1)"
 if [[ "$actual" != "$sha256" ]]; then
-  say "refused: the folder of $uri has the SHA-256 $actual, but the organization file has $sha256"
+  say "rejected: the folder of $uri has the SHA-256 $actual, but the organization file has $sha256"
   exit 1
 fi
 chmod 700 "$script"
