@@ -1,9 +1,11 @@
 """Links of the pages have targets, and the example on the page about Karpenter is valid."""
 
 import json
+import os
 import re
 import textwrap
-from pathlib import Path
+import tomllib
+from pathlib import Path, PurePath
 
 import click
 import pytest
@@ -43,6 +45,19 @@ def test_links_of_a_page_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_links_of_the_pages_in_the_wheel_lead_to_files_in_it():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    pages = [ROOT / file for file in included if file.endswith(".md")] + list((ROOT / "docs").rglob("*.md"))
+    links = {
+        os.path.normpath(page.parent.relative_to(ROOT) / target)
+        for page in pages
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    }
+    folders = {str(parent) for file in included for parent in PurePath(file).parents}
+    assert {link for link in links if not link.startswith("docs") and link not in {*included, *folders}} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
