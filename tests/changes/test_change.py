@@ -65,12 +65,6 @@ def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_noth
     assert "ada" in decision.reason
 
 
-def test_what_is_allowed_by_name_is_done():
-    found = changed(lambda dev: dev.update(allowReplace=["cluster"]) or dev["cluster"].update(name="other"))
-    assert codes(found) == {("replace-cluster", "cluster"): False}
-    assert found.unused_allowances == ()
-
-
 def test_what_is_protected_is_refused_although_it_is_allowed():
     change_ = changed(
         lambda dev: dev.update(allowReplace=["cluster"]) or dev["cluster"].update(name="other"),
@@ -103,14 +97,6 @@ def test_an_eks_cluster_that_the_service_protects_is_refused_until_an_up_ends_th
     assert not change_.rejected
 
 
-def test_a_vpc_that_is_replaced_takes_its_clusters_along():
-    change_ = changed(lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"))
-    assert codes(change_) == {(f"replace-{key}", key): True for key in ("vpc", "eks", "cluster")}
-    assert ("Subnet", "control-plane-us-west-2a") in names(change_, "replace")
-    (vpc,) = [step for step in change_.steps if step.type == "aws:ec2/vpc:Vpc"]
-    assert [cause.path for cause in vpc.causes] == ["cidrBlock"]
-
-
 def test_another_region_is_refused_whatever_is_allowed():
     def move(dev):
         dev["allowReplace"] = ["bucket", "cluster", "eks", "key", "vpc"]
@@ -120,22 +106,6 @@ def test_another_region_is_refused_whatever_is_allowed():
 
     found = changed(move)
     assert (codes(found), found.steps) == ({("region-changed", "region"): True}, ())
-
-
-def test_a_group_under_another_name_is_a_new_group():
-    found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(name="gpu-a"))
-    assert codes(found) == {("group-renamed", "gpu"): True}
-    assert "gpu-a" in found.decisions[0].reason
-
-
-def test_a_group_leaves_only_when_it_is_named():
-    def leave(dev, **more):
-        dev["cluster"]["instanceGroups"].pop()
-        dev.update(more)
-
-    assert codes(changed(leave)) == {("group-removed", "system"): True}
-    allowed = changed(lambda dev: leave(dev, allowDelete={"instanceGroups": ["system"]}))
-    assert codes(allowed) == {("group-removed", "system"): False}
 
 
 PARTS = {
@@ -295,26 +265,6 @@ def test_another_key_of_a_volume_is_refused_on_a_group_that_exists():
     assert decision.reason == "volumeKmsKeyId of the root volume of instance group gpu changes"
 
 
-@pytest.mark.parametrize(
-    ("edit", "values"),
-    [
-        ({"instanceType": "ml.g5.24xlarge"}, "ml.g5.12xlarge → ml.g5.24xlarge"),
-        ({"capacityType": "Spot"}, "OnDemand → Spot"),
-        ({"availabilityZone": "us-west-2b"}, "us-west-2a → us-west-2b"),
-    ],
-)
-def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_allowed(edit, values):
-    zones = [{"availabilityZone": f"us-west-2{each}"} for each in ("a", "b")]
-    network = {
-        "vpcCidr": "10.192.0.0/16",
-        "zones": [{**zone, "nodeCidr": f"10.{index}.0.0/16"} for index, zone in enumerate(zones, 1)],
-    }
-    found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit), environment={"network": network})
-    (decision,) = found.decisions
-    assert (decision.code, decision.subject, decision.rejected) == ("immutable", "gpu", True)
-    assert decision.reason == f"{next(iter(edit))} of instance group gpu {values}"
-
-
 def test_another_number_of_threads_per_core_is_refused_and_a_first_one_is_not():
     def edit(number):
         return lambda dev: dev["cluster"]["instanceGroups"][0].update(threadsPerCore=number)
@@ -325,23 +275,6 @@ def test_another_number_of_threads_per_core_is_refused_and_a_first_one_is_not():
     edit(1)(head["environments"]["dev"])
     (decision,) = change(recorded_from(base), recorded_from(head)).decisions
     assert decision.reason == "threadsPerCore of instance group gpu 2 → 1"
-
-
-def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():
-    found = changed(lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.9.0.0/16"))
-    assert codes(found) == {("immutable", "gpu"): True, ("immutable", "system"): True}
-
-
-@pytest.mark.parametrize(("version", "refused"), [("1.36", []), ("1.37", [True]), ("1.34", [True])])
-def test_kubernetes_goes_up_one_version_at_a_time(version, refused):
-    found = changed(lambda dev: dev["eks"].update(version=version))
-    assert [each.rejected for each in found.decisions] == refused
-
-
-def test_an_allowance_that_nothing_needs_is_named():
-    allowances = {"allowReplace": ["vpc"], "allowDelete": {"instanceGroups": ["gone"]}}
-    found = changed(lambda dev: dev.update(allowances))
-    assert [each.name for each in found.unused_allowances] == ["vpc", "gone"]
 
 
 def test_metrics_and_dashboards_are_not_lost_unasked():

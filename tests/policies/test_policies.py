@@ -305,18 +305,6 @@ def test_levels_and_parameters_are_those_of_the_organization():
     assert all("us-west-2" in each.message for each in said)
 
 
-def test_a_waiver_covers_what_it_names_until_it_ends():
-    waiver = {"resource": "vpc-cni", "reason": "pinned next week", "until": "2026-12-31"}
-    settings = {"eks-addons-pinned": {"enforcementLevel": "mandatory", "waivers": [waiver]}}
-    (reported,) = [each for each in pack_findings("handson-dev", settings) if each.policy == "eks-addons-pinned"]
-    assert reported.message.startswith(
-        "amazon-cloudwatch-observability, coredns, eks-pod-identity-agent, kube-proxy have no addonVersion"
-    )
-    waiver["until"] = "2026-01-01"
-    ended = [each for each in pack_findings("handson-dev", settings) if "expired on 2026-01-01" in each.message]
-    assert [each.policy for each in ended] == ["policy-configuration"]
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_an_organizations_file_stands_beside_it_and_is_right(file):
     assert (STACKS / f"{file.name.removesuffix('.policy.json')}.yaml").is_file()
