@@ -588,7 +588,10 @@ def _above_lenders(context: Context, team: TeamPlan, name: str, share: TeamShare
         most = amounts_by_type(limit)[name]
     except CatalogError:
         return []
-    for resource in reversed(most):
+    # Memory in proportion to stated vCPUs isn't in the file.
+    derived = ["memory"] if any(each.v_cpu and each.memory_in_gib is None for each in limit) else []
+    order = [*reversed(most)]
+    for resource in sorted(order, key=derived.count):
         had = lent.get(resource, 0)
         if resource != EFA and most[resource] > had:
             return [f"{name}: limit {_in_words(resource, most[resource])}, others can lend {_in_words(resource, had)}"]

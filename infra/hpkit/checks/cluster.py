@@ -251,6 +251,10 @@ def _short_group(path: Path, own: InstanceGroupBase, stated: GroupPlan, name: st
     return None
 
 
+_KARPENTER = ("autoscaling",)
+_ADOPT = " To turn Karpenter on for a cluster that runs, adopt it: `hpkit aws adopt`."
+
+
 def _existing(context: Context) -> Iterator[Issue]:
     spec = context.spec
     path: Path = (*context.path, "cluster", "existing")
@@ -288,8 +292,7 @@ def _existing(context: Context) -> Iterator[Issue]:
         ("operators",): bool(spec.operators),
         ("autoscaling", "keda"): keda is not None,
         # It states what Karpenter can add, for elastic quota; an `up` compares it with the cluster.
-        ("autoscaling",): bool(spec.karpenter and quota_resources)
-        and not any(each.elastic for each in quota_resources),
+        ("autoscaling",): spec.karpenter is not None and not any(each.elastic for each in quota_resources),
         ("cluster", "dependencies"): "dependencies" in spec.cluster.model_fields_set,
         **{("addons", name): name != TASK_GOVERNANCE for name in spec.addons},
     }
@@ -298,7 +301,7 @@ def _existing(context: Context) -> Iterator[Issue]:
             (*context.path, *section),
             f"`{'.'.join(section)}` belongs to the stack or tool that manages the cluster {spec.cluster.name}",
             "Remove it, or if it's a default, set it to `null`. Or remove `existing`, and let this stack create the "
-            "cluster.",
+            f"cluster.{_ADOPT if section == _KARPENTER else ''}",
             other=path,
             other_name="`existing`",
         )

@@ -67,6 +67,15 @@ def _without_teams(context: Context) -> Iterator[Issue]:
                 f"Add an allocation for {team}, or use the name of a team with quota: "
                 f"{listing(sorted(with_quota)) or 'none'}.",
             )
+    lustre = storage.lustre if storage else None
+    for index, link in enumerate(lustre.data_repositories if lustre and lustre.teams else ()):
+        _, folder, team, *_ = [*link.path.split("/"), "", ""]
+        if folder == "teams" and team and team not in with_quota:
+            yield Issue(
+                (*context.path, "storage", "lustre", "dataRepositories", index, "path"),
+                f"{link.path} is a folder of {team}, which has no quota and so no namespace in this environment",
+                f"Use the folder of a team with quota: {listing(sorted(with_quota)) or 'none'}.",
+            )
     if storage is None or context.plan.teams:
         return
     if storage.lustre is not None and storage.lustre.teams:

@@ -11,6 +11,7 @@ from hpkit.config.messages.suggest import written
 from hpkit.config.models.base import BUCKET_PATTERN, DNS_LABEL, IMAGE_PATTERN
 from hpkit.config.models.observability import IDENTITY_PATTERN
 from hpkit.config.models.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organization
+from hpkit.config.models.storage import FOLDER_PATTERN, PREFIX_PATTERN
 from hpkit.config.models.team_limits import LONGEST_GRACE
 from hpkit.config.reading.document import Document, Path
 from hpkit.config.reading.load import resolve
@@ -120,6 +121,8 @@ _FORMS = {pattern: f"; it must consist of {name}" for pattern, name in _NAMES.it
     IDENTITY_PATTERN: "; it must be an ID of IAM Identity Center, not a name",
     IMAGE_PATTERN: ", which isn't a valid image name: it has lowercase letters and no spaces",
     REGION_PATTERN: ", which isn't the name of an AWS region",
+    PREFIX_PATTERN: "; it must end with `/`, and consist of letters, digits and `_ . = -` with `/` between them",
+    FOLDER_PATTERN: "; it must begin with `/`, and consist of letters, digits and `_ . -` with `/` between them",
 }
 
 

@@ -12,6 +12,7 @@ __all__ = ["DataRepository", "ExistingStorage", "LocalDisk", "Lustre", "RootSqua
 DataEvent = Literal["NEW", "CHANGED", "DELETED"]
 # IAM reads `*` and `?` as wildcards, and without the last slash `a` is the beginning of `ab`.
 PREFIX_PATTERN = r"^([A-Za-z0-9_.=-]+/)+$"
+FOLDER_PATTERN = r"^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$"
 KeyArn = Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$")]
 _NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
 
@@ -32,7 +33,7 @@ class DataRepository(Model):
     """A folder of the file system that FSx links with a bucket; contents load when they are read."""
 
     path: str = Field(
-        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$",
+        pattern=FOLDER_PATTERN,
         description="Folder on the file system. With `teams`, pods of a team reach those in `/teams/<team>`.",
         examples=["/teams/john/data"],
     )
