@@ -154,10 +154,7 @@ def bring_dependencies(api) -> None:
             "apiVersion": "apps/v1",
             "kind": "DaemonSet",
             "metadata": {"name": "health-monitoring-agent", "namespace": "aws-hyperpod"},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": pod},
-            },
+            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
         },
     )
 

@@ -21,10 +21,7 @@ JOBS = f"/apis/sagemaker.amazonaws.com/v1/namespaces/{NAMESPACE}/hyperpodpytorch
 CLIENT, VERSION = "sagemaker-hyperpod", "3.12.0"
 IN_TEAM = ("--namespace", NAMESPACE)
 TRUST = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}],
-    }
+    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}]}
 )
 QUEUED = ("--queue-name", f"{NAMESPACE}-localqueue")
 ON = ("--instance-type", "ml.g5.12xlarge")

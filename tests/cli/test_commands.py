@@ -32,11 +32,7 @@ def test_a_misspelt_command_names_the_nearest():
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (["rules"], "hpkit catalog rules"),
-        (["job", "status"], "hpkit cluster status"),
-    ],
+    ("words", "meant"), [(["rules"], "hpkit catalog rules"), (["job", "status"], "hpkit cluster status")]
 )
 def test_a_command_of_another_group_is_named(words, meant):
     result = hpkit(*words, cwd=ROOT)

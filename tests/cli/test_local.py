@@ -23,10 +23,7 @@ from tests.documents import document
 from tests.running import eventually, get_tools
 
 SECONDS = 240
-PARTS = [
-    *("aws", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-    *("kueue", "kwok"),
-]
+PARTS = [*("aws", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"), *("kueue", "kwok")]
 
 
 @pytest.fixture(scope="module")

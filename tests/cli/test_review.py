@@ -383,10 +383,7 @@ def test_a_policy_that_the_head_violates_blocks_it_at_its_line(repository, quick
     (stack,) = repository.review("--base", "HEAD", quick=quick, exits=1)["stacks"]
     assert stack["verdict"] == "blocked"
     (new,) = [each for each in stack["findings"]["new"] if each["severity"] == "error"]
-    assert (new["rule"], new["path"]) == (
-        "instance-types-allowed",
-        "environments.dev.cluster.instanceGroups[cpu]",
-    )
+    assert (new["rule"], new["path"]) == ("instance-types-allowed", "environments.dev.cluster.instanceGroups[cpu]")
     lines = (repository.folder / "stacks" / "acme.yaml").read_text(encoding="utf-8").splitlines()
     assert lines[new["line"] - 1].strip() == "- name: cpu"
     repository.commit()

@@ -188,8 +188,7 @@ def test_differences_are_shown_and_an_unchanged_region_keeps_its_date(refresh, m
     assert json.loads(refresh.file.read_text())["sources"]["us-east-1"]["date"] == "2026-01-01"
     edited = {"USE1-Cluster:ml.g6e.xlarge": "3", "USE1-Cluster:ml.p5.48xlarge": None}
     change(
-        monkeypatch,
-        lambda one: one if (own := edited.get(usage_type(one), "")) == "" else own and with_price(one, own),
+        monkeypatch, lambda one: one if (own := edited.get(usage_type(one), "")) == "" else own and with_price(one, own)
     )
     shown = refresh().stdout
     assert "~ us-east-1 ml.g6e.xlarge: 2.61 → 3" in shown

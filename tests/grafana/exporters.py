@@ -88,10 +88,7 @@ _SOURCES: Mapping[str, tuple[tuple[str, str, str], Callable[[Path], Found]]] = {
         ("github.com/prometheus/node_exporter", "v1.12.1", "h1:LzcZ6SqJRH2EULBz3Paa1t1uzQaaoo9domuz8FQDkiY="),
         _exposed,
     ),
-    "keda_": (
-        ("github.com/kedacore/keda/v2", "v2.17.2", "h1:xlrcK5TKABJF9PebK79sgL07s/csGjL3H4m72OkZXxk="),
-        _declared,
-    ),
+    "keda_": (("github.com/kedacore/keda/v2", "v2.17.2", "h1:xlrcK5TKABJF9PebK79sgL07s/csGjL3H4m72OkZXxk="), _declared),
     "container_": (
         ("github.com/google/cadvisor", "v0.52.1", "h1:sC8SZ6jio9ds+P2dk51bgbeYeufxo55n0X3tmrpA9as="),
         _documented("docs/storage/prometheus.md", _CADVISOR),

@@ -87,8 +87,7 @@ def test_fractions_and_counts_are_summed_in_every_dimension():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("16", 16), ("500m", Fraction(1, 2)), ("64Gi", 64 * 2**30), ("1.5k", 1500), ("2M", 2 * 10**6)],
+    ("text", "value"), [("16", 16), ("500m", Fraction(1, 2)), ("64Gi", 64 * 2**30), ("1.5k", 1500), ("2M", 2 * 10**6)]
 )
 def test_quantities_are_exact(text, value):
     assert quantity(text) == value
@@ -214,10 +213,7 @@ def test_system_nodes_are_not_given_to_the_shared_pool():
 
 def test_karpenters_groups_add_to_the_maximum_only():
     data = organization(
-        groups=[
-            group("gpu", "ml.g5.12xlarge", 4),
-            group("burst", "ml.g5.12xlarge", 0),
-        ],
+        groups=[group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.12xlarge", 0)],
         environment={
             "autoscaling": {
                 "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
@@ -233,10 +229,7 @@ def test_karpenters_groups_add_to_the_maximum_only():
 def test_a_flexible_group_guarantees_none_of_its_types():
     flexible = {"name": "any", "instanceTypes": ["ml.g5.12xlarge", "ml.g5.24xlarge"], "instanceCount": 3}
     capacity = derive(typed(organization(groups=[flexible])), "dev").capacity
-    assert {name: known.permanent for name, known in capacity.items()} == {
-        "ml.g5.12xlarge": 0,
-        "ml.g5.24xlarge": 0,
-    }
+    assert {name: known.permanent for name, known in capacity.items()} == {"ml.g5.12xlarge": 0, "ml.g5.24xlarge": 0}
     assert {known.maximum for known in capacity.values()} == {3}
 
 
@@ -244,14 +237,7 @@ def plan_of(*groups, **more):
     return derive(typed(organization(groups=list(groups), **more)), "dev")
 
 
-@pytest.mark.parametrize(
-    ("stated", "vcpu"),
-    [
-        (None, 48),
-        (1, 24),
-        (2, 48),
-    ],
-)
+@pytest.mark.parametrize(("stated", "vcpu"), [(None, 48), (1, 24), (2, 48)])
 def test_what_is_not_stated_counts_as_two(stated, vcpu):
     given = {} if stated is None else {"threadsPerCore": stated}
     assert instances_of(plan_of(group("a", "ml.g5.12xlarge", 1, **given)))["ml.g5.12xlarge"].vcpu == vcpu
@@ -291,10 +277,7 @@ NAMES = ("ada", "bob", "eve")
 def plan_of_file(counts, *, nodes=8, **more):
     rows = {name: [{"instanceType": "ml.g5.12xlarge", "count": count}] for name, count in counts.items() if count}
     data = organization(
-        teams=[team(name) for name in NAMES],
-        groups=[group("gpu", "ml.g5.12xlarge", nodes)],
-        allocations=rows,
-        **more,
+        teams=[team(name) for name in NAMES], groups=[group("gpu", "ml.g5.12xlarge", nodes)], allocations=rows, **more
     )
     return derive(typed(data), "dev")
 
@@ -302,9 +285,7 @@ def plan_of_file(counts, *, nodes=8, **more):
 plans = st.one_of(
     st.none(),
     st.builds(
-        plan_of_file,
-        st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5), max_size=3),
-        nodes=st.integers(0, 12),
+        plan_of_file, st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5), max_size=3), nodes=st.integers(0, 12)
     ),
 )
 

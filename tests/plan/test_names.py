@@ -125,8 +125,7 @@ def role(name, account=DEV):
 def members(*roles, account=DEV, override=None):
     """Return the members of a team with these roles, in an environment of an account."""
     data = organization(
-        teams=[team("ada", members=list(roles))],
-        allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]},
+        teams=[team("ada", members=list(roles))], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
     )
     environment = data["environments"]["dev"]
     environment.pop("account", None)

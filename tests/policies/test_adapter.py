@@ -261,10 +261,7 @@ WRONG = [
     ({"instance-types-allowed": {"allowed": ["g5.12xlarge"]}}, "did you mean ml.g5.12xlarge?"),
     ({"instance-types-allowed": {"allowed": ["ml.g5.12xlage"]}}, "instance type, did you mean ml.g5.12xlarge?"),
     ({"protected-from-replacement": {"allowReplace": ["clusters"]}}, "did you mean cluster?"),
-    (
-        {"security-group-not-open": {"publicPorts": [70000]}},
-        "publicPorts, entry 1, is 70000; the maximum is 65535",
-    ),
+    ({"security-group-not-open": {"publicPorts": [70000]}}, "publicPorts, entry 1, is 70000; the maximum is 65535"),
     ({"security-group-not-open": {"publicPorts": [-1]}}, "publicPorts, entry 1, is -1; the minimum is 0"),
     ({"security-group-not-open": {"publicPorts": [True]}}, "publicPorts, entry 1, is true; it must be a whole number"),
     ({"mandatory-tags": {"waivers": [{"resource": "x", "reason": "y"}]}}, "has no until"),
@@ -349,9 +346,7 @@ HIDDEN = [
     ("team-access-policies-in-namespace", "entry", "kubernetesGroups"),
     ("mandatory-tags", "vpc", "tags"),
 ]
-SETTINGS = {
-    "instance-types-allowed": {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]},
-}
+SETTINGS = {"instance-types-allowed": {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}}
 
 
 @pytest.mark.parametrize(("name", "part", "path"), HIDDEN)

@@ -65,9 +65,7 @@ EXISTING = {
     "inference": {"tlsCertificateBucket": "acme-tls"},
     "cluster": {
         "name": "acme",
-        "instanceGroups": [
-            group("gpu", "ml.g5.12xlarge", 4, executionRole="arn:aws:iam::123456789012:role/nodes"),
-        ],
+        "instanceGroups": [group("gpu", "ml.g5.12xlarge", 4, executionRole="arn:aws:iam::123456789012:role/nodes")],
     },
 }
 WEB = {

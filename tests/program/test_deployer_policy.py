@@ -48,8 +48,7 @@ DEPLOYED = ("enterprise-prod", "autoscale-dev")
 
 
 @pytest.fixture(
-    scope="module",
-    params=[pytest.param(each, marks=pytest.mark.nightly) for each in (*DEPLOYED, "handson-dev")],
+    scope="module", params=[pytest.param(each, marks=pytest.mark.nightly) for each in (*DEPLOYED, "handson-dev")]
 )
 def deployed(request, tmp_path_factory):
     """Deploy a stack, change it, refresh it and delete it; return its plan, types, calls and states.

@@ -22,11 +22,7 @@ ENABLED = {
 }
 WARM = {"replicas": 2, "requests": {"nvidia.com/gpu": 1}}
 # With topology-aware scheduling, Karpenter would ignore pending pods.
-CHANGED = {
-    "Cluster:cluster": "update",
-    "ConfigMapPatch:kueue-config": "update",
-    "DeploymentPatch:kueue": "update",
-}
+CHANGED = {"Cluster:cluster": "update", "ConfigMapPatch:kueue-config": "update", "DeploymentPatch:kueue": "update"}
 
 
 def karpenter(*groups):
@@ -45,10 +41,7 @@ def karpenter(*groups):
             "limits": {"nvidia.com/gpu": 4},
             "warmPool": WARM,
         }
-        dev["autoscaling"] = {
-            "nodeClasses": [{"name": "burst", "instanceGroups": list(groups)}],
-            "nodePools": [pool],
-        }
+        dev["autoscaling"] = {"nodeClasses": [{"name": "burst", "instanceGroups": list(groups)}], "nodePools": [pool]}
         dev["governance"]["topologyAwareScheduling"] = "Disabled"
 
     return change

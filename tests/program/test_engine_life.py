@@ -230,9 +230,7 @@ def lower_a_quota(live):
     config = quota["ComputeQuotaConfig"]
     config["ComputeQuotaResources"][0]["Count"] = 2
     live.sm.update_compute_quota(
-        ComputeQuotaId=quota["ComputeQuotaId"],
-        TargetVersion=quota["ComputeQuotaVersion"],
-        ComputeQuotaConfig=config,
+        ComputeQuotaId=quota["ComputeQuotaId"], TargetVersion=quota["ComputeQuotaVersion"], ComputeQuotaConfig=config
     )
 
 

@@ -218,10 +218,7 @@ G5 = {"instanceTypes": ["ml.g5.12xlarge"]}
 
 
 def file_of(**disk):
-    governance = {
-        "allocations": {"nlp": ROWS, "vision": ROWS},
-        "sharedPool": {"name": "shared", "fairShareWeight": 0},
-    }
+    governance = {"allocations": {"nlp": ROWS, "vision": ROWS}, "sharedPool": {"name": "shared", "fairShareWeight": 0}}
     return organization(
         teams=[team("nlp"), team("vision")],
         environment={"governance": governance, **({"storage": {"localDisk": disk}} if disk else {})},

@@ -363,10 +363,7 @@ def test_keda_takes_a_role_that_is_there():
 
 @pytest.mark.parametrize("key", ["scheduledUpdate", "autoPatch"])
 def test_nodes_read_alarms_where_an_update_is_rolled_back_by_them(key):
-    deployment = {
-        "maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1},
-        "autoRollbackAlarms": ["gpu-errors"],
-    }
+    deployment = {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}, "autoRollbackAlarms": ["gpu-errors"]}
     when = {
         "scheduledUpdate": {"scheduleExpression": "cron(0 3 ? * SUN *)"},
         "autoPatch": {"patchingStrategy": "WhenIdle"},

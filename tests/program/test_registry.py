@@ -59,10 +59,7 @@ def test_images_are_encrypted_with_the_stacks_key_scanned_and_their_tags_stay(pr
 
 @pytest.mark.parametrize(
     ("registry", "kept"),
-    [
-        ({}, [("untagged", 14)]),
-        ({"untaggedDays": 3, "keepImages": 50}, [("untagged", 3), ("any", 50)]),
-    ],
+    [({}, [("untagged", 14)]), ({"untaggedDays": 3, "keepImages": 50}, [("untagged", 3), ("any", 50)])],
 )
 def test_what_nobody_names_goes_after_a_while(registry, kept):
     program = recorded_from(data(nlp=["train"], environment={"registry": registry}))

@@ -154,12 +154,7 @@ def test_other_settings_replace_nothing(old, new, names):
             "210987654321",
             "would leave everything in 123456789012 without a stack, while it keeps costing money: gpu 4",
         ),
-        (
-            "region",
-            "us-west-2",
-            "eu-west-1",
-            "would REPLACE everything in us-west-2: gpu 4",
-        ),
+        ("region", "us-west-2", "eu-west-1", "would REPLACE everything in us-west-2: gpu 4"),
     ],
 )
 def test_another_account_or_region_is_refused_whatever_is_allowed(engine, setting, before, after, says):

@@ -175,11 +175,7 @@ RAY_EVASIONS = {
         "spec.deletionStrategy",
         _RAY,
     ),
-    "a load balancer": (
-        lambda _, cluster: cluster["headGroupSpec"].update(serviceType="LoadBalancer"),
-        _SERVICE,
-        _RAY,
-    ),
+    "a load balancer": (lambda _, cluster: cluster["headGroupSpec"].update(serviceType="LoadBalancer"), _SERVICE, _RAY),
     "a port of each node": (
         lambda _, cluster: cluster["headGroupSpec"].update(headService={"spec": {"type": "NodePort"}}),
         _SERVICE,

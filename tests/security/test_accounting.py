@@ -228,10 +228,7 @@ def members(api, john, smith):
 # By day, the tests below and those of test_lifecycle.py, test_queues.py and test_quota.py test each attack alone.
 @pytest.mark.nightly
 @settings(
-    max_examples=150,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
+    max_examples=150, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck), print_blob=True
 )
 @given(st.lists(actions, min_size=5, max_size=10))
 def test_pods_stay_within_limits_and_are_counted_whatever_members_do(api, classes, members, sequence):
@@ -287,10 +284,7 @@ def test_a_member_cannot_get_more_pods_for_a_running_job(api, smith, watch):
 
 def test_a_member_cannot_change_a_waiting_job_which_kueue_might_admit_at_that_moment(smith, watch):
     smith.create(SMITHS, slow("waits", 50))
-    for change in (
-        {"spec": {"parallelism": 1}},
-        {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": "1"}}},
-    ):
+    for change in ({"spec": {"parallelism": 1}}, {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": "1"}}}):
         assert "Delete the job and create another" in refused(smith.merge, f"{SMITHS}/waits", change)
     smith.merge(f"{SMITHS}/waits", {"metadata": {"labels": {"note": "mine"}}})
 

@@ -179,10 +179,7 @@ GOVERNING = [
     (f"{KUEUE}/resourceflavors/ml.g5.12xlarge", {"spec": {"nodeLabels": {}}}),
     (f"{KUEUE}/workloadpriorityclasses/training-priority", {"value": 1_000_000}),
     ("/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config", {"data": {}}),
-    (
-        f"{ADMISSION}/hyperpod-task-governance-admission-policy-binding",
-        {"spec": {"validationActions": ["Audit"]}},
-    ),
+    (f"{ADMISSION}/hyperpod-task-governance-admission-policy-binding", {"spec": {"validationActions": ["Audit"]}}),
     (f"{ADMISSION}/hpkit-member-work", {"spec": {"validationActions": ["Audit"]}}),
 ]
 

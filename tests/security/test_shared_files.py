@@ -133,10 +133,7 @@ WRONG = [
     (as_user(supplementalGroupsPolicy="Merge"), "supplementalGroupsPolicy"),
     (as_user(containers=[container(volumeMounts=MOUNTED)]), "allowPrivilegeEscalation"),
     (
-        {
-            **as_user(SMITH),
-            "volumes": [{"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": _EPHEMERAL}}}],
-        },
+        {**as_user(SMITH), "volumes": [{"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": _EPHEMERAL}}}]},
         "runAsUser",
     ),
 ]

@@ -51,9 +51,7 @@ def test_workloads_are_read_at_once_from_the_server_s_cache_unless_they_are_many
 def test_a_teams_member_reads_the_namespace_of_the_team():
     unknown = []
     objects = objects_of(
-        api(("namespaces/hyperpod-ns-john/", "nodes", "cluster", "classes", "flavors")),
-        unknown,
-        namespaces=TEAMS,
+        api(("namespaces/hyperpod-ns-john/", "nodes", "cluster", "classes", "flavors")), unknown, namespaces=TEAMS
     )
     assert (objects["namespaces"], objects["unread"]) == (("hyperpod-ns-john",), {"nodepools"})
     assert unknown == [], "members always read only their own namespaces"

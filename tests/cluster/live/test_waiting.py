@@ -62,10 +62,7 @@ PREEMPTED = (
                 "but quota and borrow limit together are 1024 GiB"
             ),
         ),
-        (
-            SHORT_MEMORY,
-            f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free",
-        ),
+        (SHORT_MEMORY, f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free"),
         ("The workload has failed admission checks", "The workload has failed admission checks"),
         (
             f'couldn\'t assign flavors to pod set main: Flavor "{KIND}" does not support TopologyAwareScheduling',

@@ -245,8 +245,7 @@ def test_tasks_that_could_not_be_read_are_not_said_to_be_none():
     with pytest.raises(ToolError, match="the tasks couldn't be read"):
         find_task(Jobs(observed(unread=frozenset({"workloads"}))), "a", None)
     with pytest.raises(
-        SelectionError,
-        match=r"in hyperpod-ns-john; no other namespace could be read.*label kueue.x-k8s.io/queue-name",
+        SelectionError, match=r"in hyperpod-ns-john; no other namespace could be read.*label kueue.x-k8s.io/queue-name"
     ):
         find_task(Jobs(observed(namespaces=("hyperpod-ns-john",))), "a", None)
 

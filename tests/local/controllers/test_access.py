@@ -131,10 +131,7 @@ def test_a_role_comes_in_by_its_entrys_groups_and_works_in_one_namespace_only(
 
     environment.eks.delete_access_entry(clusterName="kube", principalArn=role)
     # The API server caches responses for ten seconds: ask the webhook directly for the current response.
-    assert reviewed(aws, bearer) == {
-        "authenticated": False,
-        "error": f"{role} has no access entry in EKS cluster kube",
-    }
+    assert reviewed(aws, bearer) == {"authenticated": False, "error": f"{role} has no access entry in EKS cluster kube"}
 
 
 def test_an_entry_is_of_one_role_and_not_of_another_with_its_name(environment, aws):

@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpkit.catalog import instance_types, kubelet_reserved, quantity_of
-from hpkit_local.controllers.karpenter.scheduling import (
-    Claimed,
-    Offering,
-    amounts_of,
-    launches,
-    surplus,
-)
+from hpkit_local.controllers.karpenter.scheduling import Claimed, Offering, amounts_of, launches, surplus
 from hpkit_local.controllers.nodes import capacity_of
 from hpkit_local.controllers.policy import amounts
 

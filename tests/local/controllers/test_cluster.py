@@ -3,14 +3,7 @@
 import pytest
 
 from tests.local.controllers.conftest import GOVERNANCE
-from tests.local.controllers.karpenter import (
-    POOLS,
-    has,
-    node_class,
-    node_pool,
-    nodes_of_pool,
-    update,
-)
+from tests.local.controllers.karpenter import POOLS, has, node_class, node_pool, nodes_of_pool, update
 from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]

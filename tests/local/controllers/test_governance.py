@@ -31,20 +31,14 @@ def submit(api, team, name, instances, priority="training-priority"):
     """Submit a task that needs a number of ml.c5.2xlarge."""
     requests = {"cpu": str(8 * instances), "memory": f"{16 * instances}Gi"}
     container = {"name": "main", "image": "none", "resources": {"requests": requests}}
-    labels = {
-        "kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue",
-        "kueue.x-k8s.io/priority-class": priority,
-    }
+    labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", "kueue.x-k8s.io/priority-class": priority}
     document = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "labels": labels},
         "spec": {
             "suspend": True,
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"restartPolicy": "Never", "containers": [container]},
-            },
+            "template": {"metadata": {"labels": labels}, "spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
     api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", document)
@@ -112,9 +106,7 @@ def test_each_way_of_sharing_is_a_limit_of_the_queue(environment, governed, api)
     for version, (strategy, row) in enumerate(expected.items(), start=1):
         sharing = {"Strategy": strategy, **(absolute if strategy == "LendAndBorrow" else {})}
         environment.sm.update_compute_quota(
-            ComputeQuotaId=quota,
-            TargetVersion=version,
-            ComputeQuotaConfig=config(4, sharing, PreemptTeamTasks="Never"),
+            ComputeQuotaId=quota, TargetVersion=version, ComputeQuotaConfig=config(4, sharing, PreemptTeamTasks="Never")
         )
         assert environment.quota_settled(quota)["Status"] == "Updated"
         assert resources(api, "nlp")["cpu"] == row

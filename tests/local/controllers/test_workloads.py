@@ -77,12 +77,7 @@ def job(api, team, name, pods, *, gpus=4, run=DAY, exit_code="0", topology=None,
         "spec": {"restartPolicy": "Never", "containers": [container], **(pod or {})},
     }
     spec = {"parallelism": pods, "completions": pods, "suspend": True, "template": template, "backoffLimit": 0, **spec}
-    document = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": labels},
-        "spec": spec,
-    }
+    document = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
     api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", document)
 
 

@@ -276,8 +276,7 @@ DIGEST = f"sha256:{'0' * 64}"
 
 
 @pytest.mark.parametrize(
-    ("tool", "source"),
-    [("crane", f"nvcr.io/a/b:1@{DIGEST}"), ("skopeo", f"docker://nvcr.io/a/b@{DIGEST}")],
+    ("tool", "source"), [("crane", f"nvcr.io/a/b:1@{DIGEST}"), ("skopeo", f"docker://nvcr.io/a/b@{DIGEST}")]
 )
 def test_an_image_with_tag_and_digest_is_copied_by_its_digest_to_its_tag(tool, source):
     lines = copy_commands(mirrored({f"nvcr.io/a/b:1@{DIGEST}": "x"}, registry=REGISTRY, region="us-east-1"), tool)

@@ -16,8 +16,7 @@ _RESOURCES = {"Ingress": "ingresses"}
 def _environment():
     names = ("object", "oldObject", "request", "variables")
     return cel.NewEnv(
-        variables=dict.fromkeys(names, cel.Type.DYN),
-        extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings()],
+        variables=dict.fromkeys(names, cel.Type.DYN), extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings()]
     )
 
 

@@ -613,10 +613,7 @@ RANKS = {
         {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "training-priority"},
         1,
     ),
-    "the team's": (
-        {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "experiment-priority"},
-        0,
-    ),
+    "the team's": ({"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "experiment-priority"}, 0),
 }
 
 

@@ -97,18 +97,12 @@ def test_a_value_that_is_not_known_yet_passes():
         (cluster(group(minInstanceCount=5)), "instanceGroups[0].minInstanceCount"),
         (cluster(autoscaledInstanceGroups=["burst"]), "autoscaledInstanceGroups[0]"),
         (cluster(autoScaling={"mode": "Enable"}), "clusterRole"),
-        (
-            cluster(group(capacityRequirements={"spot": {}, "onDemand": {}})),
-            "instanceGroups[0].capacityRequirements",
-        ),
+        (cluster(group(capacityRequirements={"spot": {}, "onDemand": {}})), "instanceGroups[0].capacityRequirements"),
         (
             cluster(group(instanceStorageConfigs=[{"ebsVolumeConfig": {"rootVolume": False}}])),
             "instanceGroups[0].instanceStorageConfigs[0].ebsVolumeConfig",
         ),
-        (
-            cluster(group(autoPatchConfig={"patchingStrategy": "DrainFirst"})),
-            "instanceGroups[0].autoPatchConfig",
-        ),
+        (cluster(group(autoPatchConfig={"patchingStrategy": "DrainFirst"})), "instanceGroups[0].autoPatchConfig"),
     ],
 )
 def test_rules_over_several_fields_name_the_field(inputs, path):

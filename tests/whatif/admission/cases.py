@@ -170,10 +170,7 @@ def _queue(draw: st.DrawFn, name: str, homes: list[str], flavors: list[str], res
             {
                 "resources": list(names),
                 "flavors": [
-                    {
-                        "name": flavor,
-                        "quotas": {each: draw(_quota(with_limits=cohort is not None)) for each in names},
-                    }
+                    {"name": flavor, "quotas": {each: draw(_quota(with_limits=cohort is not None)) for each in names}}
                     for flavor in draw(st.permutations(there))[: draw(st.integers(1, len(there)))]
                 ],
             }

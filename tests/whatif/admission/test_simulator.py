@@ -74,10 +74,7 @@ def test_what_is_not_lent_is_in_nobodys_reach():
 def test_an_evicted_task_begins_anew_and_runs_to_its_end():
     model = Model((queue("a", 4, borrow=0), queue("b", 4, borrow=4)), fair_sharing=BOTH)
     events = []
-    tasks = [
-        task("b8", "b", 8, created=0.0, run=100.0),
-        task("a4", "a", 4, created=50.0, run=30.0),
-    ]
+    tasks = [task("b8", "b", 8, created=0.0, run=100.0), task("a4", "a", 4, created=50.0, run=30.0)]
     simulator = Simulator(model)
     assert simulator.run_clock(tasks, on_event=events.append) == frozenset()
     seen = [(event.time, event.kind, event.workload) for event in events]

@@ -187,10 +187,7 @@ def test_a_pattern_of_zeros_is_refused(tmp_path):
         ([HEADER, "a,john,,,1,0s,1h", "b,john,,,1,,1h"], ":3: submit is empty: every row needs a value"),
         ([HEADER, "a,john,,,1,0s,"], ":2: run is empty: every row needs a value; write `forever`"),
         ([HEADER, "a,john,,,1,0s,-1h"], ":2: run: `-1h` is negative"),
-        (
-            [HEADER, "a\x1bb,john,,,1,0s,1h"],
-            ":2: name is `a\\u001bb`; it must be a single line of visible characters",
-        ),
+        ([HEADER, "a\x1bb,john,,,1,0s,1h"], ":2: name is `a\\u001bb`; it must be a single line of visible characters"),
         ([HEADER, "a,john,,,0,0s,1h"], ":2: count is `0`; the minimum is 1"),
         ([HEADER, "a,john,,,one,0s,1h"], ":2: count is `one` and must be a whole number"),
         ([HEADER, "a,john,,,1,2h,1h", "", "b,john,,,1,1h,1h"], ":4: submit 3600s comes before that of line 2, 7200s"),

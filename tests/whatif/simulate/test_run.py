@@ -247,10 +247,7 @@ def test_whoever_waits_when_nothing_more_happens_never_runs(tmp_path):
     tasks = "".join(f"- {{name: {name}, team: smith, count: 2}}\n" for name in "ab")
     file.write_text(f"tasks:\n{tasks}")
     report = simulate(plan_of("handson-dev"), open_scenario(file))
-    assert [task.never for task in report.tasks] == [
-        None,
-        "is still waiting at the end: too little quota is free",
-    ]
+    assert [task.never for task in report.tasks] == [None, "is still waiting at the end: too little quota is free"]
     assert report.team("smith").never_tasks == ("b",)
 
 

@@ -129,8 +129,7 @@ def test_misuse_is_said_in_a_sentence(arguments, code, said):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
-    [("dask://10.0.0.5:8786", Cluster("10.0.0.5", 8786)), ("dask://[::1]:1/", Cluster("[::1]", 1))],
+    ("text", "found"), [("dask://10.0.0.5:8786", Cluster("10.0.0.5", 8786)), ("dask://[::1]:1/", Cluster("[::1]", 1))]
 )
 def test_a_cluster_has_an_address(text, found):
     assert cluster(text) == found

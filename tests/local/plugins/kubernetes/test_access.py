@@ -98,8 +98,5 @@ def test_the_token_for_eks_is_kept_until_it_is_refused():
 
 def test_without_a_kubeconfig_the_plugin_says_what_it_lacks_when_it_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    with (
-        in_process() as plugin,
-        pytest.raises(FailedError, match=r"\.kube/config isn't readable.*hpkit local env"),
-    ):
+    with in_process() as plugin, pytest.raises(FailedError, match=r"\.kube/config isn't readable.*hpkit local env"):
         plugin.check("core/v1:ConfigMap", "a", {"kind": "ConfigMap"})

@@ -155,8 +155,7 @@ def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, 
 
 
 @pytest.mark.parametrize(
-    ("revision", "status"),
-    [(1, "pending-install"), pytest.param(2, "pending-upgrade", marks=pytest.mark.nightly)],
+    ("revision", "status"), [(1, "pending-install"), pytest.param(2, "pending-upgrade", marks=pytest.mark.nightly)]
 )
 def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, revision, status):
     release_id, inputs, outputs = plugin.create(RELEASE, "sample", release)

@@ -119,10 +119,7 @@ def test_a_patch_gives_its_fields_back(plugin, api):
 
 @pytest.mark.parametrize(
     ("which", "says"),
-    [
-        ("user", r"401 Unauthorized.*EKS access entry"),
-        ("authority", r"no safe connection.*certificate-authority-data"),
-    ],
+    [("user", r"401 Unauthorized.*EKS access entry"), ("authority", r"no safe connection.*certificate-authority-data")],
 )
 def test_why_there_is_no_way_in_is_told(kubeconfig, tmp_path, which, says):
     document = json.loads(kubeconfig)
