@@ -44,6 +44,18 @@ def test_bestpractice_lends_three_instances_to_team_b():
     assert sum(tasks["b-more"].admissions[0].borrowed.values()) == 3
 
 
+def test_bestpractice_without_its_pool_lends_to_team_b_from_team_a(tmp_path):
+    organization = yaml.safe_load((ROOT / "stacks" / "bestpractice.yaml").read_text())
+    del organization["environments"]["prod"]["governance"]["sharedPool"]
+    file = tmp_path / "bestpractice.yaml"
+    file.write_text(yaml.safe_dump(organization))
+    from hpkit.project import load
+
+    report = simulate(load(file).plans["prod"], open_scenario(SCENARIOS / "bestpractice.yaml"))
+    (more,) = (task for task in report.tasks if task.name == "b-more")
+    assert [each.borrowed for each in more.admissions] == [{"team-a": 3}]
+
+
 def test_bestpractice_lets_team_b_wait_at_the_default_limit(tmp_path):
     organization = yaml.safe_load((ROOT / "stacks" / "bestpractice.yaml").read_text())
     organization["teams"][1]["sharing"].pop("borrowLimit")
