@@ -289,3 +289,21 @@ def test_a_value_behind_an_alias_is_listed_once():
     document = composed(read_text(own.encode()), ChangedFolder({}), "acme.yaml")
     assert len({each.path for each in findings(document) if each.path.endswith("eks.version")}) == 2
     assert len([each for each in listed(document) if each.path.endswith("eks.version")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("environments", "path"),
+    [
+        ("environments:\n  dev:\n    protect: false\n  governance:\n    allocations: {}\n", "environments.governance"),
+        ("environments:\n  dev:\n  governance:\n    allocations: {}\n", "environments.governance"),
+        ("environments:\n  dev:\ngovernance:\n  allocations: {}\n", "governance"),
+        ("environment:\n  dev:\n    governance:\n      allocations: {}\n", "environment"),
+    ],
+)
+def test_environments_with_one_mistake_still_have_the_defaults(environments, path):
+    dev = organization()["environments"]["dev"]
+    top = {"organization": "acme", "environmentDefaults": {key: dev[key] for key in dev.keys() - {"governance"}}}
+    document = composed(read_text(f"{yaml.safe_dump(top)}{environments}".encode()), ChangedFolder({}), "acme.yaml")
+    found = check(parse(document), file="acme.yaml", today=TODAY)
+    errors = [each for each in found if each.severity == "error"]
+    assert [(each.rule, each.path) for each in errors] == [("CFG001", path)]

@@ -238,10 +238,13 @@ class _Composing:
 
     def _with_environments(self, root: YamlNode) -> YamlNode:
         """Return the root with the keys of environmentDefaults in each environment, and without that key."""
-        defaults, environments = root.children.get(FOR_ENVIRONMENTS), root.children.get("environments")
+        defaults = root.children.get(FOR_ENVIRONMENTS)
         if defaults is None or not isinstance(defaults.value, dict):
             return root
         root = _without(root, {FOR_ENVIRONMENTS})
+        # A misspelled key is reported later; its environments have the defaults, too.
+        key = "environments" if "environments" in root.children else near("environments", root.children) or ""
+        environments = root.children.get(key)
         if environments is None or not isinstance(environments.value, dict):
             return root
         if len(environments.children) * size(defaults) > MAX_NODES:
@@ -257,7 +260,7 @@ class _Composing:
             else environment
             for name, environment in environments.children.items()
         }
-        return _with(root, "environments", _map(environments, children, environments.keys))
+        return _with(root, key, _map(environments, children, environments.keys))
 
     def _untaken_by_environments(self, root: YamlNode) -> list[tuple[Path, YamlNode]]:
         """Return the defaults that no environment takes."""

@@ -65,6 +65,7 @@ _QUOTA_WORDS = ("allocation", "allocations", "quota", "quotas")
 _MAIN_KEYS = ("clusterPolicy", "environments", "organization", "teams")
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
 # Keys that allow losses, or open what is closed by default: no hint suggests one that wasn't written.
+_INDENT = 2
 _LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
 # What reserves less than a whole instance.
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
@@ -258,14 +259,19 @@ class _Reading:
             inner = set(fields_at(("environments", "", name))) if name in own else set()
             if above and keys & inner and "region" not in keys and name not in self._entries(("environments", above)):
                 misplaced.append((("environments", name), above))
-            elif "region" in keys:
+            elif "region" in keys or name not in own:
                 above = name
         return misplaced
 
     def _section_as_environment(self, path: Path, home: Path) -> None:
         """Report a section that isn't indented far enough; read it, and what follows it, in its environment."""
         mark, inner = self.document.locate(path, key=True), fields_at((*home, path[-1]))
-        spaces = max(self.document.locate((*home, "region"), key=True).column - mark.column, 1)
+        columns = [
+            self.document.locate(own, key=True).column
+            for own in ((*home, key) for key in self._entries(home))
+            if not self._is_default(own)
+        ]
+        spaces = max(min(columns, default=mark.column + _INDENT) - mark.column, 1)
         fix = (
             f"Indent it and its lines by {plural(spaces, 'space')}: it belongs under `{format_path(home, self._data)}`."
         )
