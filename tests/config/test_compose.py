@@ -249,6 +249,8 @@ def test_the_fix_of_a_missing_file_is_one_that_exists():
     (found,) = read({**organization(), "include": ["teams/speach.yaml"]}, files).problems
     meant = re.fullmatch(r"Did you mean `(.+)`\?", found.fix)[1]
     assert read({**organization(), "include": [meant]}, files).problems == ()
+    (other,) = read({**organization(), "defaults": "common.yaml"}, {"handson.yaml": {}}).problems
+    assert other.fix == "Create the file, or remove the path."
 
 
 def two_environments(**defaults):

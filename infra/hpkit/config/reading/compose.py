@@ -165,7 +165,13 @@ class _Composing:
         if not matching_names and "*" in last:
             self._report(reference, f"`{reference.text}` matches no file", "Create such a file, or remove the entry.")
         elif not matching_names:
-            likely = near(last, [name for name, kind in listed.items() if kind == "file" and name.endswith(_ENDING)])
+            # Without the endings, which make all names similar.
+            stems = {
+                PurePosixPath(name).stem: name
+                for name, kind in listed.items()
+                if kind == "file" and name.endswith(_ENDING) and under + name != self._name
+            }
+            likely = stems.get(near(PurePosixPath(last).stem, stems) or "")
             fix = f"Did you mean `{under}{likely}`?" if likely else "Create the file, or remove the path."
             self._report(reference, f"`{reference.text}` doesn't exist", fix)
         return [under + name for name in good]
@@ -243,7 +249,8 @@ class _Composing:
             return root
         root = _without(root, {FOR_ENVIRONMENTS})
         # A misspelled key is reported later; its environments have the defaults, too.
-        key = "environments" if "environments" in root.children else near("environments", root.children) or ""
+        keys = [str(name) for name in root.children]
+        key = "environments" if "environments" in keys else near("environments", keys) or ""
         environments = root.children.get(key)
         if environments is None or not isinstance(environments.value, dict):
             return root
