@@ -146,7 +146,7 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
             platform=failing,
             nodes=(node("n", ready="False"),),
             pools=(pool,),
-            queues=(queue("john", 4, active=False, message="Can't admit new workloads: FlavorNotFound"),),
+            queues=(queue("john", 4, active=False, message="Can't admit new workloads: FlavorNotFound."),),
         )
     )
     assert status.problems == (

@@ -209,7 +209,7 @@ def queue_of(document: Mapping[str, Any]) -> Queue:
         cohort=spec.get("cohortName") or spec.get("cohort"),
         weight=_quantity((spec.get("fairSharing") or {}).get("weight", 1)),
         active=active is not None and active.status,
-        message="" if active is None else active.message,
+        message="" if active is None else active.message.rstrip("."),
         within=preemption.get("withinClusterQueue") or "Never",
         reclaim=preemption.get("reclaimWithinCohort") or "Never",
         stopped=(spec.get("stopPolicy") or "None") != "None",
