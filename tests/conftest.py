@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hpkit_local.aws import api_models
-
 if TYPE_CHECKING:
     from tests.clouds import Clouds
 
@@ -42,9 +40,6 @@ gc.set_threshold(100_000, 20, 50)
 # test's cloud lives only minutes, so the API server and Pulumi may use more memory.
 os.environ.setdefault("GOGC", "off")
 os.environ.setdefault("GOMEMLIMIT", "800MiB")
-
-# Tests create hundreds of sessions.
-api_models.share()
 
 # How fast examples are generated depends on the machine's load, not on the code. By day, each run has the same
 # examples, so that a failure is the change's; the nightly run draws others.

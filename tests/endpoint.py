@@ -51,10 +51,6 @@ class RunningEndpoint:
         with self._endpoint.backend.locked():
             return self._endpoint.backend.state(["own", *moto_services()])
 
-    def warm(self) -> None:
-        """Load what is used first, as the process does at its start."""
-        self._endpoint.warm()
-
     def snapshot(self) -> Snapshot:
         """Return what controllers read of this endpoint."""
         return BackendView(self._endpoint.backend).snapshot()

@@ -9,13 +9,12 @@ from typing import Any
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from hpkit.text.printable import printable, printable_lines
 from hpkit_provider import VERSION
 from hpkit_provider.aws.client import SageMakerApi, settings_from
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.plugin_server import PluginServicer, old_settings, readable, urn_type
-from hpkit_provider.engine.results import diff_response
+from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
+from hpkit_provider.engine.results import CheckFailure, check_response, diff_response, read_response
 from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
 from hpkit_provider.resources.autoscaled_group import AutoscaledGroupHandler
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
@@ -82,16 +81,16 @@ class HyperpodServicer(PluginServicer):
         """Reject settings that do not exist."""
         news, known = from_struct(request.news), ", ".join(SETTINGS)
         failures = [
-            provider_pb2.CheckFailure(property=name, reason=f"unknown setting {name!r}; known: {known}")
+            CheckFailure(name, f"unknown setting {name!r}; known: {known}")
             for name in news
             if name not in {*SETTINGS, *_ENGINE_SETTINGS}
         ]
-        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+        return check_response(request.news, failures)
 
     @readable
     def DiffConfig(self, request: Any, context: Any) -> Any:
         """Compare settings: another account or region is rejected, all else is taken over."""
-        changed = changed_settings(old_settings(request), from_struct(request.news))
+        changed = changed_settings(from_struct(request.old_inputs), from_struct(request.news))
         return provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE,
             diffs=changed,
@@ -109,21 +108,14 @@ class HyperpodServicer(PluginServicer):
     def Check(self, request: Any, context: Any) -> Any:
         """Name everything that is wrong with the inputs."""
         handler = self._handler(request.urn)
-        failures = check(handler.name, from_struct(request.news))
-        return provider_pb2.CheckResponse(
-            inputs=request.news,
-            failures=[
-                provider_pb2.CheckFailure(property=printable(fail.path), reason=printable_lines(fail.reason))
-                for fail in failures
-            ],
-        )
+        return check_response(request.news, check(handler.name, from_struct(request.news)))
 
     @readable
     def Diff(self, request: Any, context: Any) -> Any:
         """Compare inputs of then and now."""
         handler = self._handler(request.urn)
         state = from_struct(request.olds)
-        old, new = _old_inputs(handler, request, state), from_struct(request.news)
+        old, new = from_struct(request.old_inputs), from_struct(request.news)
         difference = handler.diff(old, new, state)
         for warning in handler.diff_warnings(old, new, state):
             self.log("warning", warning, False, request.urn)
@@ -148,9 +140,7 @@ class HyperpodServicer(PluginServicer):
         live = handler.read(self._call(request, handler), request.id, inputs, state)
         if live is None:
             return provider_pb2.ReadResponse()
-        return provider_pb2.ReadResponse(
-            id=live.resource_id, properties=to_struct(live.state), inputs=to_struct(live.inputs)
-        )
+        return read_response(live.resource_id, to_struct(live.state), live.inputs)
 
     @readable
     def Invoke(self, request: Any, context: Any) -> Any:
@@ -169,7 +159,7 @@ class HyperpodServicer(PluginServicer):
         if request.preview:
             kept = {output.name: state[output.name] for output in handler.table.outputs if output.name in state}
             return provider_pb2.UpdateResponse(properties=to_struct({**kept, **new}))
-        old = _old_inputs(handler, request, state)
+        old = from_struct(request.old_inputs)
         live = handler.update(self._call(request, handler), request.id, old=old, new=new, state=state)
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
 
@@ -179,14 +169,6 @@ class HyperpodServicer(PluginServicer):
         handler = self._handler(request.urn)
         handler.delete(self._call(request, handler), request.id)
         return empty_pb2.Empty()
-
-
-def _old_inputs(handler: Handler, request: Any, state: Props) -> Props:
-    """Return the inputs of then; an engine that does not send them leaves them in the state."""
-    if request.HasField("old_inputs"):
-        return from_struct(request.old_inputs)
-    names = {member.name for member in handler.spec.members}
-    return {name: value for name, value in state.items() if name in names}
 
 
 def _clients(settings: Props) -> Clients:

@@ -31,9 +31,9 @@ from pulumi.runtime.proto import (
 from hpkit.signals import Signals
 from hpkit.text.printable import printable_lines
 from hpkit_provider.engine.errors import InitFailedError, PluginError
-from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
+from hpkit_provider.engine.values import from_struct, is_unknown, to_struct
 
-__all__ = ["OPTIONS", "PluginServicer", "announce", "old_settings", "readable", "run", "serve", "urn_type"]
+__all__ = ["OPTIONS", "PluginServicer", "announce", "readable", "run", "serve", "urn_type"]
 
 _THREADS = 256
 _GRACE_SECONDS = 4  # for answers under way
@@ -85,11 +85,6 @@ def readable(method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def old_settings(request: Any) -> Props:
-    """Return the settings of then; an engine that does not send them as inputs leaves them in the state."""
-    return from_struct(request.old_inputs if request.HasField("old_inputs") else request.olds)
-
-
 def urn_type(urn: str) -> str:
     """Return the type of the resource that a URN names, without its parents' types."""
     return urn.split("::")[2].rpartition("$")[2]
@@ -136,7 +131,7 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
     @readable
     def DiffConfig(self, request: Any, context: Any) -> Any:
         """Report which settings differ: without a difference, the engine keeps using a provider's old ones."""
-        old, new = old_settings(request), from_struct(request.news)
+        old, new = from_struct(request.old_inputs), from_struct(request.news)
         changed = sorted(
             name for name in old.keys() | new.keys() if not is_unknown(new.get(name)) and old.get(name) != new.get(name)
         )

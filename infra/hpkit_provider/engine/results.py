@@ -9,8 +9,10 @@ from typing import Any
 from pulumi.runtime.proto import provider_pb2
 
 from hpkit.catalog import Difference
+from hpkit.text.printable import printable, printable_lines
+from hpkit_provider.engine.values import Props, to_struct
 
-__all__ = ["CheckFailure", "PropertyChange", "diff_response", "property_changes"]
+__all__ = ["CheckFailure", "PropertyChange", "check_response", "diff_response", "property_changes", "read_response"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,20 @@ def property_changes(differences: Iterable[Difference]) -> list[PropertyChange]:
         key = (_path(each.keys), each.kind)
         changes[key] = changes.get(key, False) or each.replaces
     return [PropertyChange(path, kind, replaces) for (path, kind), replaces in changes.items()]
+
+
+def check_response(inputs: Any, failures: Iterable[CheckFailure]) -> Any:
+    """Return the answer to Check or CheckConfig."""
+    shown = [
+        provider_pb2.CheckFailure(property=printable(fail.path), reason=printable_lines(fail.reason))
+        for fail in failures
+    ]
+    return provider_pb2.CheckResponse(inputs=inputs, failures=shown)
+
+
+def read_response(resource_id: str, state: Any, inputs: Props) -> Any:
+    """Return the answer to Read about an existing resource."""
+    return provider_pb2.ReadResponse(id=resource_id, properties=state, inputs=to_struct(inputs))
 
 
 def diff_response(changes: Collection[PropertyChange], *, deletes_first: bool) -> Any:

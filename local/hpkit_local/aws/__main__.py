@@ -38,7 +38,6 @@ def main(argv: list[str] | None = None) -> int:
     signals = Signals(signal.SIGTERM, signal.SIGINT)
     endpoint.start()
     print(json.dumps({"endpoint": endpoint.url, "pid": os.getpid()}), flush=True)
-    endpoint.warm()
     signals.wait()
     endpoint.stop()
     return 0

@@ -21,7 +21,7 @@ from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.test import EnvironBuilder, run_wsgi_app
+from werkzeug.test import run_wsgi_app
 
 from hpkit_local.aws.errors import Reply, unsupported
 from hpkit_local.aws.service import Service, services
@@ -29,7 +29,7 @@ from hpkit_local.aws.service import Service, services
 if TYPE_CHECKING:
     from moto.backends import SERVICE_NAMES
 
-__all__ = ["DEFAULT_ACCOUNT", "MotoState", "before_call", "moto_services", "swapped"]
+__all__ = ["DEFAULT_ACCOUNT", "MotoState", "moto_services", "swapped"]
 
 DEFAULT_ACCOUNT: str = DEFAULT_ACCOUNT_ID
 
@@ -41,23 +41,12 @@ _LOCK = type(threading.RLock())
 
 Backends = dict[str, dict[str, Any]]
 _swapped: list[Callable[[], None]] = []
-_before_calls: dict[str, Callable[[str], None]] = {}
 
 
 def swapped(function: Callable[[], None]) -> Callable[[], None]:
     """Register what follows each exchange of moto's globals."""
     _swapped.append(function)
     return function
-
-
-def before_call(service: str) -> Callable[[Callable[[str], None]], Callable[[str], None]]:
-    """Register what runs before each call of a service; it gets the name of the operation."""
-
-    def register(function: Callable[[str], None]) -> Callable[[str], None]:
-        _before_calls[service] = function
-        return function
-
-    return register
 
 
 def moto_services() -> dict[str, Service]:
@@ -90,8 +79,6 @@ class MotoState:
 
     def call(self, environ: dict[str, Any], *, service: str, operation: str, account: str | None = None) -> Reply:
         """Let moto answer one request, by default in the endpoint's own account."""
-        if service in _before_calls:
-            _before_calls[service](operation)
         # moto's own responses look for these before they guess an account from the access key.
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = account or self._account
         try:
@@ -103,21 +90,6 @@ class MotoState:
         if code == 404 and b"Not yet implemented" in content:
             raise unsupported(service, operation)
         return Reply(code, content, dict(headers.items()))
-
-    def warm(self, region: str) -> None:
-        """Make moto load what every platform uses first, which takes a second; only inside `active`."""
-        for service, declared in moto_services().items():
-            if declared.first_call is None:
-                continue
-            body, headers = declared.first_call
-            scope = f"{self._account}/20000101/{region}/{service}/aws4_request"
-            environ = EnvironBuilder(
-                base_url=f"http://{service}.{region}.amazonaws.com/",
-                method="POST" if body else "GET",
-                data=body,
-                headers=[*headers.items(), ("Authorization", f"AWS4-HMAC-SHA256 Credential={scope}")],
-            ).get_environ()
-            self.call(environ, service=service, operation="")
 
     def snapshot(self, service: str) -> bytes:
         """Return the backends of one service as bytes; only inside `active`."""

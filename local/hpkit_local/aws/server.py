@@ -147,11 +147,6 @@ class Endpoint:
         for thread in self._threads:
             thread.start()
 
-    def warm(self) -> None:
-        """Load what is used first; a request that arrives meanwhile waits no longer than without this."""
-        with self.backend.locked():
-            self.backend.moto.warm(self.backend.settings.region)
-
     def stop(self) -> None:
         """Stop answering, write the state file, release the port."""
         self._server.shutdown()

@@ -50,9 +50,8 @@ class Service:
 
     rejects_with: the error code for a request that violates the API model, documented at `source`; empty if nothing
     checks it. moto: moto's name of the service; empty if this package answers everything. in_moto_globally: moto has
-    one backend for all regions. first_call: body and headers of a request that makes moto load what it needs. signs_as:
-    the name in signatures, if it differs. scope: a pattern of the operations that matter here, for an API with many
-    others. faults: the service's own faults, with their meanings.
+    one backend for all regions. signs_as: the name in signatures, if it differs. scope: a pattern of the operations
+    that matter here, for an API with many others. faults: the service's own faults, with their meanings.
     """
 
     name: str
@@ -60,7 +59,6 @@ class Service:
     source: str = ""
     moto: str = ""
     in_moto_globally: bool = False
-    first_call: tuple[str, Mapping[str, str]] | None = None
     signs_as: str = ""
     scope: str = ""
     machines: tuple[Machine, ...] = ()

@@ -2,10 +2,4 @@
 
 from hpkit_local.aws.service import Service, declare
 
-declare(
-    Service(
-        "cloudwatch",
-        moto="cloudwatch",
-        signs_as="monitoring",
-    )
-)
+declare(Service("cloudwatch", moto="cloudwatch", signs_as="monitoring"))

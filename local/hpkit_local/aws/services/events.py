@@ -18,7 +18,6 @@ declare(
         rejects_with="ValidationException",
         source="https://docs.aws.amazon.com/eventbridge/latest/APIReference/CommonErrors.html",
         moto="events",
-        first_call=("{}", {"X-Amz-Target": "AWSEvents.ListRules"}),
     )
 )
 

@@ -39,7 +39,6 @@ declare(
         source="https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html",
         moto="iam",
         in_moto_globally=True,
-        first_call=("Action=ListRoles&Version=2010-05-08", {"Content-Type": "application/x-www-form-urlencoded"}),
     )
 )
 

@@ -19,7 +19,6 @@ declare(
         rejects_with="ValidationException",
         source="https://docs.aws.amazon.com/kms/latest/APIReference/CommonErrors.html",
         moto="kms",
-        first_call=("{}", {"X-Amz-Target": "TrentService.ListKeys"}),
     )
 )
 

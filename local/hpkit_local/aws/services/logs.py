@@ -17,7 +17,6 @@ declare(
         rejects_with="InvalidParameterException",
         source="https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_CreateLogGroup.html",
         moto="logs",
-        first_call=("{}", {"X-Amz-Target": "Logs_20140328.DescribeLogGroups"}),
     )
 )
 

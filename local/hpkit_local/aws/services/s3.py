@@ -35,7 +35,6 @@ declare(
         source="https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html",
         moto="s3",
         in_moto_globally=True,
-        first_call=("", {}),
     )
 )
 

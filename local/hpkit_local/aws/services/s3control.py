@@ -5,4 +5,4 @@ Requests aren't checked: the API model's pattern of an ARN excludes buckets, whi
 
 from hpkit_local.aws.service import Service, declare
 
-declare(Service("s3control", moto="s3", in_moto_globally=True, first_call=("", {})))
+declare(Service("s3control", moto="s3", in_moto_globally=True))

@@ -2,9 +2,4 @@
 
 from hpkit_local.aws.service import Service, declare
 
-declare(
-    Service(
-        "sns",
-        moto="sns",
-    )
-)
+declare(Service("sns", moto="sns"))

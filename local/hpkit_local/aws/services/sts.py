@@ -18,10 +18,6 @@ declare(
         source="https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html",
         moto="sts",
         in_moto_globally=True,
-        first_call=(
-            "Action=GetCallerIdentity&Version=2011-06-15",
-            {"Content-Type": "application/x-www-form-urlencoded"},
-        ),
     )
 )
 

@@ -21,7 +21,7 @@ from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 from hpkit_provider.engine.call import EngineCall, silent
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
-from hpkit_provider.engine.results import diff_response
+from hpkit_provider.engine.results import CheckFailure, check_response, diff_response, read_response
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
 __all__ = ["AwsServicer"]
@@ -81,16 +81,13 @@ class AwsServicer(PluginServicer):
         """Reject settings that this plugin doesn't know, and an endpoint that isn't on loopback."""
         news = from_struct(request.news)
         failures = [
-            provider_pb2.CheckFailure(
-                property=name,
-                reason=f"the local cloud's aws plugin has no setting {name!r}; known: {', '.join(CONFIG)}",
-            )
+            CheckFailure(name, f"the local cloud's aws plugin has no setting {name!r}; known: {', '.join(CONFIG)}")
             for name in news
             if name not in CONFIG and name not in _OWN
         ]
         if not failures and not is_unknown(news.get("region")):
             settings_from(news, os.environ)
-        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+        return check_response(request.news, failures)
 
     @readable
     def Configure(self, request: Any, context: Any) -> Any:
@@ -108,10 +105,7 @@ class AwsServicer(PluginServicer):
         resource_type = _resource_type(request.urn)
         old, new = from_struct(request.olds), from_struct(request.news)
         news = named(resource_type, request.urn.rpartition("::")[2], old=old, new=new, seed=request.randomSeed)
-        failures = [
-            provider_pb2.CheckFailure(property=fail.path, reason=fail.reason) for fail in check(resource_type, news)
-        ]
-        return provider_pb2.CheckResponse(inputs=to_struct(news), failures=failures)
+        return check_response(to_struct(news), check(resource_type, news))
 
     @readable
     def Diff(self, request: Any, context: Any) -> Any:
@@ -143,9 +137,7 @@ class AwsServicer(PluginServicer):
         live = read(resource_type, call, request.id, inputs=inputs, state=state, common=self._common)
         if live is None:
             return provider_pb2.ReadResponse()
-        return provider_pb2.ReadResponse(
-            id=live.resource_id, properties=_outputs(resource_type, live.state), inputs=to_struct(live.inputs)
-        )
+        return read_response(live.resource_id, _outputs(resource_type, live.state), live.inputs)
 
     @readable
     def Update(self, request: Any, context: Any) -> Any:

@@ -19,7 +19,6 @@ from hpkit_local.plugins.kubernetes.objects import (
     annotation,
     applied,
     changes,
-    clean,
     deletes_first,
     is_patch,
     manager_of,
@@ -33,7 +32,7 @@ from hpkit_local.plugins.kubernetes.release import SECONDS, TOKEN, Release, chec
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
-from hpkit_provider.engine.results import PropertyChange, diff_response
+from hpkit_provider.engine.results import CheckFailure, PropertyChange, check_response, diff_response, read_response
 from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, has_unknown, is_unknown, to_struct
 
 __all__ = ["KubernetesServicer"]
@@ -124,8 +123,8 @@ class KubernetesServicer(PluginServicer):
             if name not in KNOWN:
                 near = difflib.get_close_matches(name, KNOWN, n=1)
                 reason = f"setting {name!r} doesn't exist" + (f"; did you mean {near[0]!r}?" if near else "")
-                failures.append(provider_pb2.CheckFailure(property=name, reason=reason))
-        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+                failures.append(CheckFailure(name, reason))
+        return check_response(request.news, failures)
 
     @readable
     def Configure(self, request: Any, context: Any) -> Any:
@@ -162,17 +161,16 @@ class KubernetesServicer(PluginServicer):
         if token == TOKEN:
             namespace = self._cluster.api.namespace
             inputs = checked(inputs, old, name=name, namespace=namespace, seed=seed)
-            return _check_response(inputs, failures(inputs))
+            return check_response(to_struct(inputs), (CheckFailure(*each) for each in failures(inputs)))
         api_version, kind = typed(token, inputs)
         inputs = {"apiVersion": api_version, "kind": kind, **inputs}
         if is_patch(token, inputs):
             if not is_unknown(inputs.get("metadata")) and not metadata_of(inputs).get("name"):
-                return _check_response(
-                    inputs, [("metadata.name", "is required, because it identifies the object to patch")]
-                )
+                missing = CheckFailure("metadata.name", "is required, because it identifies the object to patch")
+                return check_response(to_struct(inputs), [missing])
         else:
             inputs = named(inputs, old, name=name, seed=seed)
-        return _check_response(self._placed(request, inputs), [])
+        return check_response(to_struct(self._placed(request, inputs)), [])
 
     def _placed(self, request: Any, inputs: Props) -> Props:
         """Put a namespaced object into the default namespace if it names none."""
@@ -187,7 +185,7 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Diff(self, request: Any, context: Any) -> Any:
         """Compare inputs of then and now."""
-        old, new = _old_inputs(request), from_struct(request.news)
+        old, new = from_struct(request.old_inputs), from_struct(request.news)
         token = urn_type(request.urn)
         release = token == TOKEN
         property_changes = changes(token, old, new, release=release)
@@ -221,7 +219,10 @@ class KubernetesServicer(PluginServicer):
         inputs, state = from_struct(request.inputs), from_struct(request.properties)
         if token == TOKEN:
             found = self._release.read(call, request.id, inputs, state)
-            return _read_response(request.id, *found) if found else provider_pb2.ReadResponse()
+            if found is None:
+                return provider_pb2.ReadResponse()
+            seen, outputs = found
+            return read_response(request.id, to_struct(outputs), seen)
         ref = self._ref(call, request.id, *typed(token, inputs or state))
         live = self._cluster.read(call, ref, manager_of(request.urn, state))
         if live is None:
@@ -231,7 +232,7 @@ class KubernetesServicer(PluginServicer):
         if lacks:
             reason = f"{live.ref} is not ready: {lacks}"
             raise InitFailedError(reason, resource_id=request.id, state=live.state, inputs=seen)
-        return _read_response(live.ref.id, seen, live.state)
+        return read_response(live.ref.id, to_struct(live.state), seen)
 
     def _ref(self, call: EngineCall, resource_id: str, api_version: str, name: str) -> Ref:
         kind = self._cluster.api.kind(call, api_version, name)
@@ -281,17 +282,3 @@ def _connected(kubeconfig: str) -> Cluster | PluginError:
 
 def _manager(state: Props) -> str:
     return str(state.get("__fieldManager") or "pulumi-kubernetes")
-
-
-def _old_inputs(request: Any) -> Props:
-    """Return the inputs of then; an engine that does not send them leaves the state."""
-    return from_struct(request.old_inputs) if request.HasField("old_inputs") else clean(from_struct(request.olds))
-
-
-def _check_response(inputs: Props, failures: list[tuple[str, str]]) -> Any:
-    told = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in failures]
-    return provider_pb2.CheckResponse(inputs=to_struct(inputs), failures=told)
-
-
-def _read_response(resource_id: str, inputs: Props, outputs: Props) -> Any:
-    return provider_pb2.ReadResponse(id=resource_id, inputs=to_struct(inputs), properties=to_struct(outputs))

@@ -1,4 +1,4 @@
-"""Amazon EC2: moto, with its gaps filled and its load of instance types postponed."""
+"""Amazon EC2: moto, with its gaps filled."""
 
 from hpkit_local.aws.service import Service, declare
 
@@ -8,9 +8,5 @@ declare(
         rejects_with="InvalidParameterValue",
         source="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html",
         moto="ec2",
-        first_call=(
-            "Action=DescribeAvailabilityZones&Version=2016-11-15",
-            {"Content-Type": "application/x-www-form-urlencoded"},
-        ),
     )
 )
