@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import boto3
 
-__all__ = ["is_owned"]
+__all__ = ["is_owned", "tags_of"]
 
 _Props = Mapping[str, Any]
+_LiveTags = Callable[[Any, _Props], Mapping[str, str] | None]
 # Instead of tags: the resource is part of another, and has none.
 _PART: Final[Mapping[str, str]] = {}
 
@@ -34,7 +35,8 @@ def is_owned(session: boto3.Session, resource_type: str, inputs: _Props, tags: M
     return live_tags is _PART or (live_tags is not None and tags.items() <= live_tags.items())
 
 
-def _tags(tags: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def tags_of(tags: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the tags of a response by key."""
     return {tag["Key"]: tag["Value"] for tag in tags}
 
 
@@ -57,26 +59,24 @@ def _log_group(session: boto3.Session, inputs: _Props) -> Mapping[str, str] | No
 def _repository(session: boto3.Session, inputs: _Props) -> Mapping[str, str]:
     client = session.client("ecr")
     (repository,) = client.describe_repositories(repositoryNames=[inputs["name"]])["repositories"]
-    return _tags(client.list_tags_for_resource(resourceArn=repository["repositoryArn"])["tags"])
+    return tags_of(client.list_tags_for_resource(resourceArn=repository["repositoryArn"])["tags"])
 
 
-def _route(session: boto3.Session, inputs: _Props) -> Mapping[str, str] | None:
-    (table,) = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"]
-    destinations = {route.get("DestinationCidrBlock") for route in table["Routes"]}
-    return _PART if inputs["destinationCidrBlock"] in destinations else None
+def _in_table(member: str, key: str, name: str) -> _LiveTags:
+    """Return the search for an entry of a route table whose key has the value of an input."""
+
+    def find(session: boto3.Session, inputs: _Props) -> Mapping[str, str] | None:
+        (table,) = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"]
+        return _PART if inputs[name] in [each.get(key) for each in table[member]] else None
+
+    return find
 
 
-def _association(session: boto3.Session, inputs: _Props) -> Mapping[str, str] | None:
-    (table,) = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"]
-    subnets = {association.get("SubnetId") for association in table["Associations"]}
-    return _PART if inputs["subnetId"] in subnets else None
-
-
-_LIVE_TAGS: Final[Mapping[str, Callable[[Any, _Props], Mapping[str, str] | None]]] = {
+_LIVE_TAGS: Final[Mapping[str, _LiveTags]] = {
     "aws:amp/alertManagerDefinition:AlertManagerDefinition": _alert_manager,
     "aws:cloudwatch/logGroup:LogGroup": _log_group,
-    "aws:ec2/route:Route": _route,
-    "aws:ec2/routeTableAssociation:RouteTableAssociation": _association,
+    "aws:ec2/route:Route": _in_table("Routes", "DestinationCidrBlock", "destinationCidrBlock"),
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": _in_table("Associations", "SubnetId", "subnetId"),
     "aws:ecr/repository:Repository": _repository,
     "aws:eks/accessEntry:AccessEntry": lambda session, inputs: session.client("eks").describe_access_entry(
         clusterName=inputs["clusterName"], principalArn=inputs["principalArn"]
@@ -87,10 +87,10 @@ _LIVE_TAGS: Final[Mapping[str, Callable[[Any, _Props], Mapping[str, str] | None]
     "aws:eks/cluster:Cluster": lambda session, inputs: session.client("eks").describe_cluster(name=inputs["name"])[
         "cluster"
     ]["tags"],
-    "aws:iam/role:Role": lambda session, inputs: _tags(
+    "aws:iam/role:Role": lambda session, inputs: tags_of(
         session.client("iam").list_role_tags(RoleName=inputs["name"])["Tags"]
     ),
-    "aws:s3/bucket:Bucket": lambda session, inputs: _tags(
+    "aws:s3/bucket:Bucket": lambda session, inputs: tags_of(
         session.client("s3").get_bucket_tagging(Bucket=inputs["bucket"])["TagSet"]
     ),
 }

@@ -13,11 +13,11 @@ If `up` already ran again, the first resource is an orphan. The state can contai
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hpkit.adopt.owned import is_owned
+from hpkit.adopt.owned import is_owned, tags_of
 
 if TYPE_CHECKING:
     import boto3
@@ -225,30 +225,27 @@ def _find_tagged(session: boto3.Session, creation: Unfinished) -> list[str]:
     ]
 
 
+def _entries(session: boto3.Session, service: str, operation: str, member: str, **query: Any) -> Iterator[_Props]:
+    for page in session.client(service).get_paginator(operation).paginate(**query):
+        yield from page[member]
+
+
 def _find_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
     """Return the rules of the group that allow the same."""
     inputs = creation.inputs
     group = [{"Name": "group-id", "Values": [inputs["securityGroupId"]]}]
-    pages = session.client("ec2").get_paginator("describe_security_group_rules").paginate(Filters=group)
-    allowed = (
-        "Egress" in creation.type,
-        inputs["ipProtocol"],
-        inputs.get("cidrIpv4"),
-        inputs.get("referencedSecurityGroupId"),
-        inputs.get("fromPort", -1),
-    )
+    same = {
+        "IsEgress": "Egress" in creation.type,
+        "IpProtocol": inputs["ipProtocol"],
+        "CidrIpv4": inputs.get("cidrIpv4"),
+        "FromPort": inputs.get("fromPort", -1),
+    }
+    rules = _entries(session, "ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=group)
     return [
         rule["SecurityGroupRuleId"]
-        for page in pages
-        for rule in page["SecurityGroupRules"]
-        if allowed
-        == (
-            rule["IsEgress"],
-            rule["IpProtocol"],
-            rule.get("CidrIpv4"),
-            rule.get("ReferencedGroupInfo", {}).get("GroupId"),
-            rule.get("FromPort", -1),
-        )
+        for rule in rules
+        if all(value == {"FromPort": -1, **rule}.get(name) for name, value in same.items())
+        and rule.get("ReferencedGroupInfo", {}).get("GroupId") == inputs.get("referencedSecurityGroupId")
     ]
 
 
@@ -265,7 +262,7 @@ def _find_ranges(session: boto3.Session, creation: Unfinished) -> list[str]:
 
 def _find_keys(session: boto3.Session, creation: Unfinished) -> list[str]:
     client = session.client("kms")
-    keys = [each["KeyId"] for page in client.get_paginator("list_keys").paginate() for each in page["Keys"]]
+    keys = [each["KeyId"] for each in _entries(session, "kms", "list_keys", "Keys")]
     metadata = [client.describe_key(KeyId=key)["KeyMetadata"] for key in keys]
     return [
         key["KeyId"]
@@ -279,55 +276,38 @@ def _find_keys(session: boto3.Session, creation: Unfinished) -> list[str]:
 
 
 def _find_associations(session: boto3.Session, creation: Unfinished) -> list[str]:
-    cluster, inputs = creation.inputs["clusterName"], creation.inputs
-    pages = (
-        session.client("eks")
-        .get_paginator("list_pod_identity_associations")
-        .paginate(clusterName=cluster, namespace=inputs["namespace"], serviceAccount=inputs["serviceAccount"])
-    )
-    return [f"{cluster},{each['associationId']}" for page in pages for each in page["associations"]]
+    query = {name: creation.inputs[name] for name in ("clusterName", "namespace", "serviceAccount")}
+    found = _entries(session, "eks", "list_pod_identity_associations", "associations", **query)
+    return [f"{query['clusterName']},{each['associationId']}" for each in found]
 
 
 def _find_prometheus(session: boto3.Session, creation: Unfinished) -> list[str]:
-    pages = session.client("amp").get_paginator("list_workspaces").paginate(alias=creation.inputs["alias"])
-    return [each["workspaceId"] for page in pages for each in page["workspaces"] if creation.is_tagged(each["tags"])]
+    found = _entries(session, "amp", "list_workspaces", "workspaces", alias=creation.inputs["alias"])
+    return [each["workspaceId"] for each in found if creation.is_tagged(each["tags"])]
 
 
 def _find_prometheus_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
-    inputs = creation.inputs
-    pages = (
-        session.client("amp").get_paginator("list_rule_groups_namespaces").paginate(workspaceId=inputs["workspaceId"])
-    )
-    return [each["arn"] for page in pages for each in page["ruleGroupsNamespaces"] if each["name"] == inputs["name"]]
+    workspace = creation.inputs["workspaceId"]
+    found = _entries(session, "amp", "list_rule_groups_namespaces", "ruleGroupsNamespaces", workspaceId=workspace)
+    return [each["arn"] for each in found if each["name"] == creation.inputs["name"]]
 
 
 def _find_grafana(session: boto3.Session, creation: Unfinished) -> list[str]:
-    pages = session.client("grafana").get_paginator("list_workspaces").paginate()
     name = creation.inputs["name"]
-    workspaces = [each for page in pages for each in page["workspaces"] if each["name"] == name]
-    return [each["id"] for each in workspaces if creation.is_tagged(each["tags"])]
+    named = (each for each in _entries(session, "grafana", "list_workspaces", "workspaces") if each["name"] == name)
+    return [each["id"] for each in named if creation.is_tagged(each["tags"])]
 
 
 def _find_file_systems(session: boto3.Session, creation: Unfinished) -> list[str]:
-    pages = session.client("fsx").get_paginator("describe_file_systems").paginate()
-    return [
-        file_system["FileSystemId"]
-        for page in pages
-        for file_system in page["FileSystems"]
-        if creation.is_tagged({tag["Key"]: tag["Value"] for tag in file_system.get("Tags", ())})
-    ]
+    found = _entries(session, "fsx", "describe_file_systems", "FileSystems")
+    return [each["FileSystemId"] for each in found if creation.is_tagged(tags_of(each.get("Tags", ())))]
 
 
 def _find_links(session: boto3.Session, creation: Unfinished) -> list[str]:
     filters = [{"Name": "file-system-id", "Values": [creation.inputs["fileSystemId"]]}]
-    pages = session.client("fsx").get_paginator("describe_data_repository_associations").paginate(Filters=filters)
+    found = _entries(session, "fsx", "describe_data_repository_associations", "Associations", Filters=filters)
     path = creation.inputs["fileSystemPath"]
-    return [
-        each["AssociationId"]
-        for page in pages
-        for each in page["Associations"]
-        if each["FileSystemPath"].rstrip("/") == path
-    ]
+    return [each["AssociationId"] for each in found if each["FileSystemPath"].rstrip("/") == path]
 
 
 def _find_clusters(session: boto3.Session, creation: Unfinished) -> list[str]:
@@ -340,8 +320,7 @@ def _find_clusters(session: boto3.Session, creation: Unfinished) -> list[str]:
         if error.response["Error"]["Code"] != "ResourceNotFound":
             raise
         return []
-    tags = {tag["Key"]: tag["Value"] for tag in client.list_tags(ResourceArn=arn)["Tags"]}
-    return [arn] if creation.is_tagged(tags) else []
+    return [arn] if creation.is_tagged(tags_of(client.list_tags(ResourceArn=arn)["Tags"])) else []
 
 
 def _find_topics(session: boto3.Session, creation: Unfinished) -> list[str]:
@@ -356,15 +335,15 @@ def _find_topics(session: boto3.Session, creation: Unfinished) -> list[str]:
         if error.response["Error"]["Code"] not in ("NotFound", "ResourceNotFound"):
             raise
         return []
-    return [arn] if creation.is_tagged({tag["Key"]: tag["Value"] for tag in tags}) else []
+    return [arn] if creation.is_tagged(tags_of(tags)) else []
 
 
 def _find_governance(operation: str, member: str, arn: str) -> Callable[[Any, Unfinished], list[str]]:
     def find(session: boto3.Session, creation: Unfinished) -> list[str]:
         """Return what the cluster has under this name; the API allows each name once."""
         cluster, name = creation.inputs["clusterArn"], creation.inputs["name"]
-        pages = session.client("sagemaker").get_paginator(operation).paginate(ClusterArn=cluster)
-        return [str(each[arn]) for page in pages for each in page[member] if each["Name"] == name]
+        found = _entries(session, "sagemaker", operation, member, ClusterArn=cluster)
+        return [str(each[arn]) for each in found if each["Name"] == name]
 
     return find
 
