@@ -22,21 +22,8 @@ _COMPONENT: Final = "hpkit:index:"
 _PROVIDER: Final = "pulumi:providers:"
 # The order in which a platform is explained; other components come last.
 _COMPONENTS: Final = (
-    "network",
-    "storage",
-    "identity",
-    "eks",
-    "registry",
-    "addons",
-    "dependencies",
-    "hyperpod",
-    "observability",
-    "node-addons",
-    "autoscaling",
-    "governance",
-    "scheduling",
-    "team-volumes",
-    "access",
+    *("network", "storage", "identity", "eks", "registry", "addons", "dependencies", "hyperpod", "observability"),
+    *("node-addons", "autoscaling", "governance", "scheduling", "team-volumes", "access"),
 )
 
 
@@ -130,25 +117,13 @@ _NAMED_BY_PROGRAM: Final = frozenset(
 
 
 def _shown(key: str, words: str = "{}") -> Callable[[Mapping[str, Any], Plan], str]:
-    def say(inputs: Mapping[str, Any], plan: Plan) -> str:
-        del plan
+    def say(inputs: Mapping[str, Any], _plan: Plan) -> str:
         value = inputs.get(key)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         return "" if value in (None, "") else words.format(value)
 
     return say
-
-
-def _nothing(inputs: Mapping[str, Any], plan: Plan) -> str:
-    """Return nothing, for a type whose name contains everything."""
-    del inputs, plan
-    return ""
-
-
-def _subnet(inputs: Mapping[str, Any], plan: Plan) -> str:
-    del plan
-    return f"{inputs.get('cidrBlock', '')} in {inputs.get('availabilityZone', '')}"
 
 
 def _lustre(inputs: Mapping[str, Any], plan: Plan) -> str:
@@ -171,21 +146,6 @@ def _entry(inputs: Mapping[str, Any], plan: Plan) -> str:
     return "; ".join([*parts, *([f"data scientist of {', '.join(teams)}"] if teams else [])])
 
 
-def _addon(inputs: Mapping[str, Any], plan: Plan) -> str:
-    del plan
-    return str(inputs.get("addonVersion") or "EKS's default version")
-
-
-def _release(inputs: Mapping[str, Any], plan: Plan) -> str:
-    del plan
-    return f"{inputs.get('chart', '')} {inputs.get('version', '')}".strip()
-
-
-def _cluster(inputs: Mapping[str, Any], plan: Plan) -> str:
-    del inputs
-    return f"continuous provisioning, node recovery {plan.spec.cluster.node_recovery}"
-
-
 def _groups(resource: RecordedResource, plan: Plan) -> Iterator[TreeItem]:
     members = ("instanceGroups", "restrictedInstanceGroups")
     registered = {group["instanceGroupName"] for each in members for group in resource.inputs.get(each) or ()}
@@ -201,19 +161,13 @@ def _group(group: GroupPlan | RestrictedGroupPlan) -> str:
     return f"{count} × {' | '.join(spec.types)} in {', '.join(group.zones) or 'no zone'}{kind}"
 
 
-def _node_class(inputs: Mapping[str, Any], plan: Plan) -> str:
-    del plan
-    return ", ".join(inputs["spec"]["instanceGroups"])
-
-
 def _node_pool(inputs: Mapping[str, Any], plan: Plan) -> str:
     types = next(pool.instance_types for pool in plan.node_pools if pool.spec.name == inputs["metadata"]["name"])
     limits = ", ".join(f"{key} {value}" for key, value in sorted(inputs["spec"].get("limits", {}).items()))
     return f"{', '.join(types) or 'no type'}; {limits or 'no limits'}"
 
 
-def _deployment(inputs: Mapping[str, Any], plan: Plan) -> str:
-    del plan
+def _deployment(inputs: Mapping[str, Any], _plan: Plan) -> str:
     spec = inputs["spec"]
     requests = spec["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {})
     return f"{spec['replicas']:g} × {', '.join(f'{key} {value}' for key, value in sorted(requests.items()))}"
@@ -226,8 +180,7 @@ def _policy(inputs: Mapping[str, Any], plan: Plan) -> str:
     return f"{order}, fair share {config['fairShare']}, idle sharing {sharing}"
 
 
-def _classes(resource: RecordedResource, plan: Plan) -> Iterator[TreeItem]:
-    del plan
+def _classes(resource: RecordedResource, _plan: Plan) -> Iterator[TreeItem]:
     for each in resource.inputs["schedulerConfig"].get("priorityClasses", ()):
         yield TreeItem("", each["name"], f"weight {each['weight']:g}")
 
@@ -276,29 +229,37 @@ def _number(value: Fraction | int) -> str:
 # counted where space is short.
 _DETAILS: Final[dict[str, Callable[[Mapping[str, Any], Plan], str]]] = {
     "aws:ec2/vpc:Vpc": _shown("cidrBlock"),
-    "aws:ec2/subnet:Subnet": _subnet,
-    "aws:ec2/natGateway:NatGateway": _nothing,
+    "aws:ec2/subnet:Subnet": (
+        lambda inputs, _: f"{inputs.get('cidrBlock', '')} in {inputs.get('availabilityZone', '')}"
+    ),
+    "aws:ec2/natGateway:NatGateway": lambda *_: "",
     "aws:ec2/vpcEndpoint:VpcEndpoint": _shown("vpcEndpointType"),
     "aws:ec2/securityGroup:SecurityGroup": _shown("description"),
-    "aws:s3/bucket:Bucket": _nothing,
+    "aws:s3/bucket:Bucket": lambda *_: "",
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _shown("dataRepositoryPath"),
-    "aws:ecr/repository:Repository": _nothing,
+    "aws:ecr/repository:Repository": lambda *_: "",
     "aws:iam/role:Role": _shown("description"),
     "aws:kms/key:Key": _shown("description"),
     "aws:cloudwatch/logGroup:LogGroup": _shown("retentionInDays", "{} days"),
     "aws:eks/cluster:Cluster": _eks,
     "aws:eks/accessEntry:AccessEntry": _entry,
-    "aws:eks/addon:Addon": _addon,
-    "kubernetes:helm.sh/v3:Release": _release,
-    "hyperpod:index:Cluster": _cluster,
-    "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass": _node_class,
+    "aws:eks/addon:Addon": lambda inputs, _: str(inputs.get("addonVersion") or "EKS's default version"),
+    "kubernetes:helm.sh/v3:Release": (
+        lambda inputs, _: f"{inputs.get('chart', '')} {inputs.get('version', '')}".strip()
+    ),
+    "hyperpod:index:Cluster": (
+        lambda _, plan: f"continuous provisioning, node recovery {plan.spec.cluster.node_recovery}"
+    ),
+    "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass": (
+        lambda inputs, _: ", ".join(inputs["spec"]["instanceGroups"])
+    ),
     "kubernetes:karpenter.sh/v1:NodePool": _node_pool,
     "kubernetes:apps/v1:Deployment": _deployment,
     "hyperpod:index:ClusterSchedulerConfig": _policy,
     "hyperpod:index:ComputeQuota": _quota,
-    "aws:amp/workspace:Workspace": _nothing,
-    "aws:grafana/workspace:Workspace": _nothing,
+    "aws:amp/workspace:Workspace": lambda *_: "",
+    "aws:grafana/workspace:Workspace": lambda *_: "",
 }
 _RANKS: Final = {token: rank for rank, token in enumerate(_DETAILS)}
 _PARTS: Final[dict[str, Callable[[RecordedResource, Plan], Iterator[TreeItem]]]] = {

@@ -14,28 +14,13 @@ from hpkit_provider.engine.values import Props, is_unknown
 
 __all__ = ["CONFIG", "Settings", "loopback", "settings_from"]
 
-CONFIG: Final = {
-    "region": "the default region of resources",
-    "defaultTags": "tags of every resource",
-    "allowedAccountIds": "allowed accounts",
-    "forbiddenAccountIds": "forbidden accounts",
-    "assumeRoles": "roles to assume, in order",
-    "endpoints": "a separate endpoint for a service; loopback only",
-    "profile": "ignored: the local endpoint requires no credentials",
-    "accessKey": "not used",
-    "secretKey": "not used",
-    "token": "not used",
-    "maxRetries": "not used",
-    "retryMode": "not used",
-    "sharedConfigFiles": "not used",
-    "sharedCredentialsFiles": "not used",
-    "s3UsePathStyle": "ignored: always enabled",
-    "skipCredentialsValidation": "not used",
-    "skipMetadataApiCheck": "not used",
-    "skipRegionValidation": "not used",
-    "skipRequestingAccountId": "not used",
-    "stsRegion": "not used",
-}
+# Settings; from `profile` on, they have no effect here.
+CONFIG: Final = (
+    *("region", "defaultTags", "allowedAccountIds", "forbiddenAccountIds", "assumeRoles", "endpoints"),
+    *("profile", "accessKey", "secretKey", "token", "maxRetries", "retryMode", "sharedConfigFiles"),
+    *("sharedCredentialsFiles", "s3UsePathStyle", "skipCredentialsValidation", "skipMetadataApiCheck"),
+    *("skipRegionValidation", "skipRequestingAccountId", "stsRegion"),
+)
 
 
 @dataclass(frozen=True)

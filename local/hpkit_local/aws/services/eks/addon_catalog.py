@@ -26,7 +26,13 @@ from hpkit_local.aws.services.eks.versions import offered, reaches
 __all__ = ["ADDONS", "AddonInfo", "check_configuration", "find_addon"]
 
 _FORM = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
-_EMPTY: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """Return the schema of an object with these properties and no others."""
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
 _ANY: dict[str, Any] = {"type": "object"}
 # Categories that are on by default can be raised to ADVANCED, except for inference. Categories that are off have no
 # level in between (SageMaker developer guide, "SageMaker HyperPod cluster metrics"). The parameters are those of
@@ -46,7 +52,7 @@ _METRIC_LEVELS = {
     "networkMetrics": _OFF,
     "rayMetrics": _OFF,
 }
-_LOGGING = {"type": "object", "additionalProperties": False, "properties": {"enabled": {"type": "boolean"}}}
+_LOGGING = _object(enabled={"type": "boolean"})
 
 
 @dataclass(frozen=True)
@@ -77,49 +83,22 @@ class AddonInfo:
         return self.versions[0]
 
 
-_METRICS = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+_TEXT = {"type": "string"}
+_OBSERVABILITY = _object(
+    ampWorkspace=_object(prometheusEndpoint=_TEXT, arn=_TEXT),
+    amgWorkspace=_object(workspaceName=_TEXT, arn=_TEXT),
+    metricsProvider=_object(
         **{
-            name: {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {
-                    "level": {"type": "string", "enum": list(levels)},
-                    "scrapeInterval": {"type": "integer", "minimum": 1},
-                },
-            }
+            name: _object(level={**_TEXT, "enum": list(levels)}, scrapeInterval={"type": "integer", "minimum": 1})
             for name, levels in _METRIC_LEVELS.items()
         },
-        "logging": _LOGGING,
-    },
-}
-_OBSERVABILITY = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "ampWorkspace": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"prometheusEndpoint": {"type": "string"}, "arn": {"type": "string"}},
-        },
-        "amgWorkspace": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"workspaceName": {"type": "string"}, "arn": {"type": "string"}},
-        },
-        "metricsProvider": _METRICS,
-        "logging": _LOGGING,
-    },
-}
+        logging=_LOGGING,
+    ),
+    logging=_LOGGING,
+)
 
 # The parts of the chart that the guide names; their values aren't documented.
-_SPACES = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"jupyter-k8s": _ANY, "jupyter-k8s-aws-hyperpod": _ANY},
-}
+_SPACES = _object(**{"jupyter-k8s": _ANY, "jupyter-k8s-aws-hyperpod": _ANY})
 
 ADDONS = {
     info.name: info
@@ -174,7 +153,7 @@ ADDONS = {
             namespace="kueue-system",
             without_nodes="CREATE_FAILED",
             since="1.30",
-            schema=_EMPTY,
+            schema=_object(),
             kind="ml",
         ),
         AddonInfo(
