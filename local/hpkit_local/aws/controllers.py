@@ -5,7 +5,7 @@ See local/hpkit_local/controllers.
 Callbacks run in order, one at a time, when a status machine reaches its end; they get what the Describe call would
 return. They must be quick and must not call the endpoint. To keep the object in its running status during slow work
 elsewhere, raise `RequeueAfter`: the same callback is called again. To fail the change, raise `ControllerError`.
-`access_entry_*`, `cluster_in_service` and `nodes_changed` raise neither.
+`noticed` raises neither.
 """
 
 from __future__ import annotations
@@ -104,51 +104,16 @@ class Controllers:
         """Prepare an EKS cluster that is about to become ACTIVE; None keeps the invented endpoint."""
         return None
 
-    def eks_cluster_deleted(self, cluster: Document) -> None:
-        """Hear that an EKS cluster is about to vanish."""
-
-    def cluster_created(self, cluster: Document) -> None:
-        """Hear that a HyperPod cluster is about to be created; ControllerError fails its creation."""
-
-    def cluster_in_service(self, cluster: Document) -> None:
-        """Hear that a HyperPod cluster arrives in InService, first or again."""
-
-    def cluster_deleted(self, cluster: Document) -> None:
-        """Hear that a HyperPod cluster is about to vanish."""
-
-    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
-        """Handle nodes that were added, removed or changed status; `nodes` are all NodeDetails of the cluster."""
-
-    def autoscaling_enabled(self, cluster: Document) -> None:
-        """Hear that Managed Karpenter is about to be InService."""
-
-    def autoscaling_disabled(self, cluster: Document) -> None:
-        """Hear that Managed Karpenter is about to be gone."""
-
     def brings_cert_manager(self) -> bool:
         """Return whether the EKS cluster has a cert-manager that no add-on installed."""
         return False
 
-    def addon_active(self, addon: Document) -> None:
-        """Hear that an EKS add-on is about to become ACTIVE, after create or update."""
+    def submit(self, key: str, document: Document | None) -> None:
+        """Apply an object that is about to take effect, or delete what is about to vanish (None).
 
-    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
-        """Hear that an EKS add-on is about to vanish; with `preserve` its software stays."""
+        key: `eks`, `addon`, `cluster`, `autoscaling`, `quota` or `policy`, a slash, and the name or ID; or
+        `dependencies/` and a HyperPod cluster, which needs them and is about to be created.
+        """
 
-    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:
-        """Hear that an access entry or its associated policies changed."""
-
-    def access_entry_deleted(self, entry: Document) -> None:
-        """Hear that an access entry is gone."""
-
-    def quota_changed(self, quota: Document, cluster: Document) -> None:
-        """Hear that a compute quota is about to be Created or Updated."""
-
-    def quota_deleted(self, quota: Document, cluster: Document) -> None:
-        """Hear that a compute quota is about to vanish."""
-
-    def policy_changed(self, policy: Document, cluster: Document) -> None:
-        """Hear that a cluster scheduler config is about to be Created or Updated."""
-
-    def policy_deleted(self, policy: Document, cluster: Document) -> None:
-        """Hear that a cluster scheduler config is about to vanish."""
+    def noticed(self) -> None:
+        """Hear that nodes, access entries or the status of a HyperPod cluster changed."""

@@ -83,39 +83,11 @@ class ClusterControllers(Controllers):
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
         """Return the API server's address, when it answers."""
-        self._submit(f"eks/{cluster['name']}", cluster)
+        self.submit(f"eks/{cluster['name']}", cluster)
         server: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
             "cluster"
         ]
         return EksConnection(str(server["server"]), str(server["certificate-authority-data"]))
-
-    def eks_cluster_deleted(self, cluster: Document) -> None:
-        """Delete everything in the cluster."""
-        self._submit(f"eks/{cluster['name']}", None)
-
-    def cluster_created(self, cluster: Document) -> None:
-        """Check for the objects that HyperPod requires in the cluster."""
-        self._submit(f"dependencies/{cluster['ClusterName']}", cluster)
-
-    def cluster_in_service(self, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Reconcile groups and nodes."""
-        self._wake()
-
-    def cluster_deleted(self, cluster: Document) -> None:
-        """Delete the nodes."""
-        self._submit(f"cluster/{cluster['ClusterName']}", None)
-
-    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers
-        """Reconcile nodes."""
-        self._wake()
-
-    def autoscaling_enabled(self, cluster: Document) -> None:
-        """Create Karpenter's kinds."""
-        self._submit(f"autoscaling/{cluster['ClusterName']}", cluster["AutoScaling"])
-
-    def autoscaling_disabled(self, cluster: Document) -> None:
-        """Delete Karpenter's kinds with their objects."""
-        self._submit(f"autoscaling/{cluster['ClusterName']}", None)
 
     def brings_cert_manager(self) -> bool:
         """Check for it in the API server; if that doesn't respond, it doesn't exist."""
@@ -124,53 +96,19 @@ class ClusterControllers(Controllers):
         except OSError:
             return False
 
-    def addon_active(self, addon: Document) -> None:
-        """Create what these add-ons install; other add-ons have no counterpart here."""
-        if addon["addonName"] in _BRINGING:
-            self._submit(_addon_key(addon), addon)
-
-    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
-        """Delete what an add-on installed, unless it's preserved."""
-        if addon["addonName"] in _BRINGING and not preserve:
-            self._submit(_addon_key(addon), None)
-
-    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers
-        """Reconcile bindings."""
-        self._wake()
-
-    def access_entry_deleted(self, entry: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Reconcile bindings."""
-        self._wake()
-
-    def quota_changed(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Create the team's namespace and queues."""
-        self._submit(f"quota/{quota['ComputeQuotaId']}", quota)
-
-    def quota_deleted(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Delete the team's namespace and queues, with everything in them."""
-        self._submit(f"quota/{quota['ComputeQuotaId']}", None)
-
-    def policy_changed(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Create priority classes, and share as the policy states."""
-        self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", policy)
-
-    def policy_deleted(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
-        """Delete the priority classes."""
-        self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", None)
-
-    def _why_unreachable(self) -> str:
-        """Return why callers can't reach the API server through EKS's endpoint, or ""."""
-        return "the endpoint has not been started" if self._view is None else why_cut_off(self._view)
-
-    def _submit(self, key: str, document: Mapping[str, Any] | None) -> None:
+    def submit(self, key: str, document: Document | None) -> None:
+        """Make the API server so; most add-ons have no counterpart in it."""
+        if key.startswith("addon/") and key.rpartition("|")[2] not in _BRINGING:
+            return
         if self._reconciler is None:
             raise ControllerError("the controllers have not been started")
         self._reconciler.submit(key, document)
 
-    def _wake(self) -> None:
+    def noticed(self) -> None:
+        """Reconcile soon."""
         if self._reconciler is not None:
             self._reconciler.wake()
 
-
-def _addon_key(addon: Document) -> str:
-    return f"addon/{addon['clusterName']}|{addon['addonName']}"
+    def _why_unreachable(self) -> str:
+        """Return why callers can't reach the API server through EKS's endpoint, or ""."""
+        return "the endpoint has not been started" if self._view is None else why_cut_off(self._view)

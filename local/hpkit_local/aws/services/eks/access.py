@@ -110,9 +110,9 @@ def update_access_entry(ctx: Context, params: Record) -> Record:
 @operation("eks", "DeleteAccessEntry")
 def delete_access_entry(ctx: Context, params: Record) -> Record:
     """Shut an IAM principal out."""
-    found = _entry(ctx, params)
+    _entry(ctx, params)
     del ctx.table("access")[entry_key(params["clusterName"], params["principalArn"])]
-    ctx.controllers.access_entry_deleted(found["entry"])
+    ctx.controllers.noticed()
     return {}
 
 

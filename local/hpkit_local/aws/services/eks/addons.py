@@ -171,7 +171,7 @@ def arrived(
         )
     else:
         settled = {**addon, **new, "health": {"issues": []}, "status": machine.done}
-        ctx.controllers.addon_active(addon_document(settled))
+        ctx.controllers.submit(f"addon/{key}", addon_document(settled))
         addon.update(settled, modifiedAt=ctx.now)
     if update_id:
         finish_update(ctx, addon["clusterName"], update_id, failure=failure)
@@ -325,6 +325,7 @@ def vanished(ctx: Context, *, key: str, preserve: bool, failure: str = "") -> No
     if failure:
         _fail(addon, MACHINES["addon.delete"].failed, "InternalFailure", failure)
         return
-    ctx.controllers.addon_deleted(addon_document(addon), preserve=preserve)
+    if not preserve:
+        ctx.controllers.submit(f"addon/{key}", None)
     dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
     del ctx.table("addons")[key]

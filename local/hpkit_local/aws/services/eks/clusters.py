@@ -311,7 +311,7 @@ def deleted(ctx: Context, *, name: str, failure: str = "") -> None:
     if failure:
         cluster["status"] = MACHINES["eks.delete"].failed
         return
-    ctx.controllers.eks_cluster_deleted(cluster_document(cluster))
+    ctx.controllers.submit(f"eks/{name}", None)
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     ec2.delete_security_group(group_id=cluster["resourcesVpcConfig"]["clusterSecurityGroupId"])
     ctx.backend.touched("ec2")

@@ -63,9 +63,8 @@ def ensure_node_entry(ctx: Context, cluster: str, principal: str) -> bool:
 
 def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
     """Delete the entry that HyperPod created."""
-    found = ctx.table("access").pop(entry_key(cluster, principal), None)
-    if found is not None:
-        ctx.controllers.access_entry_deleted(found["entry"])
+    if ctx.table("access").pop(entry_key(cluster, principal), None) is not None:
+        ctx.controllers.noticed()
 
 
 def create_entry(ctx: Context, params: Record, *, policies: Record | None = None) -> Record:
@@ -111,9 +110,8 @@ def changed(ctx: Context, cluster: str, principal: str) -> None:
 @action("eks.access-effective")
 def effective(ctx: Context, *, cluster: str, principal: str) -> None:
     """Let the controllers apply an entry as far as it's effective."""
-    found = ctx.table("access").get(entry_key(cluster, principal))
-    if found is not None:
-        ctx.controllers.access_entry_changed(found["entry"], effective_policies(ctx, found))
+    if entry_key(cluster, principal) in ctx.table("access"):
+        ctx.controllers.noticed()
 
 
 def _role_id(ctx: Context, principal: str) -> str | None:

@@ -127,7 +127,7 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
     cluster = ctx.table("clusters")[name]
     failure = failure or _missing_script(ctx, cluster)
     if not failure:
-        ctx.controllers.cluster_created(describe(cluster))
+        ctx.controllers.submit(f"dependencies/{name}", describe(cluster))
     if not failure and cluster["settings"].get("NodeProvisioningMode") != "Continuous":
         failure = launch_all(ctx, cluster)
     if failure:
@@ -144,7 +144,7 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
     if cluster["wanted_autoscaling"]:
         set_autoscaling(ctx, cluster, cluster["wanted_autoscaling"])
     record_event(ctx, cluster, f"Cluster {name} is InService")
-    ctx.controllers.cluster_in_service(describe(cluster))
+    ctx.controllers.noticed()
 
 
 def _missing_script(ctx: Context, cluster: Record) -> str:
@@ -247,7 +247,7 @@ def deleted(ctx: Context, *, name: str, failure: str = "") -> None:
             cluster["failure"] = text
             record_event(ctx, cluster, text, level="Error")
         raise RequeueAfter(ROLE_RETRY_SECONDS * ctx.backend.settings.latency_factor)
-    ctx.controllers.cluster_deleted(describe(cluster))
+    ctx.controllers.submit(f"cluster/{name}", None)
     eks = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2]
     for role in cluster["entries"]:
         remove_node_entry(ctx, eks, role)

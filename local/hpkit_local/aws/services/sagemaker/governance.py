@@ -12,7 +12,7 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.sagemaker.records import describe, moment
+from hpkit_local.aws.services.sagemaker.records import moment
 
 __all__ = [
     "POLICY",
@@ -35,7 +35,7 @@ MOVING = ("Creating", "Updating", "Deleting")
 class VersionedResource:
     """The differences between the two kinds of objects that have versions: compute quotas and cluster policies.
 
-    Controllers have callbacks `<kind>_changed` and `<kind>_deleted`. `details` adds to Describe's response.
+    `details` adds to Describe's response.
     """
 
     table: str
@@ -62,14 +62,6 @@ def cluster_by_arn(ctx: Context, arn: str) -> Record:
             f"EKS cluster '{eks}' has no active add-on {ADDON} ({state}); install it first",
         )
     return cluster
-
-
-def _cluster_document(ctx: Context, entry: Record) -> Record:
-    """Return DescribeCluster's response for the cluster of an object, or nothing if it's deleted."""
-    for cluster in ctx.table("clusters").values():
-        if cluster["arn"] == entry["cluster"]:
-            return describe(cluster)
-    return {}
 
 
 def principal(ctx: Context) -> Record:
@@ -254,8 +246,7 @@ def register(resource: VersionedResource) -> None:
         """Apply: an object is Created or Updated, or has failed."""
         entry = find(ctx, resource, entry_id)
         if not failure:
-            tell = getattr(ctx.controllers, f"{prefix}_changed")
-            tell(document(entry, resource), _cluster_document(ctx, entry))
+            ctx.controllers.submit(f"{prefix}/{entry_id}", document(entry, resource))
         machine = MACHINES[f"{prefix}.{change}"]
         status = machine.failed if failure else machine.done
         entry.update(status=status, failure=failure[:1024], modified=ctx.now)
@@ -267,8 +258,7 @@ def register(resource: VersionedResource) -> None:
         if failure:
             entry.update(status=MACHINES[f"{prefix}.delete"].failed, failure=failure[:1024])
             return
-        tell = getattr(ctx.controllers, f"{prefix}_deleted")
-        tell(document(entry, resource), _cluster_document(ctx, entry))
+        ctx.controllers.submit(f"{prefix}/{entry_id}", None)
         del ctx.table(resource.table)[entry_id]
 
 

@@ -9,8 +9,8 @@ from hpkit_local.aws.lateness import late_seconds, when_effective
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.ec2.rules import require_subnet
 from hpkit_local.aws.services.eks.addons import is_joined, nodes_arrived
-from hpkit_local.aws.services.sagemaker.nodes import node_details, reach_of
-from hpkit_local.aws.services.sagemaker.records import GONE, current_count, describe, nodes_of, record_event
+from hpkit_local.aws.services.sagemaker.nodes import reach_of
+from hpkit_local.aws.services.sagemaker.records import GONE, current_count, nodes_of, record_event
 
 __all__ = ["add_nodes", "is_continuous", "launch_all", "new_group", "remove_nodes", "scale", "set_autoscaling"]
 
@@ -39,11 +39,11 @@ def arrived(ctx: Context, *, name: str, mode: str, failure: str = "") -> None:
         cluster["autoscaling"].update(Status="Failed", FailureMessage=failure)
         record_event(ctx, cluster, f"Autoscaling: {failure}", level="Error")
     elif mode == "Enable":
-        ctx.controllers.autoscaling_enabled(describe(cluster))
+        ctx.controllers.submit(f"autoscaling/{name}", dict(cluster["autoscaling"]))
         cluster["autoscaling"]["Status"] = MACHINES["autoscaling.create"].done
         record_event(ctx, cluster, "Autoscaling with Karpenter is enabled")
     else:
-        ctx.controllers.autoscaling_disabled(describe(cluster))
+        ctx.controllers.submit(f"autoscaling/{name}", None)
         cluster["autoscaling"] = None
         record_event(ctx, cluster, "Autoscaling is disabled")
 
@@ -318,9 +318,7 @@ def _report(ctx: Context, cluster: Record) -> None:
         _settle_group(cluster, group)
     if any(is_joined(node) for node in cluster["nodes"].values()):
         nodes_arrived(ctx, cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2])
-    ctx.controllers.nodes_changed(
-        describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()]
-    )
+    ctx.controllers.noticed()
 
 
 def _settle_group(cluster: Record, group: Record) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.sagemaker.records import busy, describe, nodes_of, record_event, require
+from hpkit_local.aws.services.sagemaker.records import busy, nodes_of, record_event, require
 from hpkit_local.aws.services.sagemaker.rules import (
     check_autoscaling,
     check_groups,
@@ -170,7 +170,7 @@ def updated(ctx: Context, *, name: str, plan: Record, failure: str = "") -> None
         _remove_group(ctx, cluster, group_name)
     if plan["autoscaling"]:
         set_autoscaling(ctx, cluster, plan["autoscaling"])
-    ctx.controllers.cluster_in_service(describe(cluster))
+    ctx.controllers.noticed()
 
 
 def _capacity_missing(ctx: Context, plan: Record) -> str:
