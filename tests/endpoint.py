@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import boto3
 from botocore.config import Config
 
 from hpkit_local.aws.api import BackendView
-from hpkit_local.aws.backend import Backend, Clock, EndpointSettings, WallClock
+from hpkit_local.aws.backend import Backend, EndpointSettings
 from hpkit_local.aws.controllers import Controllers, Snapshot
 from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, moto_services
 from hpkit_local.aws.server import Endpoint
 
-__all__ = ["RunningEndpoint", "client", "running_endpoint"]
+__all__ = ["ManualClock", "RunningEndpoint", "client", "running_endpoint"]
 
 
 def client(url: str, service: str, *, region: str = "us-west-2") -> Any:
@@ -31,6 +32,21 @@ def client(url: str, service: str, *, region: str = "us-west-2") -> Any:
     )
 
 
+class ManualClock:
+    """A clock that stands still until it's moved, so that a test sees every intermediate status."""
+
+    def __init__(self, start: float = 1_800_000_000.0) -> None:
+        self._now = start
+
+    def __call__(self) -> float:
+        """Return the seconds since the epoch, as last set."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move time on."""
+        self._now += seconds
+
+
 class RunningEndpoint:
     """The result of `running_endpoint`."""
 
@@ -39,11 +55,15 @@ class RunningEndpoint:
         self.url = endpoint.url
 
     def reset(
-        self, *, latency_factor: float = 0.0, clock: Clock | None = None, state: Mapping[str, bytes] | None = None
+        self,
+        *,
+        latency_factor: float = 0.0,
+        clock: Callable[[], float] | None = None,
+        state: Mapping[str, bytes] | None = None,
     ) -> None:
         """Reset it to a new endpoint at the same address, or to what `state` returned."""
         account = self._endpoint.backend.settings.account
-        settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or WallClock(), account=account)
+        settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or time.time, account=account)
         self._endpoint.reset(Backend(settings, state))
 
     def state(self) -> Mapping[str, bytes]:
@@ -76,7 +96,7 @@ def running_endpoint(
     latency_factor: float = 0.0,
     faults: Iterable[str] = (),
     seed: int | None = 1,
-    clock: Clock | None = None,
+    clock: Callable[[], float] | None = None,
     controllers: Controllers | None = None,
     account: str = DEFAULT_ACCOUNT,
     caller_account: str | None = None,
@@ -89,7 +109,7 @@ def running_endpoint(
         latency_factor=latency_factor,
         faults=dict(_fault(text) for text in faults),
         seed=seed,
-        clock=clock or WallClock(),
+        clock=clock or time.time,
         controllers=controllers or Controllers(),
         account=account,
         caller_account=caller_account,

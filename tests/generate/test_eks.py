@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from generate.eks import FILE, command
 from hpkit.errors import ToolError
-from hpkit_local.aws.backend import ManualClock
 from tests.cli.test_validate import ROOT
-from tests.endpoint import running_endpoint
+from tests.endpoint import ManualClock, running_endpoint
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 

@@ -10,10 +10,9 @@ from hpkit.preflight.calls import CLUSTERS, cluster, first_calls, training_plan
 from hpkit.preflight.hyperpod import check_hyperpod
 from hpkit.preflight.training_plans import check_training_plans, offering_calls, offerings_of
 from hpkit.program.recording import record
-from hpkit_local.aws.backend import ManualClock
 from tests.builders import group, organization, typed
 from tests.documents import document
-from tests.endpoint import running_endpoint
+from tests.endpoint import ManualClock, running_endpoint
 
 TYPE = "ml.p5.48xlarge"
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/december"

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hpkit_local.aws.controllers import ControllerError, Controllers, RequeueAfter
 from hpkit_local.aws.errors import EndpointError, Reply
@@ -27,46 +27,12 @@ from hpkit_local.aws.service import ACTIONS, MACHINES
 
 __all__ = [
     "Backend",
-    "Clock",
     "Context",
     "EndpointSettings",
-    "ManualClock",
     "Record",
     "StateFile",
-    "WallClock",
     "restored",
 ]
-
-
-class Clock(Protocol):
-    """The endpoint's source of time."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-
-class WallClock:
-    """Real time: a transition that fell due while the server was down is applied at the next start."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        return time.time()
-
-
-class ManualClock:
-    """A clock that stands still until it's moved, so that a test sees every intermediate status."""
-
-    def __init__(self, start: float = 1_800_000_000.0) -> None:
-        self._now = start
-
-    def now(self) -> float:
-        """Seconds since the epoch, as last set."""
-        return self._now
-
-    def advance(self, seconds: float) -> None:
-        """Move time on."""
-        self._now += seconds
 
 
 FORMAT = 2
@@ -153,7 +119,8 @@ class EndpointSettings:
     account: the AWS account of everything in it. caller_account: the callers' account, None for the same; callers from
     another account see nothing. caller_role: the ARN of the role whose session callers have, None if they are a user.
     caller_address: the callers' address, as the cloud's networks see it, None for any address that each EKS cluster
-    admits.
+    admits. clock: seconds since the epoch; a transition that fell due while the server was down is applied at the next
+    start.
     """
 
     state_file: Path | None = None
@@ -161,7 +128,7 @@ class EndpointSettings:
     faults: dict[str, object] = field(default_factory=dict)
     region: str = "us-west-2"
     seed: int | None = None
-    clock: Clock = field(default_factory=WallClock)
+    clock: Callable[[], float] = time.time
     controllers: Controllers = field(default_factory=Controllers)
     account: str = DEFAULT_ACCOUNT
     caller_account: str | None = None
@@ -235,7 +202,7 @@ class Backend:
         return Context(
             backend=self,
             region=region,
-            now=self.settings.clock.now() if now is None else now,
+            now=self.settings.clock() if now is None else now,
             access_key=access_key,
         )
 
@@ -261,19 +228,19 @@ class Backend:
             try:
                 ACTIONS[timer["action"]](ctx, **timer["args"])
             except RequeueAfter as request:
-                timer["at"] = self.settings.clock.now() + max(request.seconds, 0.05)
+                timer["at"] = self.settings.clock() + max(request.seconds, 0.05)
                 self._data["timers"].append(timer)
             except ControllerError as error:
                 ACTIONS[timer["action"]](ctx, **{**timer["args"], "failure": str(error)})
 
     def _next_due(self) -> Record | None:
-        now = self.settings.clock.now()
+        now = self.settings.clock()
         due = [timer for timer in self._data["timers"] if timer["at"] <= now]
         return min(due, key=lambda timer: (timer["at"], timer["serial"]), default=None)
 
     def seconds_to_next(self) -> float | None:
         """Return the time until the next transition."""
-        now = self.settings.clock.now()
+        now = self.settings.clock()
         waits = [timer["at"] - now for timer in self._data["timers"]]
         return max(0.0, min(waits)) if waits else None
 

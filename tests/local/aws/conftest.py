@@ -12,9 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hpkit.catalog import kubernetes_versions
-from hpkit_local.aws.backend import ManualClock
 from hpkit_local.aws.lateness import LATENESS
-from tests.endpoint import RunningEndpoint, running_endpoint
+from tests.endpoint import ManualClock, RunningEndpoint, running_endpoint
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 
@@ -185,7 +184,7 @@ def new_cloud(served: Served, *, latency_factor: float = 0.0, start: float | Non
     """
     built, state = _built(served, latency_factor, start)
     cloud = copy.copy(built)
-    cloud.clock = None if built.clock is None else ManualClock(built.clock.now())
+    cloud.clock = None if built.clock is None else ManualClock(built.clock())
     cloud.endpoint.reset(latency_factor=latency_factor, clock=cloud.clock, state=state)
     return cloud
 

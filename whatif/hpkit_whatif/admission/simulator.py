@@ -64,11 +64,6 @@ class Simulator:
 
     # Queries
 
-    @property
-    def cycles(self) -> int:
-        """Return the number of cycles so far."""
-        return self._cycle.number
-
     def running(self) -> dict[str, tuple[PodSetAssignment, ...]]:
         """Return the running workloads with their assignments."""
         return {name: task.assignment for queue in self._queues.values() for name, task in queue.running.items()}
@@ -82,10 +77,6 @@ class Simulator:
         ]
         workloads += [Pending(name, self._tasks[name].reason, parked=True) for name in self.backoffs()]
         return sorted(workloads, key=lambda workload: workload.name)
-
-    def count_pending(self) -> int:
-        """Return the number of waiting workloads."""
-        return sum(queue.waiting for queue in self._queues.values()) + len(self.backoffs())
 
     def backoffs(self) -> dict[str, float]:
         """Return when each workload returns to its queue that was evicted because its pods weren't ready."""
