@@ -381,8 +381,12 @@ def test_a_team_name_that_kueue_cannot_take_is_an_error_of_the_file():
             {"cluster": cluster(InstanceGroups=[group(SlurmConfig={"NodeType": "Compute"})])},
             "gpu has SlurmConfig",
         ),
+        (
+            {"cluster": cluster(InstanceGroups=[group(InstanceStorageConfigs=[{"FsxLustreConfig": {}}])])},
+            "gpu mounts an FSx file system",
+        ),
     ],
-    ids=["slurm"],
+    ids=["slurm", "a file system"],
 )
 def test_what_the_file_cannot_say_is_listed_with_what_happens_to_it(change, says):
     assert says in "\n".join(file_of(live(**change)).remarks.changes)

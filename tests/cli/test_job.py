@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from hpkit.cli.cluster import job
+from hpkit.cluster.jobs import check as checking
 from tests.cli.invoke import hpkit
 from tests.cluster.jobs.test_forecast import job as forecast_job
 from tests.cluster.live.builders import observed, queue, task
@@ -34,6 +35,8 @@ def test_a_job_is_foretold_to_start_or_never_to_run(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "observe", lambda *_, **__: seen)
     monkeypatch.setattr(job, "_server", lambda *_: nullcontext())
     file = tmp_path / "job.yaml"
+    real = checking.check
+    monkeypatch.setattr(checking, "check", lambda *_: iter(()))
     text = yaml.safe_dump(forecast_job("john", "train", 2))
     file.write_text(text, encoding="utf-8")
     waits = hpkit("job", "check", "--live", "--stack", "handson-dev", file, cwd=ROOT).stdout
@@ -42,6 +45,10 @@ def test_a_job_is_foretold_to_start_or_never_to_run(tmp_path, monkeypatch):
     file.write_text(text.replace("parallelism: 2", "parallelism: 4"), encoding="utf-8")
     never = hpkit("job", "check", "--live", "--stack", "handson-dev", file, cwd=ROOT)
     assert (never.returncode, "train (Job of john) never runs: " in never.stdout) == (1, True)
+    monkeypatch.setattr(checking, "check", real)
+    file.write_text(text.replace("parallelism: 2", "parallelism: 1"), encoding="utf-8")
+    rejected = hpkit("job", "check", "--live", "--stack", "handson-dev", file, cwd=ROOT)
+    assert (rejected.returncode, "train (Job of john)" in rejected.stdout) == (1, False)
 
 
 def test_a_job_that_can_never_run_is_not_written_so_the_corrected_command_works(tmp_path):

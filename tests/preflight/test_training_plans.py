@@ -1,5 +1,7 @@
 """Training plans in preflight: plans purchased on the local endpoint, and the groups that use them."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from hpkit.cli.account.preflight import OfferingList
@@ -46,9 +48,9 @@ def bought(clock):
         yield lambda: sagemaker.describe_training_plan(TrainingPlanName=ARN)
 
 
-def rows(plan, answer):
+def rows(plan, answer, now=None):
     responses = Responses({training_plan(ARN).key: answer, CLUSTERS.key: {"ClusterSummaries": []}})
-    return list(check_training_plans(plan, responses))
+    return list(check_training_plans(plan, responses, now=now or datetime(2027, 1, 14, tzinfo=UTC)))
 
 
 def test_a_plan_follows_the_clock_from_scheduled_to_expired(bought, clock):
@@ -61,6 +63,15 @@ def test_a_plan_follows_the_clock_from_scheduled_to_expired(bought, clock):
         statuses.append((row.status, row.found.partition(",")[0]))
     assert statuses == [("unknown", "Scheduled"), ("ok", "Active"), ("missing", "Expired")]
     assert "expired (2027-01-15 11:30 to 2027-01-22 11:30 UTC)" in row.fix
+
+
+def test_a_plan_that_ends_within_a_week_is_reported(bought, clock):
+    clock.advance(DAY)
+    (row,) = rows(plan_of(gpu()), bought(), datetime(2027, 1, 19, tzinfo=UTC))
+    assert (row.status, row.why) == (
+        "unknown",
+        "The plan ends at 2027-01-22 11:30 UTC, and the group then has no nodes",
+    )
 
 
 @pytest.mark.parametrize(

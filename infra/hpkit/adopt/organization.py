@@ -258,7 +258,12 @@ def _common(group: Mapping[str, Any], spec: dict[str, Any], live: LivePlatform, 
     spec["instanceCount"] = group.get("TargetCount", group.get("CurrentCount", 0))
     spec |= _where(group, live)
     spec["executionRole"] = group["ExecutionRole"]
-    spec |= _section(InstanceGroup, group, "ThreadsPerCore", "TrainingPlanArn", "InstanceStorageConfigs")
+    storage = group.get("InstanceStorageConfigs") or ()
+    volumes = [each for each in storage if "EbsVolumeConfig" in each]
+    if len(volumes) < len(storage):
+        remarks.changes.append(f"{spec['name']} mounts an FSx file system, which the file can't express")
+    known = {**group, "InstanceStorageConfigs": volumes}
+    spec |= _section(InstanceGroup, known, "ThreadsPerCore", "TrainingPlanArn", "InstanceStorageConfigs")
     types = [find_instance_type(name) for name in spec.get("instanceTypes", [spec.get("instanceType", "")])]
     if "threadsPerCore" not in spec and all(each and (each.threads_per_core or 1) > 1 for each in types):
         # The API reference names no default (ClusterInstanceGroupSpecification).

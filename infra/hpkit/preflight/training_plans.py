@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from hpkit.catalog import find_instance_type
@@ -17,6 +18,7 @@ from hpkit.text.formatting import listing
 __all__ = ["Offering", "check_training_plans", "offering_calls", "offerings_of"]
 
 _AREA: Final = "capacity"
+_SOON: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,14 @@ class Offering:
     why: str = ""
 
 
-def check_training_plans(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+def check_training_plans(plan: Plan, responses: Responses, *, now: datetime | None = None) -> Iterator[CheckResult]:
     """Check the training plan of each group that uses one; groups that share a plan share its instances."""
+    now = now or datetime.now(tz=UTC)
     other_groups: defaultdict[str, list[tuple[Collection[str], int]]] = defaultdict(list)
     for group in without_running(plan, responses).own_groups:
         arn = group.spec.training_plan_arn
         if arn is not None:
-            yield _check(plan, responses, group, arn, other_groups=other_groups[arn])
+            yield _check(plan, responses, group, arn, other_groups=other_groups[arn], now=now)
             other_groups[arn].append((group.spec.types, group.spec.instance_count))
 
 
@@ -106,8 +109,9 @@ def _check(
     arn: str,
     *,
     other_groups: Iterable[tuple[Collection[str], int]],
+    now: datetime,
 ) -> CheckResult:
-    """Check that a training plan has the instances of a group, in addition to those that other groups use."""
+    """Check that a training plan has the instances of a group, in addition to those of other groups, and lasts."""
     name, types, count = arn.rpartition("/")[2], group.spec.types, group.spec.instance_count
     subject = f"training plan {name} of {group.spec.name}"
     needed = f"{count} × {' or '.join(types)}" + (f" in {listing(list(group.zones))}" if group.zones else "")
@@ -128,5 +132,10 @@ def _check(
         start = training_plan_dates(document).partition(" to ")[0]
         why = f"The plan starts at {start} UTC, and no nodes are created before"
         fix = "Deploy at that time, or expect no nodes in the group until then"
+        return unknown(_AREA, subject, why=why, fix=fix, found=status, needed=needed)
+    end = document.get("EndTime")
+    if end is not None and end - now < _SOON:
+        why = f"The plan ends at {training_plan_dates(document).partition(' to ')[2]}, and the group then has no nodes"
+        fix = "Let jobs save and end before, or set trainingPlanArn to a plan that lasts longer (`--offerings`)"
         return unknown(_AREA, subject, why=why, fix=fix, found=status, needed=needed)
     return ok(_AREA, subject, found=status, needed=needed)

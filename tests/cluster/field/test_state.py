@@ -247,6 +247,7 @@ def disk_full(world):
 LENT = job("smith", "lent", 2)
 ZONE = {"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2b"}}
 CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]}
+GATES = [{"name": "example.com/wait"}]
 CASES = [
     Case("train", [job("john", "train", 2)], "running", "all 2 pods run", 2),
     Case("train", [job("john", "train", **ZONE)], "blocked", "1 pod has no node: 0/5 nodes are available: 5 node(s)"),
@@ -254,6 +255,8 @@ CASES = [
     Case("train", [without_queue(job("john", "train"))], "blocked", "Job train: Error creating: pods"),
     Case("train", [job("john", "train")], "blocked", "ImagePullBackOff: Back-off pulling image", 0, [image_missing]),
     Case("train", [job("john", "train")], "running", "ended: The node was low on resource: ephemeral", 1, [disk_full]),
+    Case("train", [job("john", "train", schedulerName="volcano")], "blocked", "the scheduler volcano hasn't placed"),
+    Case("train", [job("john", "train", schedulingGates=GATES)], "blocked", "the scheduling gate example.com/wait"),
     Case("small", [job("john", "part", 4, 3)], "blocked", "4 Insufficient nvidia.com/gpu", 0, [add_small]),
     Case("lent", [LENT], "evicted", "was preempted, because the team that lent the quota", 0, [crowd]),
     Case("lent", [LENT], "evicted", "was preempted 2 times, most recently because the", 0, [crowd_twice]),

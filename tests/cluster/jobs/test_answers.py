@@ -326,6 +326,11 @@ CASES = {
         ["node"],
         {"admits": True},
     ),
+    "a pod with a gate": (
+        job(pods(schedulingGates=[{"name": "example.com/wait"}])),
+        ["node"],
+        {"admits": True, "pods": "Scheduling is blocked due to non-empty scheduling gates"},
+    ),
     "a runtime of other clouds": (
         job(pods(runtimeClassName="nvidia")),
         ["server"],

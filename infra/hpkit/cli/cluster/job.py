@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,7 +68,9 @@ class JobCheck(Document):
 
     findings: list[_Finding]
     fixed: list[_Finding] = Field(description="What --write fixed in the files.")
-    forecasts: list[_Forecast] = Field(description="One per job; one per pod of a Deployment. Empty without --live.")
+    forecasts: list[_Forecast] = Field(
+        description="One per job; one per pod of a Deployment. Empty without --live. With an error: only never."
+    )
 
 
 @click.command("new")
@@ -223,15 +226,22 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
         if done:
             file.write_bytes(repaired_manifest.text.encode("utf-8"))
     documents = [document for manifest in checked for document in manifest.documents]
+    findings: list[JobFinding] = []
+    sound: list[Any] = []
+    rejected: list[Any] = []
     with _server(plan, profile) if live else nullcontext() as server:
-        findings = [each for manifest in checked for each in findings_of(manifest, plan, documents, server)]
+        for manifest in checked:
+            for document in manifest.documents:
+                found = list(findings_of(replace(manifest, documents=(document,)), plan, documents, server))
+                findings += found
+                (rejected if any(each.severity == "error" for each in found) else sound).append(document)
     for team in server.unasked() if server is not None else ():
         click.echo(
             f"note: the API server wasn't asked, because only members of {team}, and who can impersonate them, can ask",
             err=True,
         )
     errors = any(finding.severity == "error" for finding in findings)
-    forecasts = _forecasts(documents, plan, profile) if live else []
+    forecasts = _forecasts(sound, rejected, plan, profile) if live else []
     summary = [] if errors else [f"{plural(len(files), 'file')}: no errors"]
     predicted = Counter(map(_forecast_text, forecasts))
     summary += [
@@ -259,13 +269,17 @@ def _server(plan: Plan, profile: str | None) -> Iterator[Server]:
         yield Server(api)
 
 
-def _forecasts(documents: list[Any], plan: Plan, profile: str | None) -> list[Forecast]:
+def _forecasts(sound: list[Any], rejected: list[Any], plan: Plan, profile: str | None) -> list[Forecast]:
+    """Return the forecasts of jobs without an error, and of others that never run: the rest isn't created."""
     from hpkit.cluster.jobs.forecast import predict_all, tasks_of
     from hpkit.kueue.organization import fair_sharing_of
 
     observed = observe(plan, profile, aws=())
-    tasks = tasks_of(documents, plan, observed)
-    return list(predict_all(observed, tasks, fair_sharing=fair_sharing_of(plan)))
+    good, bad = (
+        predict_all(observed, tasks_of(each, plan, observed), fair_sharing=fair_sharing_of(plan))
+        for each in (sound, rejected)
+    )
+    return [*good, *(each for each in bad if each.fate == "never")]
 
 
 def _forecast_text(forecast: Forecast) -> str:

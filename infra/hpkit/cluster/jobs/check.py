@@ -16,7 +16,7 @@ from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import CREATABLE, WORKLOADS, PodTemplate, Unit, mapping, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach, Severity, breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, priorities_of
-from hpkit.cluster.jobs.operators import breaches_of_operators, missing_operator
+from hpkit.cluster.jobs.operators import BY_OTHERS, breaches_of_operators, missing_operator
 from hpkit.cluster.jobs.placement import breaches_of_claims_and_nodes, breaches_of_comfort
 from hpkit.cluster.jobs.pod_security import violations
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
@@ -154,7 +154,7 @@ def check(
             _finding(manifest, document, path, breach)
             for path, each in parts(document)
             for team in (_team_of(each, plan),)
-            for breach in (*_kind(each, plan, team), *breaches_of_autoscaler(each, documents, plan, team))
+            for breach in (*_kind(each, plan, team, server), *breaches_of_autoscaler(each, documents, plan, team))
         ]
         for unit in units(document):
             found += _Job(manifest, number, document, unit, plan, documents, server).findings()
@@ -184,7 +184,7 @@ def _team_of(document: Mapping[Any, Any], plan: Plan) -> TeamPlan | None:
     )
 
 
-def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None) -> Iterator[Breach]:
+def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None, server: Server | None) -> Iterator[Breach]:
     """Yield the problem of an object of a kind that members of its team can't create."""
     kind = document.get("kind")
     if team is None or not team.spec.members or not isinstance(kind, str):
@@ -211,6 +211,15 @@ def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None) -> Ite
             f"{plan.stack} doesn't install the operator of a {kind}, so the API server doesn't know the kind",
             f"Add `{key}` to `environments.{plan.environment}`",
             "operator",
+        )
+    elif kind in BY_OTHERS and server is None:
+        yield Breach(
+            ("kind",),
+            f"nothing in {plan.stack} installs the operator of a {kind}: unless an administrator does, the API server "
+            "doesn't know the kind",
+            "Ask an administrator, or use --live, which asks the API server",
+            "operator",
+            "warning",
         )
 
 

@@ -18,7 +18,7 @@ from hpkit.plan.lustre import CLAIM, has_team_volumes
 from hpkit.plan.model import Plan
 from hpkit.plan.pods import claims_of
 
-__all__ = ["INIT_IMAGE", "breaches_of_operators", "missing_operator"]
+__all__ = ["BY_OTHERS", "INIT_IMAGE", "breaches_of_operators", "missing_operator"]
 
 # Of the container that Kubeflow's operator adds to workers of a PyTorchJob; the chart has no value for it.
 INIT_IMAGE: Final = "alpine:3.10"
@@ -27,7 +27,10 @@ _OPERATORS: Final = {
     **dict.fromkeys(("RayJob", "RayCluster", "RayService"), "kuberay-operator"),
     "LeaderWorkerSet": "lws",
 }
+_TRAINING_OPERATOR: Final = "amazon-sagemaker-hyperpod-training-operator"
 _ENDPOINTS: Final = ("InferenceEndpointConfig", "JumpStartModel")
+# Kinds whose operators no key of the file installs.
+BY_OTHERS: Final = ("JobSet", "JAXJob")
 # Kind of Ray → the steps from its spec to that of its cluster.
 _CLUSTER_OF: Final[Mapping[str, Path]] = {
     "RayCluster": (),
@@ -48,6 +51,8 @@ def missing_operator(kind: str, plan: Plan) -> str | None:
         return None if chart in plan.spec.operators else f"operators: [{', '.join([*plan.spec.operators, chart])}]"
     if kind in _ENDPOINTS and plan.spec.inference is None and INFERENCE_OPERATOR not in plan.spec.addons:
         return "inference: {}"
+    if kind == "HyperPodPyTorchJob" and _TRAINING_OPERATOR not in plan.spec.addons:
+        return f"addons: {{{_TRAINING_OPERATOR}: {{}}}}"
     return None
 
 

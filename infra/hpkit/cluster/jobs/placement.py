@@ -45,6 +45,9 @@ class Lookup(Protocol):
     def has_node(self, key: str, value: str) -> bool | None:
         """Return whether a node has a label."""
 
+    def has_scheduler(self, namespace: str, name: str) -> bool | None:
+        """Return whether a scheduler has placed a pod."""
+
 
 def breaches_of_claims_and_nodes(
     pods: PodTemplate, plan: Plan, team: TeamPlan | None, others: Sequence[Any], lookup: Lookup | None
@@ -52,14 +55,7 @@ def breaches_of_claims_and_nodes(
     """Yield why pods would be admitted, but wait for a node or a claim without end; others: all documents."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
     yield from _nodes(spec, path, plan, team, lookup)
-    scheduler = spec.get("schedulerName") or _SCHEDULER
-    if scheduler != _SCHEDULER:
-        yield Breach(
-            (*path, "schedulerName"),
-            f"no scheduler {scheduler} places its pods, so {_FOR_EVER}",
-            "Remove schedulerName: Kueue queues the job, and Kubernetes' own scheduler places its pods",
-            "node",
-        )
+    yield from _schedulers(spec, path, plan, team, lookup)
     for field, kind in _CLASSES.items() if lookup is None else ():
         if spec.get(field):
             yield Breach(
@@ -107,6 +103,33 @@ def breaches_of_claims_and_nodes(
             f"Set {key} in the organization file, or use another claim" if key else "Create the claim first",
             "claim",
             "error" if known else "warning",
+        )
+
+
+def _schedulers(
+    spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, lookup: Lookup | None
+) -> Iterator[Breach]:
+    gates = [str(each.get("name")) for each in mappings(spec.get("schedulingGates"))]
+    if gates:
+        yield Breach(
+            (*path, "schedulingGates"),
+            f"nothing removes the scheduling gate {listing(gates)}, so {_FOR_EVER}",
+            "Remove schedulingGates: Kueue adds and removes its own",
+            "node",
+        )
+    scheduler = spec.get("schedulerName") or _SCHEDULER
+    if scheduler == _SCHEDULER:
+        return
+    places = lookup.has_scheduler(team.namespace, str(scheduler)) if lookup is not None and team is not None else None
+    if not places:
+        yield Breach(
+            (*path, "schedulerName"),
+            f"{plan.stack} installs no scheduler {scheduler}: unless an administrator does, {_FOR_EVER}"
+            if places is None
+            else f"no pod has a node from the scheduler {scheduler}: unless it runs, {_FOR_EVER}",
+            "Remove schedulerName: Kueue queues the job, and Kubernetes' own scheduler places its pods",
+            "node",
+            "warning" if places is None else "error",
         )
 
 

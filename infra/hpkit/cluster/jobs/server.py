@@ -21,6 +21,8 @@ from hpkit.plan.names import GROUP_PREFIX
 __all__ = ["Server"]
 
 _TRIAL: Final = (("dryRun", "All"),)
+# Controllers create such a pod again later; nothing does so for a pod of a user.
+_FULL: Final = "exceeded quota"
 _SELF: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 
@@ -39,6 +41,12 @@ class Server:
     def has_node(self, key: str, value: str) -> bool | None:
         """Return whether a node has a label; None if the caller can't list nodes."""
         return self._exists("/api/v1/nodes", (("labelSelector", f"{key}={value}"), ("limit", "1")))
+
+    def has_scheduler(self, namespace: str, name: str) -> bool | None:
+        """Return whether a scheduler has placed a pod, in any namespace or else in one; None if neither can be read."""
+        query = (("fieldSelector", f"spec.schedulerName={name},spec.nodeName!="), ("limit", "1"))
+        anywhere = self._exists("/api/v1/pods", query)
+        return anywhere if anywhere is not None else self._exists(f"/api/v1/namespaces/{namespace}/pods", query)
 
     def breaches(self, document: Mapping[Any, Any], teams: Mapping[str, TeamPlan]) -> Iterator[Breach]:
         """Yield what the API server rejects in a document; teams: by namespace."""
@@ -60,7 +68,13 @@ class Server:
             return
         folder = f"{'/api' if '/' not in version else '/apis'}/{version}/namespaces/{team.namespace}/{plural}"
         said, _ = _tried(api, folder, document)
-        if said:
+        if _FULL in said and kind == "Pod":
+            yield _breach(
+                (*path, "kind"),
+                f"the API server rejects it now: {said}",
+                "Use a Job, which waits for quota, or create the pod when less runs",
+            )
+        elif said and _FULL not in said:
             yield _breach((*path, "kind"), f"the API server rejects it: {said}", "Correct the manifest")
         for unit in units(document) if kind != "Pod" else ():
             for pods in templates(unit):
@@ -75,7 +89,7 @@ class Server:
                         "server",
                         "warning",
                     )
-                if said:
+                if said and _FULL not in said:
                     yield _breach(place, f"the API server rejects its pods: {said}", "Correct the pod template")
 
     def _as_member(self, team: TeamPlan) -> Kubernetes | None:
@@ -128,14 +142,12 @@ def _pod(document: Mapping[Any, Any], pods: PodTemplate, team: TeamPlan) -> dict
 def _tried(api: Kubernetes, folder: str, document: Mapping[Any, Any]) -> tuple[str, dict[str, Any]]:
     """Return why the API server wouldn't create an object, and the object that it would create.
 
-    The reason is empty if it would, or when quota is free again.
+    The reason is empty if it would.
     """
     try:
         return "", api.create(folder, document, _TRIAL)
     except ApiException as error:
-        said = message_of(error)
-        waits = error.status == CONFLICT or "exceeded quota" in said
-        return "" if waits else said.rstrip("."), {}
+        return "" if error.status == CONFLICT else message_of(error).rstrip("."), {}
 
 
 def _words(amounts: Mapping[str, Any]) -> str:

@@ -463,7 +463,7 @@ def pod_of(document: Mapping[str, Any]) -> Pod:
         finalizers=tuple(metadata.get("finalizers") or ()),
         # A pod that Kueue hasn't admitted is gated.
         unplaced="" if placed is None or placed.status or placed.reason != "Unschedulable" else placed.message,
-        stuck=_stuck(status),
+        stuck=_stuck(status) or _unscheduled(spec),
         evicted=_evicted(status, conditions.get("DisruptionTarget")),
     )
 
@@ -471,6 +471,20 @@ def pod_of(document: Mapping[str, Any]) -> Pod:
 def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for key in ("initContainerStatuses", "containerStatuses"):
         yield from status.get(key) or ()
+
+
+def _unscheduled(spec: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return why the scheduler doesn't even consider a pod: a gate that isn't Kueue's, or another scheduler."""
+    names = [each["name"] for each in spec.get("schedulingGates") or ()]
+    gates = ", ".join(each for each in names if not each.startswith("kueue.x-k8s.io/"))
+    scheduler = spec.get("schedulerName") or "default-scheduler"
+    if spec.get("nodeName"):
+        return None
+    if gates:
+        return "SchedulingGated", f"the scheduling gate {gates} holds it"
+    if scheduler != "default-scheduler" and not names:
+        return "OtherScheduler", f"the scheduler {scheduler} hasn't placed it; check whether it runs"
+    return None
 
 
 def _stuck(status: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -332,7 +332,7 @@ class _Reading:
             return
         if elsewhere := self._other_name(path):
             self.problems.append(Problem("CFG001", path, message, elsewhere, mark))
-            self._data = self._without(path)
+            self._data = self._without(path[:-2] if "instanceStorageConfigs" in path else path)
             return
         near = self._nearest_key(path, key_names)
         home = self._home(path, near)
@@ -379,7 +379,7 @@ class _Reading:
         return alike(key, name) or name.lower().endswith(key.lower()) or name.lower().startswith(key.lower())
 
     def _other_name(self, path: Path) -> str | None:
-        """Return how to state quota with a team, or a weight with quota; both are part of another section."""
+        """Return the other section that sets what a key means: a team's quota or weight, or a file system of nodes."""
         key = str(path[-1])
         if path[0] == "teams" and key in _QUOTA_WORDS:
             name = _mapping_at(self._data, path[:-1]).get("name")
@@ -390,6 +390,9 @@ class _Reading:
             return f"Remove it: the file has `{place}`." if there else f"Move its entries to `{place}`."
         if "allocations" in path[:-1] and key == "weight":
             return "Remove it, and set `fairShareWeight` of the team."
+        if "instanceStorageConfigs" in path and key.lower().startswith("fsx"):
+            # The API attaches these to Slurm clusters.
+            return "Remove the entry: pods mount file systems by claims, for example of `storage.lustre`."
         return None
 
     def _home(self, path: Path, near: str | None) -> tuple[Path, str] | None:
