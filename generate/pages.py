@@ -86,7 +86,7 @@ def commands_page() -> str:
 
 
 def _entries(command: click.Command, parent: click.Context, line: str = "") -> Iterator[_Entry]:
-    """Yield a command, then those of a group; a group without options isn't an entry."""
+    """Yield a command, then a group's commands; a group without options isn't an entry."""
     context = click.Context(command, parent, info_name=command.name, terminal_width=_WIDTH, max_content_width=_WIDTH)
     children = command.list_commands(context) if isinstance(command, click.Group) else []
     options = [

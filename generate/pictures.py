@@ -69,8 +69,8 @@ def main() -> None:
 
 # Commands after `make up`, and what must have happened before the next one.
 _JOBS: Final = {
-    "kubectl create -f docs/examples/handson/lend.yaml -f docs/examples/handson/more.yaml": (
-        "kubectl wait job/more -n hyperpod-ns-smith --for=jsonpath='{.status.active}'=1 > /dev/null; sleep 5"
+    "kubectl create -f docs/examples/handson/pair.yaml -f docs/examples/handson/huge.yaml": (
+        "kubectl wait job/pair -n hyperpod-ns-smith --for=jsonpath='{.status.active}'=2 > /dev/null; sleep 5"
     ),
     "hpkit cluster status": "true",
 }

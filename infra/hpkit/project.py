@@ -503,7 +503,7 @@ def _same_cluster(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Fin
         f"{plan.stack} and {other_plan.stack} ({_place(earlier, 'cluster', 'name')}) both have a cluster {cluster} in "
         f"{region}; cluster names are unique in an account and region"
     )
-    # If two names in one account are the same, one must change. If the accounts aren't stated, stating them can be
+    # If two names in one account are the same, one must change. If the accounts aren't set, setting them can be
     # enough.
     is_same_account = plan.spec.account and other_plan.spec.account
     # Stack names are unique in a repository, but `cluster` with the environment's name can exist in a third file.

@@ -112,7 +112,7 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def Diff(self, request: Any, context: Any) -> Any:
-        """Compare inputs of then and now."""
+        """Compare old and new inputs."""
         handler = self._handler(request.urn)
         state = from_struct(request.olds)
         old, new = from_struct(request.old_inputs), from_struct(request.news)

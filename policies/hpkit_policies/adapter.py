@@ -1,4 +1,4 @@
-"""Converts the pack's policies to those of the Pulumi SDK: values, levels, waivers."""
+"""Converts the pack's policies to Pulumi SDK policies: values, levels, waivers."""
 
 import json
 import os

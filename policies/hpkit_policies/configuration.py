@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
     "object": ("a map", (dict,)),
     "string": ("text", (str,)),
 }
-# What texts of a form are, by the form; a test finds one that is not here.
+# What texts of a form are, by the form; a test finds missing forms.
 _FORMS: Final = {
     r"^ml\.": "an instance type such as ml.g5.12xlarge",
     r"^\d{4}-\d{2}-\d{2}$": "a date such as 2027-01-31",

@@ -80,7 +80,7 @@ def run_policies(
 
 
 def _merge_settings(policy: Policy, settings: Mapping[str, Any]) -> tuple[Level, Settings]:
-    """Return level and parameters, merged as the engine does: the pack's own, those of `all`, those of the policy."""
+    """Return level and parameters, merged as the engine does: the pack's values, then `all`'s, then the policy's."""
     level: Level = policy.level
     parameters: dict[str, Any] = dict(policy.defaults)
     for name in ("all", policy.name):

@@ -176,7 +176,7 @@ def _access(live: LivePlatform, remarks: Remarks) -> tuple[dict[str, list[str]],
 
 def _left_alone(entry: LiveAccessEntry) -> str:
     has = [*sorted(entry.groups), *(str(each["policyArn"]).rpartition("/")[2] for each in entry.policies)]
-    return f"access entry of {entry.principal} ({', '.join(has) or 'no rights'})"
+    return f"access entry of {entry.principal} ({', '.join(has) or 'no permissions'})"
 
 
 def _governance(live: LivePlatform, stack: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def with_state_only(exported: Mapping[str, Any], recording: Recording) -> dict[s
 def with_write_only_inputs(exported: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return an exported state with the program's inputs where AWS returns none.
 
-    inputs: those of each resource by URN, with live IDs. The plugin reads such a property as null, or as its default.
+    inputs: each resource's inputs by URN, with live IDs. The plugin reads such a property as null, or as its default.
     """
 
     def completed(entry: Mapping[str, Any]) -> Mapping[str, Any]:

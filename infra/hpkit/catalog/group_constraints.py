@@ -67,7 +67,7 @@ def group_problems(group: _Group) -> Iterator[GroupProblem]:
 
 
 def type_problems(group: _Group, several: str = "instanceRequirements") -> Iterator[GroupProblem]:
-    """Yield that a group doesn't state its types in one way; several: the key of more than one type."""
+    """Yield that a group doesn't declare its types in one way; several: the key of more than one type."""
     if ("instanceType" in group) == (several in group):
         either = "both instanceType and" if several in group else "neither instanceType nor"
         yield GroupProblem((), f"has {either} {several}", "Set one of the two.")

@@ -213,7 +213,7 @@ def _size(name: str) -> int | None:
 
 
 def instance_type(name: str) -> InstanceType:
-    """Return a type; raises CatalogError with the nearest names for one that the API does not accept."""
+    """Return a type; raises CatalogError with the nearest names if the API doesn't accept it."""
     details = find_instance_type(name)
     if details is None:
         near = ", ".join(find_nearest(name))

@@ -107,7 +107,7 @@ def _shapes() -> dict[str, Any]:
 
 
 def limit(shape: str) -> ShapeLimits:
-    """Return the limits of a shape of the SageMaker API; raises KeyError for one that hpkit does not use."""
+    """Return the limits of a shape of the SageMaker API; raises KeyError if hpkit doesn't use the shape."""
     found = _shapes()[shape]
     return ShapeLimits(
         found["type"], found.get("min"), found.get("max"), found.get("pattern"), tuple(found.get("enum", ()))

@@ -43,7 +43,7 @@ class Reduction:
 
     - before: None if there was nothing. For a list, the removed items.
     - after: None if nothing is left. For a list, the added items.
-    - type, name: those of its resource; empty if keys of the file are compared.
+    - type, name: its resource's type and name; empty if keys of the file are compared.
     - made_up: the recording invented the values, because only AWS knows them.
     """
 

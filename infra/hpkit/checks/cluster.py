@@ -83,7 +83,7 @@ def _beside_restricted(context: Context) -> Iterator[Issue]:
     unusual = ["ordinary groups", "continuous provisioning", *addons]
     yield Issue(
         (*context.path, "cluster", "restrictedInstanceGroups"),
-        f"next to restricted groups, the cluster has {listing(unusual)}; AWS's Terraform modules omit these, and AWS "
+        f"with restricted groups, the cluster has {listing(unusual)}; AWS's Terraform modules omit these, and AWS "
         "doesn't document whether the service accepts them",
         "Ask AWS support before you pay for nodes, or test with one small group. Then waive this rule.",
     )
@@ -238,7 +238,7 @@ def _governs(stated: Environment, own: Environment) -> bool:
 
 
 def _short_group(path: Path, own: InstanceGroupBase, stated: GroupPlan, name: str) -> tuple[Path, str] | None:
-    """Return where and how a group at a path has less than another environment states for it."""
+    """Return where and how a group at a path has less than another environment declares for it."""
     if set(own.types) != set(stated.spec.types):
         has, states = (" or ".join(sorted(group.types)) for group in (own, stated.spec))
         return path, f"group `{own.name}` has {has}, but `{name}` declares {states}"
@@ -291,7 +291,7 @@ def _existing(context: Context) -> Iterator[Issue]:
         ("spaces",): spec.spaces is not None,
         ("operators",): bool(spec.operators),
         ("autoscaling", "keda"): keda is not None,
-        # It states what Karpenter can add, for elastic quota; an `up` compares it with the cluster.
+        # It declares what Karpenter can add, for elastic quota; an `up` compares it with the cluster.
         ("autoscaling",): spec.karpenter is not None and not any(each.elastic for each in quota_resources),
         ("cluster", "dependencies"): "dependencies" in spec.cluster.model_fields_set,
         **{("addons", name): name != TASK_GOVERNANCE for name in spec.addons},
@@ -349,7 +349,7 @@ RULES = (
     Rule(
         "CLU051",
         "error",
-        "A governed cluster has the groups and settings that its environment states.",
+        "A governed cluster has the groups and settings that its environment declares.",
         _CONTRACT,
         _has_what_is_governed,
         waivable=False,

@@ -208,7 +208,5 @@ RULES = (
         _CONTRACT,
         waivable=False,
     ),
-    Rule(
-        "CFG015", "error", "Names of a stack's roles don't begin like those of another stack.", _ROLES, waivable=False
-    ),
+    Rule("CFG015", "error", "A stack's role names don't begin like another stack's.", _ROLES, waivable=False),
 )

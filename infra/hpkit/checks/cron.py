@@ -98,7 +98,7 @@ def _never(fields: list[str], today: datetime.date | None) -> tuple[str, str] | 
     day, month, weekday, year = fields[2:]
     if (day == "?") == (weekday == "?"):
         said = "neither" if day == "?" else "both"
-        fix = f"Use `{_as_cron(fields)}`." if "*" in (day, weekday) else "Replace the one that you don't need with `?`."
+        fix = f"Use `{_as_cron(fields)}`." if "*" in (day, weekday) else "Replace the field you don't need with `?`."
         return f"`{text}` sets {said} day of month and day of week; AWS requires `?` for exactly one of them", fix
     if no_such_day(day, month):
         return f"`{text}` runs on day {day} of month {month}, a date that doesn't exist", "Use a valid date."

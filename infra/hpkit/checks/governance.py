@@ -181,7 +181,7 @@ def _also_in(context: Context, team: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return the name of a team that is nearly another one; nothing for one that is only too long."""
+    """Return the name of a team that is nearly another's; nothing if the name is only too long."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") if len(name) <= _MOST_TEAM_NAME else ""
 
 
@@ -310,7 +310,7 @@ def _meant_teams(context: Context) -> dict[str, str | None]:
     allocations = context.spec.governance.allocations if context.spec.governance else {}
     team_names = {team.name for team in context.organization.teams}
     if len(team_names) < len(context.organization.teams):
-        # The name that is missing is probably the one that another team should have (CFG004).
+        # The missing name is probably meant for another team (CFG004).
         return {}
     return {name: near(name, team_names - allocations.keys()) for name in allocations if name not in team_names}
 
@@ -387,7 +387,7 @@ def _installed(context: Context) -> Iterator[Issue]:
     for section in (section for section, is_stated in stated.items() if is_stated):
         yield Issue(
             (*context.path, *section),
-            f"`{section[-1]}` has no effect next to `installed`: hpkit changes neither the add-on nor Kueue's "
+            f"`{section[-1]}` has no effect with `installed`: hpkit changes neither the add-on nor Kueue's "
             "configuration",
             "Remove it, or remove `installed`.",
         )

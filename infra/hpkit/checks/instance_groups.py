@@ -77,8 +77,7 @@ def _override(context: Context) -> Iterator[Issue]:
                 f"availabilityZone of group `{group.name}` is {group.availability_zone}, but its overrideVpcConfig "
                 "names "
                 f"{listing(elsewhere)}",
-                "Remove availabilityZone: next to overrideVpcConfig, it's only for subnets that the network doesn't "
-                "list.",
+                "Remove availabilityZone: with overrideVpcConfig, it's only for subnets that the network doesn't list.",
             )
 
 

@@ -295,7 +295,7 @@ def _without_effect(context: Context) -> Iterator[Issue]:
         verb = "have" if len(others) > 1 else "has"
         yield Issue(
             (*path, others[0]),
-            f"{listing(others)} {verb} no effect next to `existing`, because hpkit adds nothing to an existing network",
+            f"{listing(others)} {verb} no effect with `existing`, because hpkit adds nothing to an existing network",
             "Remove it, and set up egress and endpoints in that network."
             if len(others) == 1
             else "Remove them, and set up egress and endpoints in that network.",
@@ -399,7 +399,7 @@ def _rejected(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: 
         return f"AWS rejects ranges in {_DEFAULT_VPC}, which default VPCs use"
     low = [each for each in (vpc, *others) if each.overlaps(_LOW)]
     if low and nodes.overlaps(_LOWEST):
-        return f"AWS rejects ranges in {_LOWEST} next to {low[0]}"
+        return f"AWS rejects ranges in {_LOWEST} together with {low[0]}"
     return ""
 
 
@@ -536,7 +536,7 @@ RULES = (
     Rule("NET009", "error", "VPC endpoints are for services that support them.", _PRIVATELINK, _endpoints),
     Rule("NET010", "error", "Each zone of an existing network has its own subnet.", _VPC, _subnets_once),
     Rule("NET011", "error", "A VPC can use the ranges.", _VPC, _addresses_of_nodes),
-    Rule("NET012", "warning", "Ranges don't overlap the one that SageMaker AI uses.", _VPC, _docker),
+    Rule("NET012", "warning", "Ranges don't overlap the range that SageMaker AI uses.", _VPC, _docker),
     Rule("NET013", "warning", "Settings of NAT gateways and endpoints have an effect.", _CONTRACT, _without_effect),
     Rule("NET014", "warning", "Ranges are private.", _VPC, _addresses_of_the_internet),
     Rule("NET015", "warning", "VPCs of different environments don't overlap.", _PEERING, _environments_apart),

@@ -62,7 +62,7 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, key),
                 f"{key} has no effect without {needed}",
-                f"Add `{needed}: true` next to {key}, or remove {key}.",
+                f"Add `{needed}: true` alongside {key}, or remove {key}.",
             )
     types = {name for _, group in context.groups for name in group.types}
     instances = [find_instance_type(name) for name in types]

@@ -30,7 +30,7 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
         return
     class_names = [each.name for each in policy.priority_classes]
     if len(set(class_names)) < len(class_names):
-        # The name that is missing is probably the one that another class should have (CFG004).
+        # The missing name is probably meant for another class (CFG004).
         return
     for index, team in enumerate(context.organization.teams):
         if team.name not in team_names:

@@ -197,7 +197,7 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, each.line) for name, each in self._lazy.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands that begin so, with their lines and without importing them, and the options."""
+        """Return the commands with this prefix, with their lines and without importing them, and the options."""
         from click.shell_completion import CompletionItem
 
         commands = [

@@ -76,7 +76,7 @@ Vector = tuple[Amount, Amount | None, Amount | None, Amount | None, Amount | Non
 # Keys of a NodePool's requirements that decide which instance types it may add.
 INSTANCE_TYPE_KEY: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_KEY: Final = "kubernetes.io/arch"
-# Resources that pods request and nodes have: those of Kubernetes and of device plugins.
+# Resources that pods request and nodes have, from Kubernetes and from device plugins.
 POD_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", *DEVICE_RESOURCES, EFA)
 # Karpenter counts pods and nodes as well.
 LIMIT_RESOURCES: Final = (*POD_RESOURCES, "pods", "nodes")
@@ -107,7 +107,7 @@ def quantity(text: str) -> Amount:
 
 
 def unit_problem(resource: str, text: str) -> tuple[str, str] | None:
-    """Return why a quantity can't be that of a resource, and what to write instead; None for one that can.
+    """Return why a quantity is invalid for a resource, and what to write instead, or None if it's valid.
 
     Devices are whole: Kubernetes documentation, "Extended resources". A CPU has no binary unit, and memory without a
     unit is bytes: Kubernetes documentation, "Resource units in Kubernetes".

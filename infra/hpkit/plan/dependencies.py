@@ -53,7 +53,7 @@ _HEALTH: Final = "health-monitoring-agent"
 
 
 def dependencies_of(spec: Environment) -> DependenciesPlan | None:
-    """Return the chart with all its values; None if the file states that the cluster has it.
+    """Return the chart with all its values; None if the file declares that the cluster has it.
 
     The region is set explicitly, because without nodes the chart can't find it and would use another region's registry.
     """

@@ -201,7 +201,7 @@ def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
     for key, operator, values in requirements:
         if operator == "In" and key == ZONE_KEY:
             zones &= set(values)
-    # For an existing cluster, the zones are only known if the file states them.
+    # For an existing cluster, the zones are only known if the file declares them.
     reached = [group for group in own if not group.zones or zones.intersection(group.zones)]
     kept = {name for group in reached for name in group.spec.types if name in types}
     return NodePoolPlan(spec, tuple(sorted(kept)), tuple(sorted(zones)))

@@ -146,7 +146,7 @@ def control_plane_cidr(vpc_cidr: str, availability_zone: str) -> str:
 def control_plane_subnets(existing: ExistingNetwork) -> tuple[str, ...]:
     """Return the control plane's subnets.
 
-    The given ones, or those of the first two zones, so that a third changes nothing.
+    The given subnets, or the subnets of the first two zones, so that a third changes nothing.
     """
     return existing.control_plane_subnets or tuple(subnet for _, subnet in sorted(existing.subnets.items())[:_ZONES])
 

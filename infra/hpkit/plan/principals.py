@@ -53,7 +53,7 @@ def principal_of(arn: str) -> Principal:
 
 
 def admits(environment: Environment, role: str) -> bool:
-    """Return whether a role can be a member: it's in the environment's account, or the environment states none."""
+    """Return whether a role can be a member: it's in the environment's account, or the environment declares none."""
     return environment.account is None or principal_of(role)[0] == environment.account
 
 
@@ -63,7 +63,7 @@ def member_role_of(team: Team, override: TeamOverride) -> MemberRole | None:
 
 
 def made_role_arn(organization: str, environment: str, spec: Environment, team: Team) -> str | None:
-    """Return the ARN of the role that the program creates for a team; None if the file doesn't state the account."""
+    """Return the ARN of the role that the program creates for a team; None if the file doesn't set the account."""
     if spec.account is None:
         return None
     name = member_role_name(f"{organization}-{environment}", spec, team.name)

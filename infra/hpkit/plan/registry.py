@@ -105,7 +105,7 @@ def _named_elsewhere(plan: Plan, account: str, region: str) -> Iterator[str]:
 
 
 def _path_in(reference: str | None, account: str, region: str) -> str | None:
-    """Return the part of a reference behind the account's registry in a region; None for one elsewhere."""
+    """Return the part of a reference behind the account's registry in a region; None for another registry."""
     match = _IN_ECR.match(reference or "")
     if match is None or (match["account"], match["region"]) != (account, region):
         return None

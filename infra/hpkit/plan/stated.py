@@ -1,4 +1,4 @@
-"""Compares the instance groups that a file states for a cluster that it doesn't manage with the cluster's groups."""
+"""Compares the instance groups that a file declares for a cluster that it doesn't manage with the cluster's groups."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -126,7 +126,7 @@ def _listed(value: str | list[str]) -> list[str]:
 
 def _rights(plan: Plan, responses: Responses, arn: str) -> CheckResult:
     """Check what nodes do with their role, as IAM simulates it; policies of buckets and organizations it leaves out."""
-    subject, needed = f"rights of {arn}", "permissions that nodes need on EKS"
+    subject, needed = f"permissions of {arn}", "permissions that nodes need on EKS"
     denied: list[str] = []
     for call in simulations(plan, arn):
         response = responses.of(call)

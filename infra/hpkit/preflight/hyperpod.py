@@ -18,7 +18,7 @@ _AREA: Final = "hyperpod"
 def check_hyperpod(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check that the cluster's name is free and that no other cluster is attached to an existing EKS cluster.
 
-    An existing cluster must have the instance groups that the file states.
+    An existing cluster must have the instance groups that the file declares.
     """
     if plan.spec.cluster.existing:
         yield _as_stated(plan, responses)

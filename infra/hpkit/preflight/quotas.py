@@ -125,7 +125,7 @@ class _Running:
         return _Instances(used, count_instances(fixed).total(), count_instances(own).total())
 
     def of_group(self, name: str) -> Counter[tuple[str, bool]]:
-        """Return those of one group in this stack's cluster."""
+        """Return the running instances of one group in this stack's cluster."""
         return count_instances(group for group in self.groups if group.own and group.name == name)
 
 

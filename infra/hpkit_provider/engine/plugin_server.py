@@ -164,7 +164,7 @@ def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
     # A killed engine sends nothing: a process that has lost its parent has no engine any more.
     engine = os.getppid()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
-    # The engine ends a plugin with SIGINT, and waits five seconds for one that ignores it. A user's Ctrl-C doesn't
+    # The engine ends a plugin with SIGINT, and waits five seconds if the plugin ignores it. A user's Ctrl-C doesn't
     # arrive here: the engine calls Cancel.
     signals = Signals(signal.SIGTERM, signal.SIGINT)
     plugin = servicer(addresses[0] if addresses else "")

@@ -29,7 +29,7 @@ __all__ = [
 # accelerators per instance isn't known here.
 _WHOLE: Final = "Count"
 _PARTITION: Final = "AcceleratorPartition"
-# The service fills these in, pro rata, where an entry states only another fraction (API reference,
+# The service fills these in, pro rata, where an entry sets only another fraction (API reference,
 # ComputeQuotaResourceConfig; developer guide, "HyperPod task governance: compute allocation").
 _PRO_RATA: Final = frozenset({"VCpu", "MemoryInGiB"})
 

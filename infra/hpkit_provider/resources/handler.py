@@ -142,7 +142,7 @@ class Handler(ABC):
         return table(self.name)
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
-        """Compare the inputs of then and now."""
+        """Compare the old and new inputs."""
         del state
         return ResourceDiff(list(changes(self.spec, old, new)))
 

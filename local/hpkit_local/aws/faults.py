@@ -33,7 +33,7 @@ _OF_ALL: dict[str, str] = {
 
 
 def known_faults() -> dict[str, str]:
-    """Return each fault with its meaning: those of all services, then those of one."""
+    """Return each fault with its meaning: first the faults of all services, then of one."""
     return _OF_ALL | {name: meaning for service in services().values() for name, meaning in service.faults.items()}
 
 

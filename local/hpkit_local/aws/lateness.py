@@ -49,7 +49,7 @@ LATENESS: Final = {
         "awsome-distributed-training, Terraform: polls for nodes up to 30 min",
     ),
 }
-# From a latency factor of a hundredth on, programs that don't wait must fail, also on a busy machine, where a step
+# From a latency factor of a hundredth on, programs that don't wait must fail, even on a busy machine, where a step
 # takes a second. Without its waits, handson-dev came up with half a second, and failed with three.
 LEAST_SECONDS: Final = 3.0
 LEAST_FACTOR: Final = 0.01

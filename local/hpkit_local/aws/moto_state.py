@@ -63,7 +63,7 @@ class MotoState:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Make these backends the ones that moto sees; one `MotoState` at a time in a process."""
+        """Make moto use these backends; one `MotoState` at a time in a process."""
         with _swap:
             if not _current or _current[0] is not self:
                 if _current:

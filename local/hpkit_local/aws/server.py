@@ -49,7 +49,7 @@ __all__ = ["Endpoint"]
 
 # Inferred from: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request; reject one that breaks the model of its service."""
+    """Return the parameters of a request; reject a request that breaks the service's model."""
     model = service_model(call.service)
     code = services()[call.service].rejects_with
     if not code or call.operation not in model.operation_names:

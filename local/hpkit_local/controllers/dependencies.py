@@ -1,4 +1,4 @@
-"""Objects that HyperPod requires in the cluster before it creates nodes: those of its dependencies chart.
+"""Objects that HyperPod requires in the cluster before it creates nodes, from its dependencies chart.
 
 With the API, installing them is a required step, and without it the cluster's creation might fail entirely. Here it
 always fails, so that the missing step is noticed. A chart that the local cloud could only record counts as installed,

@@ -307,7 +307,7 @@ def service_endpoints(variables: Iterable[str]) -> list[str]:
 
 
 def shell_environment(cloud: LocalCloud) -> dict[str, str]:
-    """Return the variables for a shell: those of `environment`, with hpkit and its installed tools on PATH.
+    """Return the variables for a shell: `environment`, with hpkit and its installed tools on PATH.
 
     HPKIT_STACK names the running stack, for the commands on one stack; it's empty without one.
     """

@@ -182,7 +182,7 @@ class _Existing:
         yield f"EKS cluster {name}"
 
     def _cluster(self, eks_name: str) -> Iterator[str]:
-        """Create the HyperPod cluster with the groups that the file states, and below it what the file doesn't name."""
+        """Create the HyperPod cluster with the groups that the file declares, and below it what the file omits."""
         sagemaker, eks, spec = self._client("sagemaker"), self._client("eks"), self._plan.spec
         name = spec.cluster.name
         if name in {each["ClusterName"] for each in sagemaker.list_clusters()["ClusterSummaries"]}:
@@ -234,7 +234,7 @@ class _Existing:
         by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in subnets}
         zones = (each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
         unused = (zone for zone in zones if zone not in by_zone)
-        # The last ranges, since those of the file's subnets are the first.
+        # The last ranges, because the file's subnets use the first.
         ranges = reversed(list(_RANGE.subnets(new_prefix=_SUBNET_PREFIX)))
         while len(by_zone) < _EKS_ZONES:
             zone = next(unused)

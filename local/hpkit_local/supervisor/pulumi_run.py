@@ -139,7 +139,7 @@ class EngineEvents:
                 self.changes.append(ResourceChange(change, resource_type, name, tuple(_differences(metadata))))
 
     def _is_made(self, metadata: dict[str, Any]) -> bool:
-        """Return whether a resource is one that Pulumi creates."""
+        """Return whether Pulumi creates a resource."""
         return counts_as_resource(str(metadata["type"])) and metadata["urn"] not in self.reads
 
     def _diagnose(self, diagnostic: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ def _value(inputs: Any, path: str) -> Any:
 
 
 def _short(value: Any) -> str | None:
-    """Return a value on one line, `none` for an empty one; None for one that is too long or has parts."""
+    """Return a value on one line, `none` for an empty one; None if it is too long or has parts."""
     if value is None or isinstance(value, dict | list):
         return None if value else "none"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, bool) else str(value)

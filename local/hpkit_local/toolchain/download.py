@@ -234,7 +234,7 @@ class _Repository:
     def _request(self, address: str) -> urllib.request.Request:
         request = urllib.request.Request(address, headers={"Accept": ", ".join(_TYPES)})  # noqa: S310 - of the table
         if self._token:
-            # A registry redirects to its own store, which rejects a second authorization next to that of the address.
+            # A registry redirects to its own store, which rejects a second authorization if the address has one.
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         return request
 

@@ -39,7 +39,7 @@ class Release:
     """An official release file; used only if its published SHA-256 matches.
 
     `file` and `sums` are addresses in which {platform} is the publisher's name of this platform. `members` are the
-    executables inside a tar archive, also with {platform}; without them, the file is the executable itself.
+    executables inside a tar archive, which can contain {platform}; without them, the file is the executable itself.
     """
 
     file: str

@@ -83,7 +83,7 @@ class Simulator:
         return {name: time for time, name, task in self._backing_off if task.state == "backing off"}
 
     def queue_of(self, workload: str) -> str:
-        """Return the name of a workload's queue; KeyError for one that neither runs nor waits."""
+        """Return the name of a workload's queue; KeyError if it neither runs nor waits."""
         return self._tasks[workload].queue.node.name
 
     def share(self, queue: str) -> float:
@@ -132,7 +132,7 @@ class Simulator:
     def time_out(self, name: str) -> bool:
         """Evict a workload whose pods aren't ready in time; return whether it is retried. ValueError if nothing does.
 
-        KeyError for one that does not run.
+        KeyError if it doesn't run.
         """
         if self._gang is None:
             raise ValueError("without gang scheduling, nothing is evicted for its pods")

@@ -1,6 +1,6 @@
 """The arithmetic of the cohort tree: what a node may use, what it uses, and its share of borrowed quota.
 
-Everything is counted per pair of flavor and resource, by the pair's index, in integers. The rules are those of Kueue's
+Everything is counted per pair of flavor and resource, by the pair's index, in integers. The rules follow Kueue's
 `pkg/cache/scheduler/resource_node.go` and `fair_sharing.go`, version 0.19.2.
 """
 

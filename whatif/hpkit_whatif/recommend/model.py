@@ -267,7 +267,7 @@ class CapacityChange:
     """The least expensive instances found that meet the goals; without changes, the existing ones.
 
     monthly: additional cost in US dollars a month on demand (negative: savings); None if a price isn't known.
-    priced_in: other regions whose prices replace those of the stack's region. prices: all regions whose prices are
+    priced_in: other regions whose prices replace the stack's region. prices: all regions whose prices are
     used, with their dates. compared: whether the prices of all types that could be added or removed are known, so that
     it's the least expensive. teams: each team's gains and losses compared with the current file.
     """

@@ -302,7 +302,7 @@ class Evaluation:
 
 
 Evaluate = Callable[[Sequence[State]], Sequence[Evaluation | None]]
-"""Simulates states, in their order; None for one that the validator rejects."""
+"""Simulates states, in their order; None for a state that the validator rejects."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class Task:
 
 
 def scenario_model(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
-    """Return the queues of a plan, with the topology of the nodes if a scenario states it.
+    """Return the queues of a plan, with the topology of the nodes if a scenario declares it.
 
     Raises CatalogError for an instance type whose values aren't known.
     """
@@ -114,7 +114,7 @@ class Tasks:
         self._known: dict[object, tuple[tuple[PodSet, ...], int, str, float, str | None]] = {}
 
     def workloads(self, tasks: Iterable[Located]) -> Iterator[Task]:
-        """Return the tasks as workloads, one by one; InputError for one of a team, class or size that is not there."""
+        """Return the tasks as workloads, one by one; InputError if a team, class or size doesn't exist."""
         return map(self.workload, tasks)
 
     def workload(self, located: Located) -> Task:

@@ -154,7 +154,7 @@ class ClusterReport:
 
     capacity: instances. utilization: the part of it that was used over time; idle_guarantee: the part of the teams'
     quotas that no one used. waited: instance-hours that tasks waited for; wait_cost: their list price in US dollars,
-    None if a price isn't known; priced_in: other regions whose prices replace those of the stack's region; prices: all
+    None if a price isn't known; priced_in: other regions whose prices replace the stack's region; prices: all
     regions whose prices are used, with their dates. fairness: Jain's index of the teams' service, 1 if all are equal.
     """
 
@@ -231,7 +231,7 @@ class Report:
     skipped: tuple[Skipped, ...] = ()
 
     def team(self, name: str) -> TeamReport:
-        """Return a team's part; KeyError for one that the stack lacks."""
+        """Return a team's part; KeyError if the stack has no such team."""
         for team in self.teams:
             if team.name == name:
                 return team

@@ -165,7 +165,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _check_workers(client: Any, on: Cluster) -> None:
-    """Raise ToolError for a cluster without workers, or with one that has another hpkit."""
+    """Raise ToolError for a cluster without workers, or if a worker has another version of hpkit."""
     if not client.scheduler_info(n_workers=-1)["workers"]:
         raise ToolError(f"the Dask cluster at {on.host}:{on.port} has no workers. To fix: `dask worker HOST:PORT`")
     mine = _version()

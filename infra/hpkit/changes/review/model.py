@@ -108,7 +108,7 @@ class Cost:
     - known: the sum of the known prices.
     - unknown: what has no known price (`4 × ml.p5e.48xlarge`).
     - unbounded: NodePools without a limit, whose cost isn't limited either.
-    - prices_of: regions whose prices are used because those of the stack's region are missing.
+    - prices_of: regions whose prices are used because the stack's region has none.
     - own: the stack's region, if its prices are used.
     """
 

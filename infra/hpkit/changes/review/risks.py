@@ -240,7 +240,7 @@ def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
 
 
 def with_rename_risks(stacks: Sequence[StackReview]) -> tuple[StackReview, ...]:
-    """Return the stacks; one that equals another with a new name states that a new name is a new stack.
+    """Return the stacks; if a stack equals another except for its name, say that a new name is a new stack.
 
     The cluster's name identifies it, because cluster names are unique in a region.
     """

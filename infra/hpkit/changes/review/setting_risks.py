@@ -142,7 +142,7 @@ def setting_risks(
     unreadable: dict[str, None] = {}
     for reduction in reductions:
         owner = f"{short_type(reduction.type)} {reduction.name}" if reduction.type else ""
-        # Several keys of the file can change the same admission policy: the ones that its expressions read.
+        # Several keys of the file can change the same admission policy: every key that its expressions read.
         expression = f" {reduction.before}" if _POLICY in owner and isinstance(reduction.before, str) else ""
         if _is_said(f"{owner} {reduction.place}{expression}".lstrip(), reported):
             continue

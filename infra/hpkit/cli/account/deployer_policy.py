@@ -76,7 +76,7 @@ def _state(file: str) -> dict[str, Any]:
 
 
 def _time(text: str) -> str:
-    """Return a time of day as IAM compares it; raises BadParameter for one that it cannot read."""
+    """Return a time of day as IAM compares it; raises BadParameter if it can't be read."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -269,7 +269,7 @@ def _words(root: Path, name: str, values_given: Mapping[str, Any], schema: Mappi
 
 
 def _require_files(root: Path, names: list[str]) -> None:
-    """Raise InputError for a file outside the project, or one that names others outside, as a scenario can."""
+    """Raise InputError if a file is outside the project, or refers to files outside, as a scenario can."""
     for name in names:
         _require_inside(root, root / name)
         if (root / name).is_file() and (root / name).stat().st_size > MAX_BYTES:

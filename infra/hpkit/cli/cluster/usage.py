@@ -137,7 +137,7 @@ def _require_folder(file: Path) -> None:
     if not file.parent.is_dir():
         raise InputError(f"{file} can't be written: no folder {file.parent} exists. Run `mkdir -p {file.parent}`")
     if not os.access(file.parent, os.W_OK):
-        raise InputError(f"{file} can't be written: the folder is read-only. Name another file with --history")
+        raise InputError(f"{file} can't be written: the folder is read-only. Specify another file with --history")
 
 
 def _read(file: Path, stack: str) -> History:
@@ -152,7 +152,7 @@ def _read(file: Path, stack: str) -> History:
     except FileNotFoundError:
         return History()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} can't be read: {error}. Name another file with --history") from None
+        raise InputError(f"{file} can't be read: {error}. Specify another file with --history") from None
 
 
 def _write(file: Path, stack: str, history: History) -> None:
@@ -164,7 +164,7 @@ def _write(file: Path, stack: str, history: History) -> None:
         temporary.write_text("".join(f"{line}\n" for line in written(history, stack=stack)), encoding="utf-8")
         temporary.replace(file)
     except OSError as error:
-        raise InputError(f"{file} can't be written: {error}. Name another file with --history") from None
+        raise InputError(f"{file} can't be written: {error}. Specify another file with --history") from None
 
 
 def _require_all(observed: Observed) -> None:

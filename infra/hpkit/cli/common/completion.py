@@ -24,7 +24,7 @@ STACK_VARIABLE = "HPKIT_STACK"
 
 
 def complete_stacks(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the stacks of the project that begin so, of files with errors too."""
+    """Return the stacks of the project with this prefix, of files with errors too."""
     from hpkit.project import stack_names
 
     return [name for name in stack_names() if name.startswith(incomplete)]
@@ -81,7 +81,7 @@ def complete_teams(context: click.Context, _parameter: click.Parameter, incomple
 
 
 def complete_rules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the ids of rules that begin so, in any case."""
+    """Return the ids of rules with this prefix, in any case."""
     from hpkit.checks import RULES
 
     return [rule.id for rule in RULES if rule.id.startswith(incomplete.upper())]

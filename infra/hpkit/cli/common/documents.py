@@ -129,5 +129,5 @@ class _Schema(GenerateJsonSchema):
         return False
 
     def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002 - the signature of pydantic
-        """Return that every field is printed, also one with its default."""
+        """Return that every field is printed, even if it has its default."""
         return True

@@ -123,7 +123,7 @@ def output_to(file: Path | None) -> Iterator[None]:
         file.write_text(text.getvalue(), encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{file} can't be written: {reason}; name another file with --output") from None
+        raise InputError(f"{file} can't be written: {reason}; specify another file with --output") from None
     sys.stderr.write(f"wrote {file}\n")
     if status is not None:
         raise status
@@ -131,7 +131,7 @@ def output_to(file: Path | None) -> Iterator[None]:
 
 @contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Write what is printed inside to standard error, also by child processes."""
+    """Write what is printed inside to standard error, including the output of child processes."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -136,7 +136,7 @@ def _finding(violation: "PolicyFinding", plan: Plan, file: str, document: Docume
 
 
 def _stated(document: Document, path: Path, plan: Plan) -> Path:
-    """Return the part of a path that the file states; at least the environment."""
+    """Return the part of a path that the file declares; at least the environment."""
     value, stated = document.data, 0
     if path[0] == "teams":
         names = [each.get("name") for each in document.data["teams"]]

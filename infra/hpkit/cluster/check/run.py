@@ -1,4 +1,4 @@
-"""Runs probes: creates objects, waits for their pods with a time limit, and deletes everything, also on Ctrl-C."""
+"""Runs probes: creates objects, waits for their pods with a time limit, and deletes everything, even on Ctrl-C."""
 
 from __future__ import annotations
 

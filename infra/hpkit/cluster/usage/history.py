@@ -271,7 +271,7 @@ def _line(kind: str, value: Any) -> str:
 def parse_history(lines: Iterable[str], *, stack: str, file: str) -> History:
     """Return the history in a file's lines.
 
-    Raises InputError with the line that isn't part of one, for another stack's history, and for one that was cut.
+    Raises InputError with the line that isn't part of one, for another stack's history, and for a truncated file.
     """
     parsed: dict[str, list[Any]] = {kind: [] for kind in _LINES}
     number = 0

@@ -449,7 +449,7 @@ class Dependencies(Model):
 
     @property
     def is_kits(self) -> bool:
-        """Return whether the chart is the one that hpkit pins."""
+        """Return whether hpkit pins the chart."""
         return not self.installed and self.chart is None
 
     @property

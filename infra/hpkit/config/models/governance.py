@@ -237,7 +237,7 @@ class Team(Model):
     console_access: bool = Field(
         default=False,
         description="Members also get AWS's access policies for HyperPod in the console and in SageMaker Studio. They "
-        "are those of the team's `workloads` in its namespace, and one that reads names of nodes and queues.",
+        "cover the team's `workloads` in its namespace, and reading the names of nodes and queues.",
     )
     priority_classes: tuple[str, ...] = Field(
         default=(),

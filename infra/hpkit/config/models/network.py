@@ -42,7 +42,7 @@ class ExistingNetwork(Model):
     )
     control_plane_subnets: tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...] = Field(
         default=(),
-        description="Subnets of the EKS control plane, in two or more zones. Default: those of the first two zones.",
+        description="Subnets of the EKS control plane, in two or more zones. Default: the first two zones' subnets.",
         examples=["subnet-0a1b2c3d4e5f60718"],
     )
     security_group_ids: tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...] = Field(

@@ -130,7 +130,7 @@ class Environment(Model):
     governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
     observability: Observability | None = Field(
         default=None,
-        description="Metrics. Default: those of CloudWatch, or none for an existing EKS cluster.",
+        description="Metrics. Default: CloudWatch metrics, or none for an existing EKS cluster.",
     )
     inference: Inference | None = Field(
         default=None, description="The inference operator, with its roles and the add-ons that it needs. Default: none."
@@ -208,7 +208,7 @@ class Organization(Model):
     )
     environment_defaults: dict[str, Any] = Field(
         default={},
-        description="Keys that apply to each environment that doesn't state them.",
+        description="Keys that apply to each environment that doesn't set them.",
         examples=[{"region": "us-west-2"}],
     )
     tags: dict[Annotated[str, Api("TagKey")], Annotated[str, Api("TagValue")]] = Field(

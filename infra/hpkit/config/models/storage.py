@@ -54,7 +54,7 @@ class DataRepository(Model):
     auto_export: tuple[DataEvent, ...] = Field(
         default=(),
         max_length=3,
-        description="Changes of files that FSx writes to the bucket, also deletions. To stop an export, remove the "
+        description="File changes that FSx writes to the bucket, including deletions. To stop an export, remove the "
         "folder from the list, deploy, and add it again.",
     )
 

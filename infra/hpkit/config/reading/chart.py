@@ -59,7 +59,7 @@ def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...
 
 
 def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Iterator[Problem]:
-    """Yield the problems of one chart, whose `dependencies` are at path; nothing for one in a registry."""
+    """Yield the problems of one chart, whose `dependencies` are at path; nothing for a chart in a registry."""
     if dependencies.chart is None or not dependencies.is_in_repository:
         return
     place = (*path, "chart")

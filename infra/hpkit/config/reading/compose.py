@@ -57,7 +57,7 @@ def default_name(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A path that the organization file states: its key, where it is, and the path itself."""
+    """A path that the organization file declares: its key, where it is, and the path itself."""
 
     key: str
     path: Path
@@ -374,7 +374,7 @@ def _merged(own: YamlNode, default: YamlNode) -> YamlNode:
 
 
 def _untaken(default: YamlNode, stated: Mapping[Path, YamlNode]) -> Iterator[tuple[Path, YamlNode]]:
-    """Yield what no map takes from a default because each states a value or turns it off; a path is in the first map.
+    """Yield what no map takes from a default because each sets a value or turns it off; a path is in the first map.
 
     stated: the maps that the default is for, by their paths.
     """

@@ -134,7 +134,7 @@ class Document:
         return any(is_named(pattern, file) for pattern in self.reads)
 
     def home(self, path: Path) -> tuple[str, Path] | None:
-        """Return the file that states the value at path, or would take it, and the path there.
+        """Return the file that sets the value at path, or would take it, and the path there.
 
         None where the value is stated for more than this path: in defaults for all environments or organizations.
         """
@@ -162,7 +162,7 @@ def is_named(pattern: str, name: str) -> bool:
 def _renamed(node: YamlNode, path: Path, key: str) -> YamlNode:
     step, rest = path[0], path[1:]
     if step not in node.children:
-        # The path leads to a value that another file states.
+        # The path leads to a value that another file declares.
         return node
     if rest:
         children = {**node.children, step: _renamed(node.children[step], rest, key)}

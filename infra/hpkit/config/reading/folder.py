@@ -30,7 +30,7 @@ class Folder(Protocol):
         """Return the direct contents of a folder within this one; "" for this one."""
 
     def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield the contents of each file. Raises InputError for one that can't be read."""
+        """Yield the contents of each file. Raises InputError if a file can't be read."""
 
 
 @dataclass(frozen=True, slots=True)

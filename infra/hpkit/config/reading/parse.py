@@ -721,7 +721,7 @@ class _Reading:
             yield from self._of_one_key(path, detail["input"])
 
     def _accounts(self, path: Path) -> tuple[str, ...]:
-        """Return the account at a path: its environment's, or those of all environments in order.
+        """Return the account at a path: its environment's, or all environments' accounts in order.
 
         For a team, these are the environments in which it has an allocation, if it has one.
         """

@@ -108,7 +108,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     eks.connect(after=reached)
     before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=reached, opts=opts)
     ready = list(before.installed.values())
-    # Nothing of the chart runs before the nodes do, so it is installed next to the add-ons, which take a minute.
+    # Nothing of the chart runs before the nodes do, so it is installed alongside the add-ons, which take a minute.
     dependencies = Dependencies("dependencies", plan, context, eks=eks, after=reached, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
     # After the other guard, whose rejection lists more: it includes what is deleted with the cluster.

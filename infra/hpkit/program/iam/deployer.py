@@ -235,7 +235,7 @@ def _named(plan: Plan, purpose: str, statements: Sequence[dict[str, Any]]) -> tu
 
 
 def outsider_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
-    """Return what to deny to every other role in the account that can use SageMaker, such as those of Studio.
+    """Return what to deny to every other role in the account that can use SageMaker, such as Studio's.
 
     It doesn't affect notebooks, jobs and endpoints with other roles than the stack's.
     """

@@ -65,7 +65,7 @@ def read(name: str) -> Any:
 
 
 def fill(template: Any, values: Values) -> Any:
-    """Return the template with its placeholders filled in; raises KeyError for one that has no value."""
+    """Return the template with its placeholders filled in; raises KeyError if a placeholder has no value."""
     if isinstance(template, str):
         return _PLACEHOLDER.sub(lambda found: _text(values, found[1]), template)
     if isinstance(template, list):

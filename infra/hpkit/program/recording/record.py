@@ -37,7 +37,7 @@ class Answers:
     - partition: `aws`, `aws-cn`, …
     - zones: names of the region's zones; four by default.
     - eks: an existing EKS cluster, as DescribeCluster returns it.
-    - cluster: an existing HyperPod cluster, as the plugin's getCluster returns it; by default as the file states it.
+    - cluster: an existing HyperPod cluster, as the plugin's getCluster returns it; by default as the file declares it.
     - caller: ARN of the caller; by default the first of the file's deployers, or a role that is in no file.
     - log_groups: names of existing log groups.
     """
@@ -51,7 +51,7 @@ class Answers:
     log_groups: Sequence[str] = ()
 
     def to(self, token: str, *, region: str) -> dict[str, Any]:
-        """Return the answer to an invoke; raises KeyError for one that the program does not make."""
+        """Return the answer to an invoke; raises KeyError if the program doesn't make it."""
         zones = list(self.zones) or [f"{region}{letter}" for letter in "abcd"]
         arn = f"arn:{self.partition}:eks:{region}:{self.account}:cluster/found"
         nobody = f"arn:{self.partition}:sts::{self.account}:assumed-role/-/-"
@@ -195,7 +195,7 @@ def _existing(name: str, region: str, given: Answers) -> dict[str, Any]:
 
 
 def _stated(plan: Plan, answers: Answers) -> dict[str, Any]:
-    """Return an existing HyperPod cluster as the file states it."""
+    """Return an existing HyperPod cluster as the file declares it."""
     groups = [
         {
             "instanceGroupName": group.spec.name,

@@ -150,7 +150,7 @@ def without_added_subnets(inputs: Props, live: Props) -> Props:
 
 
 def without_inherited_network(inputs: Props, live: Props | None = None) -> Props:
-    """Omit the network of groups that state the cluster's own: for the API, that is the same as none.
+    """Omit the network of groups that set the cluster's own: for the API, that is the same as none.
 
     With live, existing groups keep their networks, and new ones get theirs: the API rejects changes.
     """

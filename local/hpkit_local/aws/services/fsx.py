@@ -144,7 +144,7 @@ def create_data_repository_association(ctx: Context, params: Record) -> Record:
         raise ServiceError("ServiceLimitExceeded", f"A file system has at most {_MOST_LINKS} associations.")
     for each in others:
         if _overlap(path, each["FileSystemPath"]) or _overlap(repository, each["DataRepositoryPath"]):
-            raise ServiceError("BadRequest", f"The paths overlap with those of {each['AssociationId']}.")
+            raise ServiceError("BadRequest", f"The paths overlap with the paths of {each['AssociationId']}.")
     identifier = "dra-" + ctx.token(17, "0123456789abcdef")
     entry: Record = {
         "AssociationId": identifier,

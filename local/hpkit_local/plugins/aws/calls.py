@@ -128,7 +128,7 @@ class Clients:
         return self.whoami().account
 
     def whoami(self) -> Account:
-        """Return the account, and reject one that the configuration excludes."""
+        """Return the account, and reject an account that the configuration excludes."""
         try:
             answer = self.get("sts", self.settings.region).get_caller_identity()
         except (ClientError, BotoCoreError) as error:

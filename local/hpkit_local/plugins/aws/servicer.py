@@ -109,7 +109,7 @@ class AwsServicer(PluginServicer):
 
     @readable
     def Diff(self, request: Any, context: Any) -> Any:
-        """Compare inputs of then and now."""
+        """Compare old and new inputs."""
         resource_type = _resource_type(request.urn)
         old, new, state = from_struct(request.old_inputs), from_struct(request.news), from_struct(request.olds)
         found = differences(resource_type, old=old, new=new, state=state, common=self._common)

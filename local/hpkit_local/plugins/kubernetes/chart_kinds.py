@@ -1,7 +1,7 @@
 """Creates a chart's CRDs in parallel before helm is called, because helm creates and checks them one by one.
 
 Helm skips an existing CRD, but the API server first checks it again, which takes a second for large ones. Only CRDs
-that helm would certainly create are created here: those of the chart itself, and of its subcharts that depend only on
+that helm would certainly create are created here, from the chart itself and from its subcharts that depend only on
 conditions. Others are left to helm; if none are left, helm skips CRDs.
 
 As with helm, new kinds are served before the templates are rendered, because these can depend on what is served.

@@ -184,7 +184,7 @@ class KubernetesServicer(PluginServicer):
 
     @readable
     def Diff(self, request: Any, context: Any) -> Any:
-        """Compare inputs of then and now."""
+        """Compare old and new inputs."""
         old, new = from_struct(request.old_inputs), from_struct(request.news)
         token = urn_type(request.urn)
         release = token == TOKEN

@@ -1,4 +1,4 @@
-"""Reads a HyperPod cluster that another stack or tool manages, and compares it with what the file states."""
+"""Reads a HyperPod cluster that another stack or tool manages, and compares it with what the file declares."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GET_CLUSTER: Final = "hyperpod:index:getCluster"
 
 
 def existing_cluster(plan: Plan, provider: Provider) -> str:
-    """Return the ARN of a cluster that is as the file states.
+    """Return the ARN of a cluster that is as the file declares.
 
-    Raises pulumi.RunError, before anything is registered, for one that is missing or has less.
+    Raises pulumi.RunError, before anything is registered, if the cluster is missing or has less.
     """
     name, stated_eks = plan.spec.cluster.name, plan.spec.eks.existing
     asked = pulumi.InvokeOptions(provider=provider)
@@ -44,7 +44,7 @@ def existing_cluster(plan: Plan, provider: Provider) -> str:
         )
     if additional:
         pulumi.log.warn(
-            f"{name} has more than {plan.stack} states in cluster.instanceGroups: {'; '.join(additional)}. No team can "
+            f"{name} has more than the cluster.instanceGroups of {plan.stack}: {'; '.join(additional)}. No team can "
             "reserve that."
         )
     return str(seen["clusterArn"])

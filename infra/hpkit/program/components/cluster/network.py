@@ -29,7 +29,7 @@ class Network(Component):
     - vpc_id: the VPC.
     - control_plane_subnet_ids: in two zones.
     - node_subnet_ids: by zone.
-    - security_group_ids: those of nodes.
+    - security_group_ids: the nodes' security groups.
     - connectivity: what nodes, control plane and AWS need to reach each other (rules, routes, gateways, endpoints).
       It's created before anything in the cluster, and deleted after all of it.
     - ranges: the VPC's address ranges except the first. EKS can take five hours to recognize one that is added later

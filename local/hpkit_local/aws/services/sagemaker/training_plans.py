@@ -114,7 +114,7 @@ def list_training_plans(ctx: Context, params: Record) -> Record:
 def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Iterable[Record]) -> None:
     """Reject groups that take instances of a plan that was bought here and doesn't have them.
 
-    before: the settings of existing groups by name; groups: those of the request.
+    before: the settings of existing groups by name; groups: the request's groups.
     """
     other_groups: defaultdict[str, list[tuple[list[str], int]]] = defaultdict(list)
     for group in groups:
