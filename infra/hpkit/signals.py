@@ -1,8 +1,9 @@
 """Signals that ask a process to end."""
 
+import os
+import select
 import signal
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 
 __all__ = ["Signals"]
 
@@ -11,24 +12,29 @@ class Signals:
     """Signals that ask this process to end.
 
     A handler interrupts the main thread anywhere, so it must take no lock. `threading.Event.set` in a handler blocks
-    forever if it interrupts `wait`; `SimpleQueue.put` may interrupt `get` (documentation of Python's `queue`).
+    forever if it interrupts `wait`, and CPython 3.11's `queue.SimpleQueue.get` can wait forever after an interruption
+    at the end of its timeout. A pipe has neither problem.
     """
 
     def __init__(self, *numbers: signal.Signals) -> None:
         """Handle the signals from now on; call it in the main thread."""
         self.arrived = False
-        self._queue: SimpleQueue[bool] = SimpleQueue()
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
         for number in numbers:
-            signal.signal(number, lambda *_: self._queue.put(True))
+            signal.signal(number, self._arrive)
+
+    def _arrive(self, *_: object) -> None:
+        self.arrived = True
+        self.wake()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for a signal, for `wake`, or until the time is over; return whether a signal has arrived."""
-        with suppress(Empty):
-            while not self.arrived:
-                self.arrived = self._queue.get(timeout=seconds)
-                seconds = 0
+        if not self.arrived and select.select([self._reader], [], [], seconds)[0]:
+            os.read(self._reader, select.PIPE_BUF)
         return self.arrived
 
     def wake(self) -> None:
         """End the current `wait`, or the next one, from another thread."""
-        self._queue.put(False)
+        with suppress(BlockingIOError):  # A full pipe ends the next wait, too.
+            os.write(self._writer, b"\0")

@@ -219,7 +219,7 @@ def test_what_serves_is_ok_and_all_of_it_is_asked_for():
     rows = rows_of_given(plan)
     assert {what: row.status for what, row in rows.items()} == {
         f"trust of {GIVEN_NODES}": "ok",
-        f"rights of {GIVEN_NODES}": "ok",
+        f"permissions of {GIVEN_NODES}": "ok",
         "bucket sagemaker-live": "ok",
         "bucket sagemaker-live, encryption": "ok",
     }
@@ -243,14 +243,14 @@ def test_an_execution_role_trusts_sagemaker_without_conditions(trust, status):
 
 def test_what_iam_does_not_allow_is_named_with_the_script_that_nodes_read():
     plan = plan_with(script="s3://other/v1/run.sh")
-    row = rows_of_given(plan, **allowing(plan, denied=("s3:GetObject",)))[f"rights of {GIVEN_NODES}"]
+    row = rows_of_given(plan, **allowing(plan, denied=("s3:GetObject",)))[f"permissions of {GIVEN_NODES}"]
     assert (row.status, row.found) == ("missing", "not allowed: s3:GetObject on arn:aws:s3:::other/v1/run.sh")
 
 
-def test_a_simulation_that_is_refused_leaves_the_rights_unknown():
+def test_a_rejected_simulation_leaves_the_permissions_unknown():
     plan = plan_with()
     refused = dict.fromkeys(allowing(plan), DENIED)
-    assert rows_of_given(plan, **refused)[f"rights of {GIVEN_NODES}"].status == "unknown"
+    assert rows_of_given(plan, **refused)[f"permissions of {GIVEN_NODES}"].status == "unknown"
 
 
 @pytest.mark.parametrize(
