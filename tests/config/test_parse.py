@@ -177,25 +177,20 @@ def test_an_unknown_key_that_is_called_like_a_mark_of_pydantic_is_a_finding():
     }
 
 
-ADA, ADA_OF_PROD = "arn:aws:iam::123456789012:role/ada", "arn:aws:iam::222222222222:role/ada"
-
-
 @pytest.mark.parametrize(
-    ("allocated", "fix"),
+    ("arn", "problem"),
     [
-        (("prod",), f'Use `"{ADA_OF_PROD}"`.'),
-        (("dev", "prod"), f"Use the role's ARN, of each account that has the role: `{ADA}`, `{ADA_OF_PROD}`."),
+        ("arn:awz:iam::123456789012:role/ada", "whose partition is `awz`"),
+        ("arn:aws:s3::123456789012:role/ada", "whose service is `s3`"),
+        ("arn:aws:iam:us-west-2:123456789012:role/ada", "which contains the region `us-west-2`"),
+        ("arn:aws:iam::ACCOUNT_ID:role/ada", "whose account ID is `ACCOUNT_ID` instead of 12 digits"),
+        ("arn:aws:iam::role/ada", "which has 5 parts instead of 6"),
+        ("arn:aws:iam::123456789012:role:ada", "which lacks `role/` after the account"),
+        ("arn:aws:iam::123456789012:role/ada lovelace", "whose role name contains characters other than"),
     ],
 )
-def test_a_role_name_becomes_an_arn_of_the_accounts_where_its_team_is(allocated, fix):
-    data = organization(teams=[team("ada", members=["ada"])])
-    dev = data["environments"]["dev"]
-    data["environments"]["prod"] = {**dev, "account": "222222222222", "governance": {"allocations": {}}}
-    for name in allocated:
-        row = {"instanceType": "ml.g5.12xlarge", "count": 1}
-        data["environments"][name]["governance"]["allocations"]["ada"] = [row]
-    (found,) = [each for each in findings(data) if each.rule == "CFG002"]
-    assert found.fix == fix
+def test_the_wrong_part_of_a_roles_arn_is_named(arn, problem):
+    assert f"is `{arn}`, {problem}" in only(organization(teams=[team("ada", members=[arn])])).message
 
 
 @pytest.mark.parametrize("key", ["teams", "clusterPolicy", "tags", "environmentDefaults"])

@@ -194,8 +194,9 @@ def find_nearest(name: str) -> tuple[str, ...]:
     if of_same_family := _sizes_near(full_name):
         return of_same_family[:_MOST_NEAR]
     # By its first letter a type has GPUs or none: ml.p3.16xlarge is spelt most like ml.m5.16xlarge.
-    alike = [each for each in _catalog() if each[:4] == full_name[:4]] or list(_catalog())
-    return tuple(difflib.get_close_matches(full_name, alike, n=_MOST_NEAR, cutoff=0.75))
+    alike = [each for each in _catalog() if each[:4] == full_name[:4]]
+    cutoff = 0.75 if alike else 0.9
+    return tuple(difflib.get_close_matches(full_name, alike or _catalog(), n=_MOST_NEAR, cutoff=cutoff))
 
 
 def _sizes_near(wanted: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _ARNS = "AWS General Reference, Amazon Resource Names"
+_ROLE_ARNS = f"{_ARNS}; Amazon EKS user guide, create access entries: existing principals, with the path of a role"
 _ARN = re.compile(
     r"arn:(?P<partition>aws[a-z-]*):(?P<service>[a-z0-9-]+):(?P<region>[a-z0-9-]*):(?P<account>[0-9]{12})?"
 )
@@ -266,10 +267,17 @@ def _open_trust(context: Context) -> Iterator[Issue]:
 
 def _names_of_roles(context: Context) -> Iterator[Issue]:
     for path, arn in context.texts:
-        begins = _ROLE_LIKE.match(arn)
+        begins, name = _ROLE_LIKE.match(arn), arn.rpartition("/")[2]
+        if begins and name.startswith("AWSReservedSSO_") and ":role/aws-reserved/sso.amazonaws.com/" not in arn:
+            yield Issue(
+                path,
+                f"{arn} lacks the path of roles of IAM Identity Center, `aws-reserved/sso.amazonaws.com/`, so AWS "
+                "finds no such role",
+                f"Use the ARN that `aws iam get-role --role-name {name} --query Role.Arn` prints.",
+            )
+            continue
         if begins is None or _ROLE.match(arn):
             continue
-        name = arn.rpartition("/")[2]
         yield Issue(
             path,
             f"{arn} isn't the ARN of a role: after the account, it needs `:role/` and a name",
@@ -383,7 +391,7 @@ RULES = (
         _ARNS,
         _arns,
     ),
-    Rule("ACC009", "error", "Role ARNs are well formed.", _ARNS, _names_of_roles, waivable=False),
+    Rule("ACC009", "error", "Role ARNs are well formed.", _ROLE_ARNS, _names_of_roles, waivable=False),
     Rule("ACC011", "warning", "Roles with access are in the environment's account.", _EKS_ENTRY, _other_accounts),
     Rule(
         "ACC013",

@@ -52,6 +52,8 @@ _OF_CREATION = frozenset(
 )
 # Rules that only repeat that HyperPod doesn't offer a Kubernetes version, each with other versions to choose from.
 _AFTER_EKS002 = ("EKS004", "STO009")
+# Rules that report a missing key of a part; an unknown key in the same part (CFG001) is probably that one.
+_AFTER_CFG001 = ("ACC004", "ACC013", "CLU006", "GOV003", "TEA001")
 _BY_ID = {rule.id: rule for rule in RULES}
 
 
@@ -80,8 +82,10 @@ def check(
     issues = {_key(placed): placed for placed in map(PlacedIssue.of_problem, parsed.problems)}
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
+        around = {problem.path[:-1] for problem in parsed.problems if problem.rule == "CFG001"}
         for placed in _found(parsed, parsed.organization, wanted, today, policies or {}):
-            issues.setdefault(_key(placed), placed)
+            if placed.rule not in _AFTER_CFG001 or placed.issue.path not in around:
+                issues.setdefault(_key(placed), placed)
     shown = [placed for placed in issues.values() if _is_in(placed.issue.path, environment)]
     document = parsed.document
     findings = _by_place(shown, document, file) if by_place else (_finding(each, document, file) for each in shown)
@@ -140,7 +144,13 @@ def _found(
         ]
         found = list(waivers.apply(context, issues, _BY_ID, parsed.document, today, policies))
         is_offered = all(placed.rule != "EKS002" for placed in found)
-        yield from (placed for placed in found if is_offered or placed.rule not in _AFTER_EKS002)
+        limits = {placed.issue.path for placed in found if placed.rule == "GOV002"}
+        yield from (
+            placed
+            for placed in found
+            if (is_offered or placed.rule not in _AFTER_EKS002)
+            and not (placed.rule == "CAP006" and placed.issue.path in limits)
+        )
 
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:

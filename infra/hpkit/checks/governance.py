@@ -84,9 +84,12 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
         else:
             yield Issue(
                 (*path, "borrowLimit"),
-                f"borrowLimit of {name} is {limit}%; the service accepts 1–{most}",
-                f"Use a number from 1 to {_DOCUMENTED_BORROW_LIMIT}. To turn off borrowing, remove borrowLimit and set "
-                "the strategy to Lend.",
+                f"borrowLimit of {name} is {limit}%; it must be 1–{_DOCUMENTED_BORROW_LIMIT}",
+                (
+                    f"Use at most {_DOCUMENTED_BORROW_LIMIT}, or set absoluteBorrowLimits."
+                    if limit > most
+                    else "To turn off borrowing, remove borrowLimit and set the strategy to Lend."
+                ),
             )
 
 
@@ -309,10 +312,14 @@ def _meant_teams(context: Context) -> dict[str, str | None]:
     """Return the names of allocations that no team has, with the team without an allocation that each may mean."""
     allocations = context.spec.governance.allocations if context.spec.governance else {}
     team_names = {team.name for team in context.organization.teams}
-    if len(team_names) < len(context.organization.teams):
-        # The missing name is probably meant for another team (CFG004).
+    if _lacks_a_name(context):
         return {}
     return {name: near(name, team_names - allocations.keys()) for name in allocations if name not in team_names}
+
+
+def _lacks_a_name(context: Context) -> bool:
+    """Return whether two teams have one name (CFG004), so that a name without a team is probably one of theirs."""
+    return len({team.name for team in context.organization.teams}) < len(context.organization.teams)
 
 
 def _topology(context: Context) -> Iterator[Issue]:
@@ -445,7 +452,7 @@ def _overrides(context: Context) -> Iterator[Issue]:
     meant = set(_meant_teams(context).values())
     for name, override in (governance.overrides if governance else {}).items():
         path = (*context.path, "governance", "overrides", name)
-        if name in meant:
+        if name in meant or (_lacks_a_name(context) and name not in context.team_paths):
             continue
         if name not in teams:
             yield Issue(
@@ -484,7 +491,7 @@ def _quota_names(context: Context) -> Iterator[Issue]:
     teams = {team.name: team.quota_name for team in context.plan.teams}
     meant = set(_meant_teams(context).values())
     for team, name in names.items():
-        if team in meant:
+        if team in meant or (_lacks_a_name(context) and team not in context.team_paths):
             continue
         if team not in teams:
             yield Issue(

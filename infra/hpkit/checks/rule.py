@@ -196,7 +196,8 @@ class Context:
     def is_capacity_certain(self, instance_type: str) -> bool:
         """Return whether no group's type is missing or misspelled in a way that changes the capacity of this type.
 
-        If one is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it. With a waiver
+        If one is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it. A type that no
+        group provides may be the one meant. With a waiver
         of CLU003, the names are intended: types that are newer than the catalog.
         """
         if any(waiver.rule == "CLU003" for waiver in self.spec.waivers):
@@ -204,6 +205,7 @@ class Context:
         return (
             self._misnamed is not None
             and instance_type not in self._misnamed
+            and (instance_type in self.plan.capacity or not self._misnamed)
             and find_instance_type(instance_type) is not None
         )
 

@@ -68,6 +68,7 @@ _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "
 _INDENT = 2
 _LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
 # What reserves less than a whole instance.
+_OTHER_NAMES = {"gpu": "accelerators", "gpus": "accelerators", "instances": "count", "nodes": "count"}
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
 
 
@@ -241,7 +242,8 @@ class _Reading:
             if misplaced:
                 continue
             for path in unknown:
-                self._unknown_key(path)
+                if path[-1] in _at(self._data, path[:-1]):
+                    self._unknown_key(path)
             if not unknown and not self._leave_out(root_errors(details)):
                 return None
 
@@ -337,6 +339,7 @@ class _Reading:
         near = self._nearest_key(path, key_names)
         home = self._home(path, near)
         if home is not None:
+            self._gather(path, home[0])
             self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
             return
         if near and near in siblings and alike(key, near):
@@ -358,6 +361,16 @@ class _Reading:
             rest[inner] = siblings[path[-1]][inner]
             self.document = self.document.moved((*path, inner), ())
         self._data = with_value(self._data, path[:-1], rest)
+
+    def _gather(self, path: Path, home: Path) -> None:
+        """Read the lines next to a misplaced key without a value below it: only the key itself is indented wrong."""
+        siblings = _at(self._data, path[:-1])
+        inner = {name: siblings[name] for name in fields_at((*home, path[-1])) if name in siblings}
+        if self.document.raw(path) == "" and not inner.keys() & set(fields_at(path[:-1])):
+            rest = {name: value for name, value in siblings.items() if name not in inner}
+            self._data = with_value(self._data, path[:-1], {**rest, path[-1]: inner or None})
+            for name in inner:
+                self.document = self.document.moved((*path[:-1], name), path)
 
     def _is_around_all(self, path: Path) -> bool:
         """Return whether a key at the top level has the environments below it."""
@@ -530,6 +543,8 @@ class _Reading:
         if f"{key}s" in free:
             return f"{key}s"
         suited = [each for each in key_names if self._suits(value, (*path[:-1], each))]
+        if (other := _OTHER_NAMES.get(key.lower())) in free and other in suited:
+            return other
         if (near := nearest(key, suited)) and alike(key, near):
             return near
         near = nearest(key, [each for each in suited if each not in _LOWERING])
@@ -664,11 +679,7 @@ class _Reading:
         if error_type in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
-            arns = [f"`arn:aws:iam::{account}:role/{role}`" for account in self._accounts(path)]
-            if len(arns) > 1:
-                return f"Use the role's ARN, of each account that has the role: {', '.join(arns)}."
-            arn = f"arn:aws:iam::ACCOUNT:role/{role}"
-            return f"Use the role's ARN: `{arn}`. Replace ACCOUNT with the account's 12 digits."
+            return f"Use the ARN that `aws iam get-role --role-name {role} --query Role.Arn` prints."
         # If any text is accepted, none of them means a time.
         lengths = [each for each in units(value) if self._takes(path, each) and not self._takes(path, "x")]
         if lengths:
@@ -709,30 +720,13 @@ class _Reading:
         members = [resolve(each) for each in members_of(detail).split(", ")] if "expected" in context else []
         if path[2:3] == ("addons",) and detail["input"] in (None, True):
             yield {}
-        raw, key, accounts = self.document.raw(path), key_of(path), self._accounts(path)
+        raw, key = self.document.raw(path), key_of(path)
         if key in ("subjects", "image"):
             # A similar text would be accepted, and admit other tokens, or be an image that doesn't exist.
             return
-        if len(accounts) > 1:
-            # None of several is likelier than the others.
-            accounts = ()
-        yield from candidates(detail["input"], raw, key, bounds=bounds, members=members, accounts=accounts)
+        yield from candidates(detail["input"], raw, key, bounds=bounds, members=members)
         if detail["type"] in ("model_type", "model_attributes_type"):
             yield from self._of_one_key(path, detail["input"])
-
-    def _accounts(self, path: Path) -> tuple[str, ...]:
-        """Return the account at a path: its environment's, or all environments' accounts in order.
-
-        For a team, these are the environments in which it has an allocation, if it has one.
-        """
-        known = self._environments or {}
-        specs = [known.get(str(path[1]))] if path[0] == "environments" and len(path) > 1 else list(known.values())
-        if path[0] == "teams" and len(path) > 1:
-            name = _mapping_at(self._data, ("teams", path[1])).get("name")
-            own = [spec for spec in specs if name in list(_mapping_at(spec, ("governance", "allocations")))]
-            specs = own or specs
-        accounts = (str(spec.get("account")) for spec in specs if isinstance(spec, dict))
-        return tuple(dict.fromkeys(account for account in accounts if re.fullmatch(r"[0-9]{12}", account)))
 
     def _of_one_key(self, path: Path, value: Any) -> Iterator[Any]:
         """Yield the map that a single value probably means: the one key that accepts it."""

@@ -146,6 +146,11 @@ def _list_and_map(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> 
     is_list = begun is not None and _line(lines, begun.line + 1)[begun.column :].startswith("- ")
     if begun is None or not is_list or begun.column != mark.column - 1 or not _KEY.match(_line(lines, mark.line)):
         return None
+    dashes = [line for line in lines[begun.line : mark.line] if line[begun.column :].startswith("- ")]
+    if len(dashes) > 1 or dashes[0].rstrip().endswith("}"):
+        key = _line(lines, mark.line).strip().partition(":")[0]
+        message = f"`{key}` is indented like the entries of the list above it"
+        return mark, message, "Indent it and the lines below it by less: like the other keys of its section."
     return (
         Mark(begun.line + 1, begun.column + 1),
         f"this line begins a list with `- `, but line {mark.line} continues it as a map",
