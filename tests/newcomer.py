@@ -24,7 +24,7 @@ class Step:
     shown: tuple[str, ...]
 
     @property
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         """Return whether the page states that the command fails."""
         return self.command.splitlines()[0].endswith("# fails")
 
