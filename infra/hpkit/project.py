@@ -1,7 +1,6 @@
 """The project on disk: the files of a stack, their findings, and the plan of each environment."""
 
 import datetime
-import ipaddress
 import json
 import os
 import sys
@@ -11,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
 from hpkit.checks.cluster import is_same_cluster, less_than_stated, second_governance
@@ -29,7 +27,7 @@ from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
 from hpkit.plan.names import role_name
 from hpkit.root import project_root
-from hpkit.text.formatting import listing
+from hpkit.text.formatting import is_loopback, listing
 from hpkit.text.spelling import near
 
 __all__ = [
@@ -190,11 +188,7 @@ def _value_in(data: Any, *keys: str) -> Any:
 
 def is_local(environment: Mapping[str, str]) -> bool:
     """Return whether the AWS SDKs use an endpoint on this machine, the local cloud, because of its variables."""
-    host = urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(environment.get("AWS_ENDPOINT_URL", ""))
 
 
 def organization_files(root: Path | None = None) -> list[Path]:

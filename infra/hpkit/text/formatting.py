@@ -1,10 +1,12 @@
-"""Formats durations, amounts, shares and counts as text, data as JSON, and rows as columns; reads durations."""
+"""Formats durations, amounts, shares and counts as text, data as JSON, and rows as columns; reads durations, URLs."""
 
+import ipaddress
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 __all__ = [
     "aligned",
@@ -12,6 +14,7 @@ __all__ = [
     "borrowed",
     "compact_json",
     "figure",
+    "is_loopback",
     "json_text",
     "listing",
     "percent",
@@ -19,6 +22,16 @@ __all__ = [
     "seconds_in",
     "span",
 ]
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether a URL leads to this machine and nowhere else."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
 import os
 import threading
@@ -11,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -19,6 +17,7 @@ from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshabl
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from botocore.session import Session
 
+from hpkit.text.formatting import is_loopback
 from hpkit_provider import VERSION
 from hpkit_provider.aws.errors import classify, rejected
 from hpkit_provider.engine.call import EngineCall
@@ -28,7 +27,6 @@ __all__ = [
     "ClientSettings",
     "Document",
     "SageMakerApi",
-    "is_loopback",
     "live_tags",
     "operation_name",
     "set_tags",
@@ -103,15 +101,6 @@ def _require_loopback(*endpoints: str | None) -> None:
             "read or changed. To fix: on a local cloud, remove hyperpod:endpoint, aws:endpoints and "
             "AWS_ENDPOINT_URL_SAGEMAKER; to deploy to AWS, unset AWS_ENDPOINT_URL"
         )
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether an address is on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class SageMakerApi:

@@ -12,7 +12,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
-from hpkit_provider.aws.client import SageMakerApi, is_loopback
+from hpkit.text.formatting import is_loopback
+from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.engine.errors import RejectedError
 
 __all__ = ["EksApi", "Unanswered"]

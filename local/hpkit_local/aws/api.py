@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,12 +22,16 @@ __all__ = [
     "BackendView",
     "Operation",
     "check_rules",
+    "describes",
+    "existing",
+    "given",
     "invoke",
     "is_own",
     "operation",
     "page",
     "part",
     "rule",
+    "tag_operations",
 ]
 
 Operation = Callable[[Context, Record], Record]
@@ -50,6 +54,49 @@ def operation(service: str, name: str) -> Callable[[Operation], Operation]:
         return function
 
     return register
+
+
+def describes(service: str, name: str, find: Operation, *, member: str = "") -> None:
+    """Register an operation that only answers what `find` returns, as `member` if the answer has one."""
+    operation(service, name)(lambda ctx, params: {member: find(ctx, params)} if member else find(ctx, params))
+
+
+def tag_operations(service: str, find: Callable[[Context, str], dict[str, str]], *, empty: bool) -> None:
+    """Register the tag operations of a REST API.
+
+    find: returns the stored tags of an ARN, or rejects it; empty: the answer contains `tags` even if it has none.
+    """
+
+    @operation(service, "TagResource")
+    def tag(ctx: Context, params: Record) -> Record:
+        find(ctx, params["resourceArn"]).update(params["tags"])
+        return {}
+
+    @operation(service, "UntagResource")
+    def untag(ctx: Context, params: Record) -> Record:
+        tags = find(ctx, params["resourceArn"])
+        for key in params["tagKeys"]:
+            tags.pop(key, None)
+        return {}
+
+    @operation(service, "ListTagsForResource")
+    def list_tags(ctx: Context, params: Record) -> Record:
+        tags = find(ctx, params["resourceArn"])
+        return {"tags": dict(tags)} if tags or empty else {}
+
+
+def existing(
+    records: Mapping[str, Record], key: str, message: str, *, code: str = "ResourceNotFoundException"
+) -> Record:
+    """Return a record, or the service's rejection if it doesn't exist."""
+    if key not in records:
+        raise ServiceError(code, message)
+    return records[key]
+
+
+def given(params: Record, *members: str) -> Record:
+    """Return those of the members that a request has."""
+    return {member: params[member] for member in members if member in params}
 
 
 def is_own(call: Call) -> bool:

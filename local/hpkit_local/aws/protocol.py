@@ -17,13 +17,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import botocore.session
 from botocore.model import OperationModel, ServiceModel
 
+from hpkit.text.formatting import is_loopback
 from hpkit_local.aws.errors import Reply, ServiceError
 from hpkit_local.aws.service import services
 
@@ -79,12 +79,7 @@ def _is_own(host: str, port: int) -> bool:
     if match is None or int(match["port"] or _HTTP_PORT) != port:
         return False
     name = match["name"].lower().removesuffix(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return name.endswith(".localhost") or is_loopback(f"http://{name}")
 
 
 @dataclass(frozen=True)

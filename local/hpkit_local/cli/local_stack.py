@@ -6,8 +6,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,18 +39,39 @@ __all__ = ["COMMANDS"]
 _PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
 
 
+@dataclass(frozen=True)
+class _Target:
+    """A stack and its local cloud, and the options of each command; name: the option, if it's given."""
+
+    stack: str
+    cloud: LocalCloud
+    root: Path
+    name: str | None
+    wait: bool
+    extra: tuple[str, ...]
+    verbose: bool
+
+    def command(self, verb: str) -> str:
+        return f"hpkit local {verb} --stack {self.stack} --name {self.cloud.name}"
+
+    def down(self, verb: str) -> str:
+        """Return the command that deletes the stack, as the user called it."""
+        return f"{called()} local {verb} --stack {self.stack}" + (f" --name {self.name}" if self.name else "")
+
+
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
-    stack = stack_option("Stack. Default: the project's only stack")
+    """Add the options of each command, which gets them as a _Target."""
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        place = _place(given.pop("stack"), given["name"], given.pop("root"))
+        shared = {option: given.pop(option) for option in ("name", "wait", "extra", "verbose")}
+        function(_Target(*place, **shared), **given)
+
+    verbose = click.option("--verbose", is_flag=True, help="Print all of Pulumi's output.")
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
-    return stack(where(wait_option(acts(extra(function)))))
-
-
-def _yes(function: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--yes", is_flag=True, help="Skip the confirmation for a stack with `protect: true`.")(function)
-
-
-def _verbose(function: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--verbose", is_flag=True, help="Print all of Pulumi's output.")(function)
+    options = where(wait_option(acts(extra(verbose(command)))))
+    return stack_option("Stack. Default: the project's only stack")(options)
 
 
 def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, LocalCloud, Path]:
@@ -89,16 +112,7 @@ def _caller(plan: Plan) -> tuple[str, str | None]:
 
 
 @contextmanager
-def _ready(
-    verb: str,
-    stack: str,
-    cloud: LocalCloud,
-    root: Path,
-    *,
-    wait: bool,
-    plan: Plan | None = None,
-    plugins: str = "",
-) -> Iterator[Stack]:
+def _ready(verb: str, target: _Target, plan: Plan | None = None, plugins: str = "") -> Iterator[Stack]:
     """Install the tools, start the local cloud if necessary, and yield exclusive use of the stack on it.
 
     plan: whose account and deployer the local cloud gets, and whose existing resources are created first; None for the
@@ -106,9 +120,10 @@ def _ready(
     """
     from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all, stacks_up
 
+    stack, cloud, root = target.stack, target.cloud, target.root
     require_environment(root)
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
-    with exclusive(cloud, _command(verb, stack, cloud), wait=wait, say=to_stderr):
+    with exclusive(cloud, target.command(verb), wait=target.wait, say=to_stderr):
         if verb == "up":
             _reject_second(stack, cloud, root)
         if plan is not None:
@@ -130,11 +145,7 @@ def _ready(
             # Before Pulumi runs, the API server lists the pods that use the stack's claims.
             control.start(cloud, say=lambda _: None)
         # Pulumi starts while the services start: it calls the first one seconds later, and then waits for it.
-        yield Stack(cloud, stack, root=root, say=to_stderr, wait=wait, starting=starting)
-
-
-def _command(verb: str, stack: str, cloud: LocalCloud) -> str:
-    return f"hpkit local {verb} --stack {stack} --name {cloud.name}"
+        yield Stack(cloud, stack, root=root, say=to_stderr, wait=target.wait, starting=starting)
 
 
 def _reject_second(stack: str, cloud: LocalCloud, root: Path) -> None:
@@ -187,9 +198,10 @@ def _uses_existing_eks(stack: str, root: Path) -> bool:
     return any(plan.spec.eks.existing for plan in load_stack(stack, root=root).plans.values())
 
 
-def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> None:
+def _run(ready: Stack, verb: str, target: _Target) -> None:
     """Run Pulumi and show its progress, or print its own lines; raises ToolError if Pulumi failed."""
-    if verbose or _PRINTS.intersection(extra):
+    stack, extra = target.stack, target.extra
+    if target.verbose or _PRINTS.intersection(extra):
         if ready.run(verb, *extra):
             raise ToolError(f"`pulumi {verb}` failed; see its output above")
         acted(verb, stack, done=verb != "preview")
@@ -209,7 +221,6 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
 
 @click.command("up")
 @_of_stack
-@_verbose
 @click.option(
     "--plugins",
     type=click.Choice(("auto", "official", "official-kubernetes", "fake")),
@@ -218,15 +229,7 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
     help="Pulumi's `aws` and `kubernetes` plugins, or hpkit's fakes. auto: the fake `aws` plugin, and Pulumi's "
     "`kubernetes` plugin if it's installed.",
 )
-def _up(
-    stack: str | None,
-    name: str | None,
-    root: Path | None,
-    wait: bool,
-    extra: tuple[str, ...],
-    verbose: bool,
-    plugins: str,
-) -> None:
+def _up(target: _Target, plugins: str) -> None:
     """Deploy a stack to the local cloud with `pulumi up`, and start the local cloud if necessary.
 
     The organization file is used unchanged. The local cloud uses the account in the file. Calls use the first
@@ -234,14 +237,14 @@ def _up(
     """
     from hpkit_local.cloud import control, stacks_up
 
-    stack, cloud, folder = _place(stack, name, root)
-    _reject_second(stack, cloud, folder)
+    stack, cloud = target.stack, target.cloud
+    _reject_second(stack, cloud, target.root)
     _reject_unfinished(stack, cloud)
-    plan = _plan(stack, folder)
+    plan = _plan(stack, target.root)
     to_stderr(f"stack {stack} on the local cloud {cloud.name}")
-    with _ready("up", stack, cloud, folder, wait=wait, plan=plan, plugins=plugins) as ready:
+    with _ready("up", target, plan, plugins) as ready:
         was_up = bool(stacks_up(cloud))
-        _run(ready, "up", stack, extra, verbose=verbose)
+        _run(ready, "up", target)
         if not plan.spec.cluster.existing and not plan.spec.eks.existing and was_up:
             # EKS, too, changes its API server while it updates a cluster.
             control.take_kubernetes(cloud, plan.spec.eks.version, say=to_stderr)
@@ -253,7 +256,7 @@ def _up(
     click.echo(f"Inspect it: {look}")
     # Deleting a protected stack requires a confirmation on a terminal.
     yes = "" if sys.stdin.isatty() else " --yes"
-    click.echo(f"Delete it: {called()} local down --stack {stack}{_name(name)}{yes}")
+    click.echo(f"Delete it: {target.down('down')}{yes}")
 
 
 def _looking(verb: str, help_text: str) -> click.Command:
@@ -261,13 +264,9 @@ def _looking(verb: str, help_text: str) -> click.Command:
 
     @click.command(verb, help=help_text)
     @_of_stack
-    @_verbose
-    def command(
-        stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
-    ) -> None:
-        stack, cloud, here = _place(stack, name, root)
-        with _ready(verb, stack, cloud, here, wait=wait, plan=_plan(stack, here)) as ready:
-            _run(ready, verb, stack, extra, verbose=verbose)
+    def command(target: _Target) -> None:
+        with _ready(verb, target, _plan(target.stack, target.root)) as ready:
+            _run(ready, verb, target)
 
     return command
 
@@ -276,59 +275,46 @@ _preview = _looking("preview", "Show each resource that `up` would change, and h
 _refresh = _looking("refresh", "Update the state with manual changes, like `pulumi refresh`, and show them.")
 
 
-@click.command("destroy")
-@_of_stack
-@_yes
-@_verbose
-def _destroy(
-    stack: str | None,
-    name: str | None,
-    root: Path | None,
-    wait: bool,
-    extra: tuple[str, ...],
-    yes: bool,
-    verbose: bool,
-) -> None:
-    """Delete everything that `up` created, even if it's protected, and keep the local cloud running."""
+def _delete(verb: str, target: _Target, *, yes: bool) -> None:
+    """Delete a whole stack, after a confirmation if it's protected; raises ToolError if that fails."""
     from hpkit_local.cloud import exclusive
 
-    stack, cloud, folder = _place(stack, name, root)
-    _reject_unknown(stack, folder)
+    stack, cloud, root = target.stack, target.cloud, target.root
+    _reject_unknown(stack, root)
     # An `up` that has just begun doesn't show whether the stack exists, so wait for it.
-    with exclusive(cloud, _command("destroy", stack, cloud), wait=wait, say=to_stderr):
-        if not _is_there(stack, cloud, folder, verb="destroy"):
+    with exclusive(cloud, target.command(verb), wait=target.wait, say=to_stderr):
+        if not _is_there(stack, cloud, root, verb=verb):
             return
-        with _ready("destroy", stack, cloud, folder, wait=wait) as ready:
-            _delete(ready, "destroy", name, extra, yes=yes, verbose=verbose)
-
-
-@click.command("down")
-@_of_stack
-@_yes
-@_verbose
-def _down(
-    stack: str | None,
-    name: str | None,
-    root: Path | None,
-    wait: bool,
-    extra: tuple[str, ...],
-    yes: bool,
-    verbose: bool,
-) -> None:
-    """Delete everything that `up` created, even if it's protected, then the stack and its local cloud.
-
-    A local cloud that belongs to the stack is deleted; any other local cloud is stopped.
-    """
-    from hpkit_local.cloud import exclusive
-
-    stack, cloud, folder = _place(stack, name, root)
-    _reject_unknown(stack, folder)
-    with exclusive(cloud, _command("down", stack, cloud), wait=wait, say=to_stderr):
-        if _is_there(stack, cloud, folder, verb="down"):
-            with _ready("down", stack, cloud, folder, wait=wait) as ready:
-                _delete(ready, "down", name, extra, yes=yes, verbose=verbose)
+        with _ready(verb, target) as ready:
+            ending = ready.ending()
+            if ending.rejection and not yes:
+                _ask(ending, target.down(verb))
+            _run(ready, "destroy", target)
+            if verb == "down":
                 ready.remove()
-                _end(cloud, stack, folder)
+                _end(cloud, stack, root)
+
+
+def _deleting(verb: str, help_text: str) -> click.Command:
+    """Return a command that deletes a stack."""
+
+    @click.command(verb, help=help_text)
+    @_of_stack
+    @click.option("--yes", is_flag=True, help="Skip the confirmation for a stack with `protect: true`.")
+    def command(target: _Target, yes: bool) -> None:
+        _delete(verb, target, yes=yes)
+
+    return command
+
+
+_destroy = _deleting(
+    "destroy", "Delete everything that `up` created, even if it's protected, and keep the local cloud running."
+)
+_down = _deleting(
+    "down",
+    "Delete everything that `up` created, even if it's protected, then the stack and its local cloud.\n\n"
+    "A local cloud that belongs to the stack is deleted; any other local cloud is stopped.",
+)
 
 
 def _end(cloud: LocalCloud, stack: str, root: Path) -> None:
@@ -372,27 +358,14 @@ def _is_there(stack: str, cloud: LocalCloud, root: Path, *, verb: str) -> bool:
     return False
 
 
-def _name(name: str | None) -> str:
-    return "" if name is None else f" --name {name}"
-
-
-def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
-    """Delete a whole stack, after a confirmation if it's protected; raises ToolError if that fails."""
-    ending = ready.ending()
-    if ending.rejection and not yes:
-        _ask(ending, verb, name)
-    _run(ready, "destroy", ending.stack, extra, verbose=verbose)
-
-
-def _ask(ending: Teardown, verb: str, name: str | None) -> None:
+def _ask(ending: Teardown, command: str) -> None:
     click.echo(f"{ending.stack} is protected (`protect: true`). This deletes {ending.resources} resources, including")
     for line in ending.goes:
         click.echo(f"  {line}")
     click.echo("All of them are on the local cloud; nothing in AWS is changed.")
     if not sys.stdin.isatty():
         raise ToolError(
-            f"nothing was deleted, because no terminal is available for the confirmation. To skip it: {called()} "
-            f"local {verb} --stack {ending.stack}{_name(name)} --yes"
+            f"nothing was deleted, because no terminal is available for the confirmation. To skip it: {command} --yes"
         )
     click.confirm("Delete it?", abort=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from hpkit_local.aws.api import operation
+from hpkit_local.aws.api import describes, existing, operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.service import Service, declare
@@ -79,13 +79,10 @@ def _require_workspace(ctx: Context, workspace: str) -> None:
 
 
 # Source: https://docs.aws.amazon.com/prometheus/latest/APIReference/API_DescribeAlertManagerDefinition.html
-def _find(ctx: Context, workspace: str) -> Record:
+def _find(ctx: Context, params: Record) -> Record:
+    workspace = params["workspaceId"]
     _require_workspace(ctx, workspace)
-    definition = ctx.table(_TABLE).get(workspace)
-    if definition is None:
-        message = f"Alert manager definition not found for workspace: {workspace}"
-        raise ServiceError("ResourceNotFoundException", message)
-    return definition
+    return existing(ctx.table(_TABLE), workspace, f"Alert manager definition not found for workspace: {workspace}")
 
 
 # Source: https://docs.aws.amazon.com/prometheus/latest/APIReference/API_CreateAlertManagerDefinition.html
@@ -107,21 +104,18 @@ def create_alert_manager_definition(ctx: Context, params: Record) -> Record:
 @operation("amp", "PutAlertManagerDefinition")
 def put_alert_manager_definition(ctx: Context, params: Record) -> Record:
     """Replace the definition."""
-    definition = _find(ctx, params["workspaceId"])
+    definition = _find(ctx, params)
     _check(params["data"])
     definition.update(data=params["data"], modifiedAt=ctx.now)
     return {"status": definition["status"]}
 
 
-@operation("amp", "DescribeAlertManagerDefinition")
-def describe_alert_manager_definition(ctx: Context, params: Record) -> Record:
-    """Return the definition."""
-    return {"alertManagerDefinition": _find(ctx, params["workspaceId"])}
+describes("amp", "DescribeAlertManagerDefinition", _find, member="alertManagerDefinition")
 
 
 @operation("amp", "DeleteAlertManagerDefinition")
 def delete_alert_manager_definition(ctx: Context, params: Record) -> Record:
     """Delete the definition."""
-    _find(ctx, params["workspaceId"])
+    _find(ctx, params)
     del ctx.table(_TABLE)[params["workspaceId"]]
     return {}

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from moto.fsx.models import FileSystem, FSxBackend
 
-from hpkit_local.aws.api import operation, page, rule
+from hpkit_local.aws.api import existing, operation, page, rule
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.protocol import service_model
@@ -55,10 +55,7 @@ for _owner, _name, _method in _METHODS:
 @operation("fsx", "UpdateFileSystem")
 def update_file_system(ctx: Context, params: Record) -> Record:
     """Change capacity or configuration, immediately; capacity only grows (FSx for Lustre user guide)."""
-    system = ctx.backend.moto.backend("fsx", ctx.region).file_systems.get(params["FileSystemId"])
-    if system is None:
-        message = f"File system '{params['FileSystemId']}' does not exist."
-        raise ServiceError("FileSystemNotFound", message)
+    system = _file_system(ctx, params["FileSystemId"])
     capacity = params.get("StorageCapacity", system.storage_capacity)
     if capacity < system.storage_capacity:
         message = f"StorageCapacity {capacity} is below the present {system.storage_capacity} GiB"
@@ -93,23 +90,27 @@ def _lustre(ctx: Context, params: Record) -> None:
         raise ServiceError("BadRequest", f"PerUnitStorageThroughput {throughput} is not one of {allowed}")
 
 
+def _file_systems(ctx: Context) -> dict[str, Any]:
+    systems: dict[str, Any] = ctx.backend.moto.backend("fsx", ctx.region).file_systems
+    return systems
+
+
 def _file_system(ctx: Context, identifier: str) -> Any:
-    return ctx.backend.moto.backend("fsx", ctx.region).file_systems.get(identifier)
+    message = f"File system '{identifier}' does not exist."
+    return existing(_file_systems(ctx), identifier, message, code="FileSystemNotFound")
 
 
 def _live(ctx: Context) -> dict[str, Record]:
     """Return the associations whose file system exists; FSx deletes the others with it."""
     table = ctx.table("associations")
-    for key in [key for key, entry in table.items() if _file_system(ctx, entry["FileSystemId"]) is None]:
+    for key in [key for key, entry in table.items() if entry["FileSystemId"] not in _file_systems(ctx)]:
         del table[key]
     return table
 
 
 def _find(ctx: Context, identifier: str) -> Record:
-    found = _live(ctx).get(identifier)
-    if found is None:
-        raise ServiceError("DataRepositoryAssociationNotFound", f"Association '{identifier}' does not exist.")
-    return found
+    message = f"Association '{identifier}' does not exist."
+    return existing(_live(ctx), identifier, message, code="DataRepositoryAssociationNotFound")
 
 
 def _shown(ctx: Context, entry: Record) -> Record:
@@ -127,8 +128,6 @@ def _overlap(one: str, other: str) -> bool:
 def create_data_repository_association(ctx: Context, params: Record) -> Record:
     """Link a folder; each one, and each prefix of a bucket, has one link at most."""
     system = _file_system(ctx, params["FileSystemId"])
-    if system is None:
-        raise ServiceError("FileSystemNotFound", f"File system '{params['FileSystemId']}' does not exist.")
     deployment = (system.lustre_configuration or {}).get("DeploymentType", "SCRATCH_1")
     if deployment == "SCRATCH_1":
         raise ServiceError("UnsupportedOperation", "SCRATCH_1 file systems have no data repository associations.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import describes, existing, operation, page, tag_operations
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.service import MACHINES, Machine, Service, action, declare
@@ -60,9 +60,7 @@ def arn_of(ctx: Context, workspace: str) -> str:
 # Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_UpdateWorkspace.html
 def require_workspace(ctx: Context, workspace: str, *, active: bool = False) -> Record:
     """Return a workspace by id, or Grafana's own rejection."""
-    record = ctx.table(TABLE).get(workspace)
-    if record is None:
-        raise ServiceError("ResourceNotFoundException", f"Workspace {workspace} does not exist")
+    record = existing(ctx.table(TABLE), workspace, f"Workspace {workspace} does not exist")
     if active and record["status"] != "ACTIVE":
         raise ServiceError("ConflictException", f"Workspace {workspace} is in status {record['status']}")
     return record
@@ -112,7 +110,12 @@ def create_workspace(ctx: Context, params: Record) -> Record:
         "permissions": [],
     }
     ctx.table(TABLE)[identifier] = workspace
-    workspace["status"] = ctx.begin("grafana.create", "grafana.changed", identifier=identifier, change="create")
+    return _begin(ctx, workspace, "create")
+
+
+def _begin(ctx: Context, workspace: Record, change: str) -> Record:
+    """Begin a change of a workspace, and return the answer."""
+    workspace["status"] = ctx.begin(f"grafana.{change}", "grafana.changed", identifier=workspace["id"], change=change)
     return {"workspace": _document(workspace)}
 
 
@@ -129,10 +132,12 @@ def changed(ctx: Context, *, identifier: str, change: str, failure: str = "") ->
     workspace["status"] = machine.failed if failure else machine.done
 
 
-@operation("grafana", "DescribeWorkspace")
-def describe_workspace(ctx: Context, params: Record) -> Record:
-    """One workspace."""
-    return {"workspace": _document(require_workspace(ctx, params["workspaceId"]))}
+describes(
+    "grafana",
+    "DescribeWorkspace",
+    lambda ctx, params: _document(require_workspace(ctx, params["workspaceId"])),
+    member="workspace",
+)
 
 
 @operation("grafana", "ListWorkspaces")
@@ -161,9 +166,7 @@ def update_workspace(ctx: Context, params: Record) -> Record:
     for member, gone in removed.items():
         if gone:
             workspace.pop(member, None)
-    identifier = workspace["id"]
-    workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
-    return {"workspace": _document(workspace)}
+    return _begin(ctx, workspace, "update")
 
 
 @operation("grafana", "DeleteWorkspace")
@@ -172,9 +175,7 @@ def delete_workspace(ctx: Context, params: Record) -> Record:
     workspace = require_workspace(ctx, params["workspaceId"])
     if workspace["status"] in ("CREATING", "UPDATING", "DELETING"):
         require_workspace(ctx, params["workspaceId"], active=True)
-    identifier = workspace["id"]
-    workspace["status"] = ctx.begin("grafana.delete", "grafana.changed", identifier=identifier, change="delete")
-    return {"workspace": _document(workspace)}
+    return _begin(ctx, workspace, "delete")
 
 
 # Inferred from: https://docs.aws.amazon.com/grafana/latest/userguide/AMG-configure-workspace.html
@@ -202,8 +203,7 @@ def update_workspace_configuration(ctx: Context, params: Record) -> Record:
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
     version = params.get("grafanaVersion", workspace["grafanaVersion"])
     workspace.update(configuration=_configuration(params), grafanaVersion=version, modified=ctx.now)
-    identifier = workspace["id"]
-    workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
+    _begin(ctx, workspace, "update")
     return {}
 
 
@@ -248,23 +248,4 @@ def _tags(ctx: Context, arn: str) -> dict[str, str]:
     raise ServiceError("ResourceNotFoundException", f"Resource {arn} does not exist")
 
 
-@operation("grafana", "TagResource")
-def tag_resource(ctx: Context, params: Record) -> Record:
-    """Set tags; a key that exists gets the new value."""
-    _tags(ctx, params["resourceArn"]).update(params["tags"])
-    return {}
-
-
-@operation("grafana", "UntagResource")
-def untag_resource(ctx: Context, params: Record) -> Record:
-    """Remove tags by key."""
-    tags = _tags(ctx, params["resourceArn"])
-    for key in params["tagKeys"]:
-        tags.pop(key, None)
-    return {}
-
-
-@operation("grafana", "ListTagsForResource")
-def list_tags_for_resource(ctx: Context, params: Record) -> Record:
-    """All tags of a workspace."""
-    return {"tags": dict(_tags(ctx, params["resourceArn"]))}
+tag_operations("grafana", _tags, empty=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from hpkit.text.formatting import is_loopback
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props, is_unknown
 
@@ -58,12 +57,7 @@ def settings_from(config: Props, environment: Mapping[str, str]) -> Settings:
 
 def loopback(url: str, source: str) -> str:
     """Return the URL if it leads to this machine and nowhere else."""
-    host = urlsplit(url).hostname or ""
-    try:
-        inside = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        inside = False
-    if not inside:
+    if not is_loopback(url):
         shown = f"{source} is {url!r}" if url else f"{source} is not set"
         raise PluginError(
             f"This aws plugin is the local cloud's fake and accepts only loopback endpoints, but {shown}. "

@@ -2,7 +2,6 @@
 
 import argparse
 import base64
-import ipaddress
 import json
 import os
 import socket
@@ -22,6 +21,7 @@ from botocore.session import Session
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException
 
+from hpkit.text.formatting import is_loopback
 from hpkit_local.kubernetes.api import configuration_of, loopback_client
 from hpkit_provider.engine.errors import PluginError
 
@@ -150,7 +150,12 @@ def connect(kubeconfig: str) -> Connection:
         server = str(_named(document, "clusters", context["cluster"])["cluster"].get("server", ""))
     except (KeyError, TypeError, AttributeError) as error:
         raise PluginError(f"kubeconfig: no {error} exists. To fix: check kubernetes:kubeconfig.") from None
-    _require_loopback(server)
+    if not is_loopback(server):
+        raise PluginError(
+            f"the API server {server or '(none)'} isn't on a loopback address. This is the local cloud's fake of "
+            "the Kubernetes plugin, and it never acts on any other cluster. To fix: for a real cluster, run "
+            "Pulumi without the variables of `hpkit local env`; it then uses the official plugin."
+        )
     token = _taken_over(document, context.get("user"))
     configuration = _configuration(document, folder)
     if token is not None:
@@ -188,20 +193,6 @@ def _named(document: Mapping[str, Any], section: str, name: str | None) -> dict[
             found: dict[str, Any] = entry
             return found
     raise KeyError(f"{name!r} in {section}")
-
-
-def _require_loopback(server: str) -> None:
-    host = urlsplit(server).hostname or ""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
-        raise PluginError(
-            f"the API server {server or '(none)'} isn't on a loopback address. This is the local cloud's fake of "
-            "the Kubernetes plugin, and it never acts on any other cluster. To fix: for a real cluster, run "
-            "Pulumi without the variables of `hpkit local env`; it then uses the official plugin."
-        )
 
 
 def _taken_over(document: dict[str, Any], user: str | None) -> EksToken | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import describes, existing, given, operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.eks.clusters import require_cluster
@@ -48,12 +48,8 @@ def _cluster(ctx: Context, name: str) -> Record:
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAccessEntry.html
 def _entry(ctx: Context, params: Record) -> Record:
     _cluster(ctx, params["clusterName"])
-    entry = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
-    if entry is None:
-        raise ServiceError(
-            "ResourceNotFoundException", f"The specified principalArn could not be found: {params['principalArn']}"
-        )
-    return entry
+    message = f"The specified principalArn could not be found: {params['principalArn']}"
+    return existing(ctx.table("access"), entry_key(params["clusterName"], params["principalArn"]), message)
 
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAccessEntry.html
@@ -86,23 +82,18 @@ def _check_groups(params: Record) -> None:
             raise ServiceError(INVALID, f"The kubernetes group name {group} is invalid: reserved prefix")
 
 
-@operation("eks", "DescribeAccessEntry")
-def describe_access_entry(ctx: Context, params: Record) -> Record:
-    """One entry."""
-    return {"accessEntry": _entry(ctx, params)["entry"]}
+describes("eks", "DescribeAccessEntry", lambda ctx, params: _entry(ctx, params)["entry"], member="accessEntry")
 
 
 # Inferred from: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateAccessEntry.html
 @operation("eks", "UpdateAccessEntry")
 def update_access_entry(ctx: Context, params: Record) -> Record:
     """Change groups or user name of a STANDARD entry."""
-    found = _entry(ctx, params)
-    entry = found["entry"]
+    entry = _entry(ctx, params)["entry"]
     if entry["type"] != "STANDARD":
         raise ServiceError("InvalidRequestException", f"An access entry of type {entry['type']} cannot be updated")
     _check_groups(params)
-    entry.update({name: params[name] for name in ("kubernetesGroups", "username") if name in params})
-    entry["modifiedAt"] = ctx.now
+    entry.update(given(params, "kubernetesGroups", "username"), modifiedAt=ctx.now)
     changed(ctx, entry["clusterName"], entry["principalArn"])
     return {"accessEntry": entry}
 
@@ -153,22 +144,16 @@ def associate_access_policy(ctx: Context, params: Record) -> Record:
     }
     entry["policies"][policy] = association
     changed(ctx, params["clusterName"], params["principalArn"])
-    return {
-        "clusterName": params["clusterName"],
-        "principalArn": params["principalArn"],
-        "associatedAccessPolicy": association,
-    }
+    return {**given(params, "clusterName", "principalArn"), "associatedAccessPolicy": association}
 
 
 # Inferred from: https://docs.aws.amazon.com/eks/latest/APIReference/API_DisassociateAccessPolicy.html
 @operation("eks", "DisassociateAccessPolicy")
 def disassociate_access_policy(ctx: Context, params: Record) -> Record:
     """Remove a policy from an entry."""
-    found = _entry(ctx, params)
-    if found["policies"].pop(params["policyArn"], None) is None:
-        raise ServiceError(
-            "ResourceNotFoundException", f"The specified policyArn could not be found: {params['policyArn']}"
-        )
+    policies, arn = _entry(ctx, params)["policies"], params["policyArn"]
+    existing(policies, arn, f"The specified policyArn could not be found: {arn}")
+    del policies[arn]
     changed(ctx, params["clusterName"], params["principalArn"])
     return {}
 
@@ -177,8 +162,10 @@ def disassociate_access_policy(ctx: Context, params: Record) -> Record:
 def list_associated_access_policies(ctx: Context, params: Record) -> Record:
     """Policies of an entry in pages."""
     found = list(_entry(ctx, params)["policies"].values())
-    shown = page("associatedAccessPolicies", found, params, code=INVALID)
-    return {"clusterName": params["clusterName"], "principalArn": params["principalArn"], **shown}
+    return {
+        **given(params, "clusterName", "principalArn"),
+        **page("associatedAccessPolicies", found, params, code=INVALID),
+    }
 
 
 @operation("eks", "ListAccessPolicies")
@@ -193,22 +180,18 @@ def associate(ctx: Context, params: Record, *, owner: str = "") -> Record:
     """Create an association; `owner` is the add-on that it belongs to."""
     cluster, account = params["clusterName"], (params["namespace"], params["serviceAccount"])
     require_role(ctx, params["roleArn"], trusts=TRUST, purpose="the pod identity role", code=INVALID)
-    for existing in ctx.table("podidentity").values():
-        if existing["clusterName"] == cluster and (existing["namespace"], existing["serviceAccount"]) == account:
-            raise ServiceError("ResourceInUseException", f"Association already exists: {existing['associationId']}")
+    for other in ctx.table("podidentity").values():
+        if other["clusterName"] == cluster and (other["namespace"], other["serviceAccount"]) == account:
+            raise ServiceError("ResourceInUseException", f"Association already exists: {other['associationId']}")
     identifier = "a-" + ctx.token(17)
     association: Record = {
-        "clusterName": cluster,
-        "namespace": params["namespace"],
-        "serviceAccount": params["serviceAccount"],
-        "roleArn": params["roleArn"],
+        **given(params, "clusterName", "namespace", "serviceAccount", "roleArn", "targetRoleArn", "policy"),
         "associationArn": ctx.arn("eks", f"podidentityassociation/{cluster}/{identifier}"),
         "associationId": identifier,
         "tags": params.get("tags", {}),
         "createdAt": ctx.now,
         "modifiedAt": ctx.now,
         "disableSessionTags": params.get("disableSessionTags", False),
-        **{name: params[name] for name in ("targetRoleArn", "policy") if name in params},
         **({"ownerArn": owner} if owner else {}),
     }
     ctx.table("podidentity")[f"{cluster}|{identifier}"] = association
@@ -226,10 +209,8 @@ def dissociate(ctx: Context, cluster: str, *, owner: str) -> None:
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribePodIdentityAssociation.html
 def _find(ctx: Context, params: Record) -> Record:
     require_cluster(ctx, params["clusterName"])
-    association = ctx.table("podidentity").get(f"{params['clusterName']}|{params['associationId']}")
-    if association is None:
-        raise ServiceError("ResourceNotFoundException", f"Association not found: {params['associationId']}")
-    return association
+    key = f"{params['clusterName']}|{params['associationId']}"
+    return existing(ctx.table("podidentity"), key, f"Association not found: {params['associationId']}")
 
 
 @operation("eks", "CreatePodIdentityAssociation")
@@ -239,10 +220,7 @@ def create_pod_identity_association(ctx: Context, params: Record) -> Record:
     return {"association": associate(ctx, params)}
 
 
-@operation("eks", "DescribePodIdentityAssociation")
-def describe_pod_identity_association(ctx: Context, params: Record) -> Record:
-    """One association."""
-    return {"association": _find(ctx, params)}
+describes("eks", "DescribePodIdentityAssociation", _find, member="association")
 
 
 @operation("eks", "UpdatePodIdentityAssociation")
@@ -252,8 +230,8 @@ def update_pod_identity_association(ctx: Context, params: Record) -> Record:
     _check_owner(association)
     if "roleArn" in params:
         require_role(ctx, params["roleArn"], trusts=TRUST, purpose="the pod identity role", code=INVALID)
-    changes = ("roleArn", "disableSessionTags", "targetRoleArn", "policy")
-    association.update({name: params[name] for name in changes if name in params}, modifiedAt=ctx.now)
+    changes = given(params, "roleArn", "disableSessionTags", "targetRoleArn", "policy")
+    association.update(changes, modifiedAt=ctx.now)
     return {"association": association}
 
 
@@ -281,7 +259,7 @@ def list_pod_identity_associations(ctx: Context, params: Record) -> Record:
     cluster = require_cluster(ctx, params["clusterName"])
     shown = ("clusterName", "namespace", "serviceAccount", "associationArn", "associationId", "ownerArn")
     summaries = [
-        {name: entry[name] for name in shown if name in entry}
+        given(entry, *shown)
         for entry in ctx.table("podidentity").values()
         if entry["clusterName"] == cluster["name"]
         and params.get("namespace", entry["namespace"]) == entry["namespace"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import describes, existing, given, operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.lateness import is_effective
@@ -68,12 +68,8 @@ def addon_document(addon: Record) -> Record:
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddon.html
 def _find(ctx: Context, params: Record) -> Record:
     require_cluster(ctx, params["clusterName"])
-    addon = ctx.table("addons").get(f"{params['clusterName']}|{params['addonName']}")
-    if addon is None:
-        raise ServiceError(
-            "ResourceNotFoundException", f"No addon: {params['addonName']} found in cluster: {params['clusterName']}"
-        )
-    return addon
+    cluster, name = params["clusterName"], params["addonName"]
+    return existing(ctx.table("addons"), f"{cluster}|{name}", f"No addon: {name} found in cluster: {cluster}")
 
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
@@ -218,10 +214,7 @@ def nodes_arrived(ctx: Context, eks: str) -> None:
             ctx.backend.later(ctx, 0.0, "addon.arrived", {"key": key, "since": ctx.now})
 
 
-@operation("eks", "DescribeAddon")
-def describe_addon(ctx: Context, params: Record) -> Record:
-    """One add-on."""
-    return {"addon": addon_document(_find(ctx, params))}
+describes("eks", "DescribeAddon", lambda ctx, params: addon_document(_find(ctx, params)), member="addon")
 
 
 @operation("eks", "ListAddons")
@@ -243,11 +236,7 @@ def update_addon(ctx: Context, params: Record) -> Record:
     cluster = require_cluster(ctx, params["clusterName"])
     version = str(params.get("addonVersion", addon["addonVersion"]))
     check_configuration(info, version, cluster, params)
-    changes: Record = {
-        name: params[name]
-        for name in ("addonVersion", "serviceAccountRoleArn", "configurationValues")
-        if name in params
-    }
+    changes = given(params, "addonVersion", "serviceAccountRoleArn", "configurationValues")
     if "podIdentityAssociations" in params:
         dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
         changes["podIdentityAssociations"] = _associate(ctx, addon, info, params["podIdentityAssociations"])
@@ -270,13 +259,8 @@ def update_addon(ctx: Context, params: Record) -> Record:
 
 
 def _receipt(params: Record) -> dict[str, str]:
-    names = {
-        "addonVersion": "AddonVersion",
-        "serviceAccountRoleArn": "ServiceAccountRoleArn",
-        "resolveConflicts": "ResolveConflicts",
-        "configurationValues": "ConfigurationValues",
-    }
-    return {shown: params[name] for name, shown in names.items() if name in params}
+    members = ("addonVersion", "serviceAccountRoleArn", "resolveConflicts", "configurationValues")
+    return {name[0].upper() + name[1:]: value for name, value in given(params, *members).items()}
 
 
 def _unmigrated(old: str, new: str, info: AddonInfo) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import describes, existing, given, operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.controllers import ControllerError
 from hpkit_local.aws.errors import ServiceError
@@ -26,15 +26,20 @@ __all__ = ["cluster_document", "require_cluster"]
 INVALID = "InvalidParameterException"
 # Source: Amazon EKS API reference, UpgradePolicyRequest.
 DEFAULT_SUPPORT = "EXTENDED"
+_UPDATE_TYPES = {
+    "resourcesVpcConfig": "EndpointAccessUpdate",
+    "logging": "LoggingUpdate",
+    "accessConfig": "AccessConfigUpdate",
+    "upgradePolicy": "UpgradePolicyUpdate",
+    "deletionProtection": "DeletionProtectionUpdate",
+}
 _KEY_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey")
 
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
     """Return the cluster by name, or EKS's own rejection."""
-    cluster = ctx.table("eks").get(name)
-    if cluster is None:
-        raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {name}.")
+    cluster = existing(ctx.table("eks"), name, f"No cluster found for name: {name}.")
     if active and cluster["status"] not in ("ACTIVE", "UPDATING"):
         raise ServiceError("InvalidRequestException", f"Cluster '{name}' is not in ACTIVE status")
     return cluster
@@ -163,10 +168,12 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
     ensure_creator_entry(ctx, cluster)
 
 
-@operation("eks", "DescribeCluster")
-def describe_cluster(ctx: Context, params: Record) -> Record:
-    """One cluster."""
-    return {"cluster": cluster_document(require_cluster(ctx, params["name"]))}
+describes(
+    "eks",
+    "DescribeCluster",
+    lambda ctx, params: cluster_document(require_cluster(ctx, params["name"])),
+    member="cluster",
+)
 
 
 @operation("eks", "ListClusters")
@@ -181,11 +188,7 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
     """Change endpoint access, logging, authentication mode or deletion protection: one kind per call."""
     cluster = require_cluster(ctx, params["name"])
     _require_idle(cluster)
-    changes = {
-        key: params[key]
-        for key in ("resourcesVpcConfig", "logging", "accessConfig", "upgradePolicy", "deletionProtection")
-        if key in params
-    }
+    changes = given(params, *_UPDATE_TYPES)
     if len(changes) != 1:
         raise ServiceError(
             INVALID, f"Only one type of update can be allowed per request; found {len(changes)}: {sorted(changes)}"
@@ -196,14 +199,11 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
         check_policy_change(ctx, cluster["version"])
     if key == "resourcesVpcConfig":
         _check_access(cluster, value)
-    update_types = {
-        "resourcesVpcConfig": "EndpointAccessUpdate",
-        "logging": "LoggingUpdate",
-        "accessConfig": "AccessConfigUpdate",
-        "upgradePolicy": "UpgradePolicyUpdate",
-        "deletionProtection": "DeletionProtectionUpdate",
-    }
-    update = start_update(ctx, cluster["name"], update_type=update_types[key])
+    return _begin_update(ctx, cluster, key, value, update_type=_UPDATE_TYPES[key])
+
+
+def _begin_update(ctx: Context, cluster: Record, key: str, value: Any, **receipt: Any) -> Record:
+    update = start_update(ctx, cluster["name"], **receipt)
     cluster["status"] = ctx.begin(
         "eks.update", "eks.updated", name=cluster["name"], key=key, value=value, update_id=update["id"]
     )
@@ -240,11 +240,7 @@ def update_cluster_version(ctx: Context, params: Record) -> Record:
     if new != next_version(ctx, old):
         raise ServiceError(INVALID, f"Unsupported Kubernetes minor version update from {old} to {new}")
     _require_key(ctx, cluster)
-    update = start_update(ctx, cluster["name"], update_type="VersionUpdate", params={"Version": new})
-    cluster["status"] = ctx.begin(
-        "eks.update", "eks.updated", name=cluster["name"], key="version", value=new, update_id=update["id"]
-    )
-    return {"update": update}
+    return _begin_update(ctx, cluster, "version", new, update_type="VersionUpdate", params={"Version": new})
 
 
 # Source: https://docs.aws.amazon.com/eks/latest/best-practices/cluster-upgrades.html
@@ -289,7 +285,8 @@ def updated(ctx: Context, *, name: str, key: str, value: Any, update_id: str, fa
 def delete_cluster(ctx: Context, params: Record) -> Record:
     """Begin to delete; fails with a HyperPod cluster or deletion protection."""
     cluster = require_cluster(ctx, params["name"])
-    _require_idle_or_failed(cluster)
+    if cluster["status"] != "FAILED":
+        _require_idle(cluster)
     if cluster["deletionProtection"]:
         raise ServiceError(
             "InvalidRequestException",
@@ -297,11 +294,6 @@ def delete_cluster(ctx: Context, params: Record) -> Record:
         )
     cluster["status"] = ctx.begin("eks.delete", "eks.deleted", name=cluster["name"])
     return {"cluster": cluster_document(cluster)}
-
-
-def _require_idle_or_failed(cluster: Record) -> None:
-    if cluster["status"] != "FAILED":
-        _require_idle(cluster)
 
 
 @action("eks.deleted")

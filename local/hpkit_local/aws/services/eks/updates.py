@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import existing, operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
@@ -47,8 +47,7 @@ def describe_update(ctx: Context, params: Record) -> Record:
 @operation("eks", "ListUpdates")
 def list_updates(ctx: Context, params: Record) -> Record:
     """Ids of the updates of a cluster, or of one add-on."""
-    if params["name"] not in ctx.table("eks"):
-        raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {params['name']}.")
+    existing(ctx.table("eks"), params["name"], f"No cluster found for name: {params['name']}.")
     ids = [
         entry["update"]["id"]
         for key, entry in ctx.table("updates").items()

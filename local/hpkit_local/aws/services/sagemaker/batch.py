@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpkit_local.aws.api import operation
+from hpkit_local.aws.api import given, operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, record_event, require
@@ -32,14 +32,8 @@ def batch_add_cluster_nodes(ctx: Context, params: Record) -> Record:
     for entry in params["NodesToAdd"]:
         problem = _cannot_add(ctx, cluster, entry)
         if problem:
-            failed.append(
-                {
-                    "InstanceGroupName": entry["InstanceGroupName"],
-                    "ErrorCode": problem[0],
-                    "FailedCount": entry["IncrementTargetCountBy"],
-                    "Message": problem[1],
-                }
-            )
+            failure = {"ErrorCode": problem[0], "FailedCount": entry["IncrementTargetCountBy"], "Message": problem[1]}
+            failed.append({"InstanceGroupName": entry["InstanceGroupName"], **failure})
         else:
             successful.extend(_add(ctx, cluster, entry))
     return {"Successful": successful, "Failed": failed}
@@ -85,7 +79,7 @@ def _add(ctx: Context, cluster: Record, entry: Record) -> list[Record]:
     group["scaling"] = True
     limit = ctx.faults.value("capacity", name)
     room = count if limit is None else min(count, max(0, int(limit) - len(nodes_of(cluster, name))))
-    chosen: Record = {member: entry[member] for member in ("AvailabilityZones", "InstanceTypes") if member in entry}
+    chosen = given(entry, "AvailabilityZones", "InstanceTypes")
     nodes = add_nodes(ctx, cluster, group, count=room) if room else []
     if "InstanceTypes" in entry:
         for node in nodes:
@@ -202,11 +196,7 @@ def _answer(
         names = params.get(request_member, [])
         succeeded = [name for name in names if name in good]
         failures = [
-            {
-                key: name,
-                member: codes[0] if bad[name] is None else codes[1],
-                "Message": _reason(name, bad[name]),
-            }
+            {key: name, member: codes[bad[name] is not None], "Message": _reason(name, bad[name])}
             for name in names
             if name in bad
         ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hpkit.catalog import kubernetes_versions
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import describes, existing, given, operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.controllers import RequeueAfter
 from hpkit_local.aws.errors import ServiceError
@@ -13,13 +11,14 @@ from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.eks.entries import ensure_node_entry, remove_node_entry
 from hpkit_local.aws.services.iam import may
 from hpkit_local.aws.services.s3 import object_exists, object_key_arn
-from hpkit_local.aws.services.sagemaker.records import busy, describe, moment, record_event, require
+from hpkit_local.aws.services.sagemaker.records import busy, describe, is_in_period, record_event, require
 from hpkit_local.aws.services.sagemaker.rules import (
     check_autoscaling,
     check_groups,
     check_instance_quotas,
     check_references,
     check_vpc,
+    conflict,
     reject,
 )
 from hpkit_local.aws.services.sagemaker.scaling import launch_all, new_group, scale, set_autoscaling
@@ -59,8 +58,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     check_references(ctx, groups, eks["resourcesVpcConfig"]["vpcId"])
     check_training_plans(ctx, {}, groups)
     check_instance_quotas(ctx, [], groups)
-    settings = {member: params[member] for member in SETTINGS if member in params}
-    settings.setdefault("NodeRecovery", "Automatic")
+    settings = {"NodeRecovery": "Automatic", **given(params, *SETTINGS)}
     mode = params.get("AutoScaling", {}).get("Mode")
     check_autoscaling(ctx, settings, mode)
     cluster = _new_record(ctx, params, settings)
@@ -167,10 +165,7 @@ def _missing_script(ctx: Context, cluster: Record) -> str:
     return ""
 
 
-@operation("sagemaker", "DescribeCluster")
-def describe_cluster(ctx: Context, params: Record) -> Record:
-    """One cluster by name or ARN."""
-    return describe(require(ctx, params["ClusterName"]))
+describes("sagemaker", "DescribeCluster", lambda ctx, params: describe(require(ctx, params["ClusterName"])))
 
 
 @operation("sagemaker", "ListClusters")
@@ -179,21 +174,14 @@ def list_clusters(ctx: Context, params: Record) -> Record:
     summaries = [
         _summary(cluster)
         for cluster in ctx.table("clusters").values()
-        if params.get("NameContains", "") in cluster["name"] and _in_period(cluster, params)
+        if params.get("NameContains", "") in cluster["name"]
+        and is_in_period(cluster["created"], params, "CreationTime")
     ]
     if "TrainingPlanArn" in params:
         summaries = [entry for entry in summaries if params["TrainingPlanArn"] in entry.get("TrainingPlanArns", [])]
     key = "ClusterName" if params.get("SortBy") == "NAME" else "CreationTime"
     summaries.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
     return page("ClusterSummaries", summaries, params, default=10)
-
-
-def _in_period(cluster: Record, params: Record) -> bool:
-    after: Any = params.get("CreationTimeAfter")
-    before: Any = params.get("CreationTimeBefore")
-    return (after is None or cluster["created"] > moment(after)) and (
-        before is None or cluster["created"] < moment(before)
-    )
 
 
 def _summary(cluster: Record) -> Record:
@@ -223,10 +211,7 @@ def delete_cluster(ctx: Context, params: Record) -> Record:
         if entry["cluster"] == cluster["arn"]
     ]
     if attached:
-        raise ServiceError(
-            "ConflictException",
-            f"Cluster '{cluster['name']}' cannot be deleted while these are attached: {', '.join(attached)}",
-        )
+        raise conflict(f"Cluster '{cluster['name']}' cannot be deleted while these are attached: {', '.join(attached)}")
     record_event(ctx, cluster, f"Deletion of cluster {cluster['name']} started")
     cluster["status"] = ctx.begin("cluster.delete", "hyperpod.deleted", name=cluster["name"])
     return {"ClusterArn": cluster["arn"]}
@@ -259,12 +244,12 @@ MOST = 50
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AddTags.html
 def _tags(ctx: Context, arn: str) -> dict[str, str]:
-    for table in ("clusters", "quotas", "policies"):
-        for entry in ctx.table(table).values():
-            if entry["arn"] == arn:
-                found: dict[str, str] = entry["tags"]
-                return found
-    raise ServiceError("ValidationException", f"Could not find resource with ARN: {arn}")
+    tables = map(ctx.table, ("clusters", "quotas", "policies"))
+    entries = {entry["arn"]: entry for table in tables for entry in table.values()}
+    tags: dict[str, str] = existing(
+        entries, arn, f"Could not find resource with ARN: {arn}", code="ValidationException"
+    )["tags"]
+    return tags
 
 
 def _listed(tags: dict[str, str]) -> list[Record]:
@@ -295,5 +280,4 @@ def delete_tags(ctx: Context, params: Record) -> Record:
 @operation("sagemaker", "ListTags")
 def list_tags(ctx: Context, params: Record) -> Record:
     """Tags in pages."""
-    listed = _listed(_tags(ctx, params["ResourceArn"]))
-    return page("Tags", listed, params)
+    return page("Tags", _listed(_tags(ctx, params["ResourceArn"])), params)

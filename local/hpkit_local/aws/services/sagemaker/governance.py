@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import existing, given, operation, page
 from hpkit_local.aws.backend import Context, Record
-from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.sagemaker.records import moment
+from hpkit_local.aws.services.sagemaker.records import is_in_period
+from hpkit_local.aws.services.sagemaker.rules import conflict, reject
 
 __all__ = [
     "POLICY",
@@ -48,19 +47,15 @@ class VersionedResource:
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
 def cluster_by_arn(ctx: Context, arn: str) -> Record:
     """Return the cluster to govern: it must be there, running, and have the task governance add-on."""
-    cluster = next((entry for entry in ctx.table("clusters").values() if entry["arn"] == arn), None)
-    if cluster is None:
-        raise ServiceError("ValidationException", f"Cluster {arn} does not exist")
+    clusters = {entry["arn"]: entry for entry in ctx.table("clusters").values()}
+    cluster = existing(clusters, arn, f"Cluster {arn} does not exist", code="ValidationException")
     if cluster["status"] not in ("InService", "Updating", "SystemUpdating"):
-        raise ServiceError("ConflictException", f"Cluster '{cluster['name']}' is {cluster['status']}")
+        raise conflict(f"Cluster '{cluster['name']}' is {cluster['status']}")
     eks = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2]
     addon = ctx.table("addons").get(f"{eks}|{ADDON}")
     if addon is None or addon["status"] not in ("ACTIVE", "DEGRADED", "UPDATING"):
         state = "not installed" if addon is None else addon["status"]
-        raise ServiceError(
-            "ValidationException",
-            f"EKS cluster '{eks}' has no active add-on {ADDON} ({state}); install it first",
-        )
+        raise reject(f"EKS cluster '{eks}' has no active add-on {ADDON} ({state}); install it first")
     return cluster
 
 
@@ -99,20 +94,16 @@ def new_entry(ctx: Context, resource: VersionedResource, params: Record, body: R
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeComputeQuota.html
 def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
     """Return the object by id, or the service's rejection."""
-    entry = ctx.table(resource.table).get(entry_id)
-    if entry is None:
-        raise ServiceError("ResourceNotFound", f"{resource.title} with id '{entry_id}' not found")
-    return entry
+    message = f"{resource.title} with id '{entry_id}' not found"
+    return existing(ctx.table(resource.table), entry_id, message, code="ResourceNotFound")
 
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeComputeQuota.html
 def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -> tuple[int, Record]:
     """Return the body of a version, by default the newest."""
     number = entry["version"] if wanted is None else wanted
-    body = entry["versions"].get(str(number))
-    if body is None:
-        raise ServiceError("ResourceNotFound", f"{resource.title} '{entry['id']}' has no version {number}")
-    return number, body
+    message = f"{resource.title} '{entry['id']}' has no version {number}"
+    return number, existing(entry["versions"], str(number), message, code="ResourceNotFound")
 
 
 def document(entry: Record, resource: VersionedResource, *, version: int | None = None) -> Record:
@@ -137,9 +128,7 @@ def document(entry: Record, resource: VersionedResource, *, version: int | None 
 
 def created(ctx: Context, resource: VersionedResource, params: Record, body: Record) -> Record:
     """Begin to create an object, and return the answer."""
-    if "Description" in params:
-        body["Description"] = params["Description"]
-    entry = new_entry(ctx, resource, params, body)
+    entry = new_entry(ctx, resource, params, {**body, **given(params, "Description")})
     kind = resource.kind
     entry["status"] = ctx.begin(f"{kind}.create", f"{kind}.arrived", entry_id=entry["id"], change="create")
     return {f"{resource.title}Arn": entry["arn"], f"{resource.title}Id": entry["id"]}
@@ -148,21 +137,13 @@ def created(ctx: Context, resource: VersionedResource, params: Record, body: Rec
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateComputeQuota.html
 def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, target: int, body: Record) -> Record:
     """Optimistic lock on the version, then a new version that becomes Updated in time; return the answer."""
+    name = f"{resource.title} '{entry['id']}'"
     if entry["status"] in MOVING:
-        raise ServiceError(
-            "ConflictException",
-            f"{resource.title} '{entry['id']}' cannot be updated while it is {entry['status']}",
-        )
+        raise conflict(f"{name} cannot be updated while it is {entry['status']}")
     if entry["status"] not in RETRYABLE:
-        raise ServiceError(
-            "ConflictException",
-            f"{resource.title} '{entry['id']}' is {entry['status']}: delete and create it again",
-        )
+        raise conflict(f"{name} is {entry['status']}: delete and create it again")
     if target != entry["version"]:
-        raise ServiceError(
-            "ConflictException",
-            f"TargetVersion {target} is not the current version {entry['version']} of {resource.title} '{entry['id']}'",
-        )
+        raise conflict(f"TargetVersion {target} is not the current version {entry['version']} of {name}")
     entry["version"] += 1
     entry["versions"][str(entry["version"])] = body
     entry.update(modified=ctx.now, modified_by=principal(ctx), failure="")
@@ -178,25 +159,19 @@ def _begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> N
     if entry["status"] == "Deleting":
         return
     if entry["status"] in MOVING:
-        raise ServiceError(
-            "ConflictException",
-            f"{resource.title} '{entry['id']}' cannot be deleted while it is {entry['status']}",
-        )
+        raise conflict(f"{resource.title} '{entry['id']}' cannot be deleted while it is {entry['status']}")
     entry["status"] = ctx.begin(f"{resource.kind}.delete", f"{resource.kind}.vanished", entry_id=entry["id"])
 
 
 def _listing(ctx: Context, resource: VersionedResource, params: Record) -> list[Record]:
     """Return the entries of a List call in its order."""
-    after: Any = params.get("CreatedAfter")
-    before: Any = params.get("CreatedBefore")
     matching = [
         entry
         for entry in ctx.table(resource.table).values()
         if params.get("NameContains", "") in entry["name"]
         and params.get("ClusterArn", entry["cluster"]) == entry["cluster"]
         and params.get("Status", entry["status"]) == entry["status"]
-        and (after is None or entry["created"] > moment(after))
-        and (before is None or entry["created"] < moment(before))
+        and is_in_period(entry["created"], params, "Created")
     ]
     keys = {"Name": "name", "Status": "status", "ClusterArn": "cluster"}
     key = keys.get(params.get("SortBy", ""), "created")
@@ -209,10 +184,7 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> list[
 def _require_no_quotas(ctx: Context, cluster: str) -> None:
     quotas = [each["id"] for each in ctx.table("quotas").values() if each["cluster"] == cluster]
     if quotas:
-        raise ServiceError(
-            "ConflictException",
-            f"Compute quotas must be deleted before the cluster policy: {', '.join(sorted(quotas))}",
-        )
+        raise conflict(f"Compute quotas must be deleted before the cluster policy: {', '.join(sorted(quotas))}")
 
 
 def register(resource: VersionedResource) -> None:
@@ -229,8 +201,7 @@ def register(resource: VersionedResource) -> None:
         """Summaries, filtered, sorted and in pages."""
         shown = service_model("sagemaker").shape_for(f"{title}Summary").members
         documents = [document(entry, resource) for entry in _listing(ctx, resource, params)]
-        summaries = [{name: value for name, value in each.items() if name in shown} for each in documents]
-        return page(f"{title}Summaries", summaries, params, default=10)
+        return page(f"{title}Summaries", [given(each, *shown) for each in documents], params, default=10)
 
     @operation("sagemaker", f"Delete{title}")
     def delete(ctx: Context, params: Record) -> Record:
@@ -284,9 +255,7 @@ def _config(config: Record) -> Record:
     """Return the configuration with the service's defaults written out, and without an empty list of classes."""
     for name, times in Counter(entry["Name"] for entry in config.get("PriorityClasses", [])).items():
         if times > 1:
-            raise ServiceError(
-                "ValidationException", f"Priority class names must be unique: '{name}' is given {times} times"
-            )
+            raise reject(f"Priority class names must be unique: '{name}' is given {times} times")
     stated = {key: value for key, value in config.items() if value != []}
     return {"FairShare": "Enabled", "IdleResourceSharing": "Disabled", **stated}
 
@@ -296,12 +265,9 @@ def _config(config: Record) -> Record:
 def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
     """Return the policy of a cluster, which can have one."""
     cluster = cluster_by_arn(ctx, params["ClusterArn"])
-    for existing in ctx.table("policies").values():
-        if existing["cluster"] == params["ClusterArn"]:
-            raise ServiceError(
-                "ConflictException",
-                f"Cluster '{cluster['name']}' already has ClusterSchedulerConfig '{existing['id']}'",
-            )
+    for policy in ctx.table("policies").values():
+        if policy["cluster"] == params["ClusterArn"]:
+            raise conflict(f"Cluster '{cluster['name']}' already has ClusterSchedulerConfig '{policy['id']}'")
     body: Record = {"SchedulerConfig": _config(params["SchedulerConfig"])}
     return created(ctx, POLICY, params, body)
 
@@ -313,6 +279,5 @@ def update_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
     body = dict(version_of(entry, POLICY, None)[1])
     if "SchedulerConfig" in params:
         body["SchedulerConfig"] = _config(params["SchedulerConfig"])
-    if "Description" in params:
-        body["Description"] = params["Description"]
+    body.update(given(params, "Description"))
     return begin_update(ctx, POLICY, entry, target=params["TargetVersion"], body=body)

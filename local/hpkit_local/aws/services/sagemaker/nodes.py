@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from hpkit_local.aws.api import operation, page, part
+from hpkit_local.aws.api import given, operation, page, part
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.ec2.rules import require_subnet
 from hpkit_local.aws.services.sagemaker.governance import POLICY, document
 from hpkit_local.aws.services.sagemaker.quota import QUOTA
-from hpkit_local.aws.services.sagemaker.records import describe, kubernetes_details, moment, require
+from hpkit_local.aws.services.sagemaker.records import describe, is_in_period, kubernetes_details, require
 
 __all__ = ["node_details", "reach_of"]
 
@@ -43,9 +43,7 @@ def node_details(cluster: Record, node: Record) -> Record:
         "ImageVersionStatus": "UpToDate",
         "CapacityType": "Spot" if "Spot" in spec.get("CapacityRequirements", {}) else "OnDemand",
     }
-    for member in ("LifeCycleConfig", "OverrideVpcConfig", "ThreadsPerCore", "InstanceStorageConfigs"):
-        if member in spec:
-            details[member] = spec[member]
+    details.update(given(spec, "LifeCycleConfig", "OverrideVpcConfig", "ThreadsPerCore", "InstanceStorageConfigs"))
     if "KubernetesConfig" in spec:
         details["KubernetesConfig"] = kubernetes_details(spec["KubernetesConfig"])
     if "updated" in node:
@@ -81,14 +79,11 @@ def describe_cluster_node(ctx: Context, params: Record) -> Record:
 def list_cluster_nodes(ctx: Context, params: Record) -> Record:
     """Summaries of nodes, filtered, sorted and in pages."""
     cluster = require(ctx, params["ClusterName"])
-    after: Any = params.get("CreationTimeAfter")
-    before: Any = params.get("CreationTimeBefore")
     matching = [
         node
         for node in cluster["nodes"].values()
         if params.get("InstanceGroupNameContains", "") in node["group"]
-        and (after is None or node["launched"] > moment(after))
-        and (before is None or node["launched"] < moment(before))
+        and is_in_period(node["launched"], params, "CreationTime")
     ]
     key = "group" if params.get("SortBy") == "NAME" else "launched"
     matching.sort(key=lambda node: node[key], reverse=params.get("SortOrder") == "Descending")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit.catalog import find_instance_type
-from hpkit_local.aws.api import operation
+from hpkit_local.aws.api import given, operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.sagemaker.governance import (
@@ -23,6 +23,7 @@ from hpkit_local.aws.services.sagemaker.governance import (
     register,
     version_of,
 )
+from hpkit_local.aws.services.sagemaker.rules import conflict, reject
 
 __all__ = ["QUOTA", "fill_pro_rata", "stored_config"]
 
@@ -106,15 +107,10 @@ def _partition_ratio(resource: Record, shape: Shape, where: str) -> float | None
 
 
 def _reject(where: str, text: str) -> ServiceError:
-    return ServiceError("ValidationException", f"{where}: {text}")
+    return reject(f"{where}: {text}")
 
 
-QUOTA = VersionedResource(
-    "quotas",
-    kind="quota",
-    title="ComputeQuota",
-    path="compute-quota",
-)
+QUOTA = VersionedResource("quotas", kind="quota", title="ComputeQuota", path="compute-quota")
 register(QUOTA)
 DEFAULT_BORROW_LIMIT = 50
 
@@ -143,15 +139,13 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
     """One quota per team; names are unique within a cluster."""
     cluster_by_arn(ctx, params["ClusterArn"])
     team = params["ComputeQuotaTarget"]["TeamName"]
-    for existing in ctx.table("quotas").values():
-        if existing["cluster"] != params["ClusterArn"]:
+    for quota in ctx.table("quotas").values():
+        if quota["cluster"] != params["ClusterArn"]:
             continue
-        if existing["name"] == params["Name"]:
-            raise ServiceError("ConflictException", f"ComputeQuota with name '{params['Name']}' already exists")
-        if version_of(existing, QUOTA, None)[1]["ComputeQuotaTarget"]["TeamName"] == team:
-            raise ServiceError(
-                "ConflictException", f"Team '{team}' already has ComputeQuota '{existing['id']}' on this cluster"
-            )
+        if quota["name"] == params["Name"]:
+            raise conflict(f"ComputeQuota with name '{params['Name']}' already exists")
+        if version_of(quota, QUOTA, None)[1]["ComputeQuotaTarget"]["TeamName"] == team:
+            raise conflict(f"Team '{team}' already has ComputeQuota '{quota['id']}' on this cluster")
     body: Record = {
         "ComputeQuotaConfig": stored_config(params["ComputeQuotaConfig"]),
         "ComputeQuotaTarget": _target(params["ComputeQuotaTarget"]),
@@ -169,12 +163,9 @@ def update_compute_quota(ctx: Context, params: Record) -> Record:
     if "ComputeQuotaTarget" in params:
         old, new = body["ComputeQuotaTarget"]["TeamName"], params["ComputeQuotaTarget"]["TeamName"]
         if old != new:
-            raise ServiceError(
-                "ValidationException",
-                f"TeamName of ComputeQuota '{entry['id']}' cannot change from {old} to {new}",
-            )
+            raise reject(f"TeamName of ComputeQuota '{entry['id']}' cannot change from {old} to {new}")
         body["ComputeQuotaTarget"] = {**body["ComputeQuotaTarget"], **params["ComputeQuotaTarget"]}
     if "ComputeQuotaConfig" in params:
         body["ComputeQuotaConfig"] = stored_config(params["ComputeQuotaConfig"])
-    body.update({member: params[member] for member in ("ActivationState", "Description") if member in params})
+    body.update(given(params, "ActivationState", "Description"))
     return begin_update(ctx, QUOTA, entry, target=params["TargetVersion"], body=body)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import given, operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
-__all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "record_event", "require"]
+__all__ = ["busy", "current_count", "describe", "is_in_period", "moment", "nodes_of", "record_event", "require"]
 
 GONE = "ShuttingDown"
 
@@ -119,7 +119,7 @@ def _group(cluster: Record, group: Record) -> Record:
         "TargetCount": spec["InstanceCount"],
         "ExecutionRole": spec["ExecutionRole"],
         "Status": group["status"],
-        **{member: spec[member] for member in _AS_GIVEN if member in spec},
+        **given(spec, *_AS_GIVEN),
         **_image(group, spec),
     }
     if "MinInstanceCount" in spec:
@@ -139,8 +139,8 @@ def _group(cluster: Record, group: Record) -> Record:
 
 def _restricted(cluster: Record, group: Record) -> Record:
     """Return a restricted group: an ordinary one's data as far as its shape allows, and its environment."""
-    document = {member: value for member, value in _group(cluster, group).items() if member in _RESTRICTED}
     environment = group["spec"].get("EnvironmentConfig")
+    document = given(_group(cluster, group), *_RESTRICTED)
     return {**document, **({"EnvironmentConfig": environment} if environment else {})}
 
 
@@ -226,15 +226,13 @@ def list_cluster_events(ctx: Context, params: Record) -> Record:
 
 
 def _wanted(event: Record, params: Record) -> bool:
-    pairs = (
-        ("InstanceGroupName", "InstanceGroupName"),
-        ("NodeId", "InstanceId"),
-        ("ResourceType", "ResourceType"),
-    )
-    if any(wanted in params and params[wanted] != event.get(member) for wanted, member in pairs):
+    members = {"InstanceGroupName": "InstanceGroupName", "NodeId": "InstanceId", "ResourceType": "ResourceType"}
+    if any(params[wanted] != event.get(members[wanted]) for wanted in given(params, *members)):
         return False
-    return _between(event["EventTime"], params.get("EventTimeAfter"), params.get("EventTimeBefore"))
+    return is_in_period(event["EventTime"], params, "EventTime")
 
 
-def _between(time: float, after: Any, before: Any) -> bool:
+def is_in_period(time: float, params: Record, member: str) -> bool:
+    """Return whether a time is between a request's `<member>After` and `<member>Before`, as far as it has them."""
+    after, before = params.get(f"{member}After"), params.get(f"{member}Before")
     return (after is None or time > moment(after)) and (before is None or time < moment(before))

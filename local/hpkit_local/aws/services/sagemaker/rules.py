@@ -23,6 +23,7 @@ __all__ = [
     "check_instance_quotas",
     "check_references",
     "check_replacement",
+    "conflict",
     "reject",
 ]
 
@@ -48,6 +49,11 @@ AUTOSCALER_TRUST = "hyperpod.sagemaker.amazonaws.com"
 def reject(message: str) -> ServiceError:
     """Return a broken rule, as the service answers it."""
     return ServiceError("ValidationException", message)
+
+
+def conflict(message: str) -> ServiceError:
+    """Return a conflict with what exists, as the service answers it."""
+    return ServiceError("ConflictException", message)
 
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateCluster.html

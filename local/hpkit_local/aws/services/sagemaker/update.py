@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpkit_local.aws.api import operation
+from hpkit_local.aws.api import given, operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.records import busy, nodes_of, record_event, require
@@ -47,7 +47,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     existing = {name: group["spec"] for name, group in cluster["groups"].items()}
     check_training_plans(ctx, existing, merged.values())
     check_instance_quotas(ctx, [existing[name] for name in merged if name in existing], merged.values())
-    settings = {member: params[member] for member in CHANGEABLE if member in params}
+    settings = given(params, *CHANGEABLE)
     mode = params.get("AutoScaling", {}).get("Mode") or (cluster["autoscaling"] or {}).get("Mode")
     # The role of a turned off autoscaler isn't used; but it can't be removed from a cluster.
     kept = {} if mode != "Enable" else dict(cluster["settings"])
