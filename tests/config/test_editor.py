@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from generate.examples import example_files
 from hpkit.catalog import instance_types
+from hpkit.cli.organization.config import _explained, _fields
 from hpkit.config.schema.editor import VALUES, hint_of
 from hpkit.config.schema.reference import _models, json_schema, takes
 from tests.builders import findings, group, organization
@@ -151,3 +152,12 @@ def test_required_keys_can_come_from_defaults_and_files_that_are_named_have_the_
     assert accepts({"teams": [{"name": "nlp"}]})
     assert not accepts({"organization": "acme"})
     assert not accepts({key: value for key, value in whole.items() if key != "organization"})
+
+
+def test_each_key_is_explained_with_its_meaning_and_type_and_with_an_example_or_its_keys():
+    for field in _fields():
+        key = _explained(*field, SCHEMA)
+        assert key.meaning, key.path
+        assert key.type, key.path
+        assert key.example is not None or key.keys, key.path
+        assert key.limits or "integer" not in key.type, key.path

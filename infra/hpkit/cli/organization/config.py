@@ -33,6 +33,7 @@ _LIMITS: Final = {
     "maxLength": "at most {} characters",
     "minItems": "at least {} entries",
     "maxItems": "at most {} entries",
+    "multipleOf": "a multiple of {}",
     "pattern": "matches {}",
 }
 
@@ -97,22 +98,35 @@ def _explained(path: Path, model: type[BaseModel], field: FieldInfo, schema: Map
     section = section["anyOf"][-1] if "anyOf" in section else section
     own = section["properties"][path[-1]]
     default = None if field.is_required() or isinstance(field.default, BaseModel) else field.default
+    default = list(default) if isinstance(default, tuple) else default
+    if (example := example_of(field)) is None and (values := list(_values(own))):
+        example = next((each for each in values if each not in (None, default)), default)
     return _Key(
         path=".".join("<name>" if step == ANY else str(step) for step in path),
         meaning=field.description or "",
         type=re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: title_of(link[1]).lower(), takes(field.annotation)[0]),
         required=field.is_required(),
-        default=list(default) if isinstance(default, tuple) else default,
+        default=default,
         limits=list(dict.fromkeys(_limits(own))),
-        example=example_of(field),
-        keys=list(fields_at(path) or fields_at((*path, ANY))),
+        example=example,
+        keys=list(next(filter(None, (fields_at((*path, *[ANY] * depth)) for depth in range(3))), ())),
     )
+
+
+def _values(schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the values of a key that accepts only some; a list of them for a list."""
+    yield from schema.get("enum", [schema["const"]] if "const" in schema else ())
+    yield from (True, False) if "boolean" in schema.get("type", ()) else ()
+    yield from ([each] for each in _values(schema["items"])) if schema.get("items") else ()
+    for inner in schema.get("anyOf", ()):
+        yield from _values(inner)
 
 
 def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
     for key, words in _LIMITS.items():
-        if key in schema and (key, schema[key]) != ("minLength", 1):
-            yield words.format(schema[key])
+        if key in schema:
+            is_any = schema[key] == 1 and key in ("minLength", "minItems")
+            yield "not empty" if is_any else words.format(schema[key])
     for inner in (*schema.get("anyOf", ()), schema.get("items", {}), schema.get("additionalProperties", {})):
         if isinstance(inner, Mapping) and inner:
             yield from _limits(inner)
@@ -127,9 +141,11 @@ def _text(items: list[_Key]) -> str:
 def _lines(item: _Key) -> Iterator[str]:
     yield item.path
     yield folded(item.meaning, "  ", "  ")
+    is_unset = item.default in (None, [], {})
+    is_described = is_unset and "efault" in item.meaning
     rows = {
         "type": f"{item.type.replace('`', '')}{', required' if item.required else ''}",
-        "default": "" if item.default in (None, [], {}) else _yaml(item.default),
+        "default": "" if item.required or is_described else "none" if is_unset else _yaml(item.default),
         "limits": ", ".join(item.limits),
         "example": "" if item.example is None else _yaml(item.example),
         "keys": ", ".join(item.keys),

@@ -147,7 +147,7 @@ class Sharing(Model):
         description="Percent of its quota that the team may borrow in addition: up to 500 in AWS's API reference, "
         "10,000 in its guide. The service's default is 50. For amounts, use absoluteBorrowLimits.",
         examples=[50],
-        json_schema_extra={"unit": "percent of the team's own quota"},
+        json_schema_extra={"minimum": 1, "maximum": 10000, "unit": "percent of the team's own quota"},
     )
     absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
         default=(),
