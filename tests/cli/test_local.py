@@ -469,6 +469,6 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
     etcd = rows["etcd"]
     assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))
     passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.36 or newer, below 1.37"
-    assert "emulates Kubernetes 1.33 to 1.36" in rows["kube-apiserver"]["purpose"]
+    assert "Kubernetes 1.33 to 1.36" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
     assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **environment).stdout

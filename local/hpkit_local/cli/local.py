@@ -146,18 +146,23 @@ def _where_kept(rows: list[_Tool]) -> list[str]:
 
 
 def _charts() -> list[str]:
-    """Return that `up` would download the dependencies chart, or run without it."""
+    """Return that `up` would download the dependencies chart, or install a substitute."""
     from hpkit.catalog import dependencies_chart
     from hpkit.errors import ToolError
-    from hpkit.program.charts.package import MIRROR, kept_package
+    from hpkit.program.charts.package import kept_package
     from hpkit.project import project_root
+    from hpkit_local.plugins.kubernetes.release import FETCH_ELSEWHERE
 
     pin = dependencies_chart()
     try:
-        problem = "" if kept_package(pin, project_root()) else "`up` downloads it, or runs without it"
+        problem = (
+            ""
+            if kept_package(pin, project_root())
+            else "`up` downloads it, or installs a substitute for its training operator"
+        )
     except ToolError as error:
         problem = str(error)
-    advice = f"Without a network: `hpkit catalog fetch-chart --to FOLDER` elsewhere, then set {MIRROR} to FOLDER"
+    advice = f"To install it without a network: {FETCH_ELSEWHERE}"
     return [folded(f"chart {pin.name}: {problem}. {advice}", "  ", "")] if problem else []
 
 

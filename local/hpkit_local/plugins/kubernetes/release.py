@@ -26,7 +26,7 @@ from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
 
-__all__ = ["SECONDS", "TOKEN", "Release", "checked"]
+__all__ = ["FETCH_ELSEWHERE", "SECONDS", "TOKEN", "Release", "checked"]
 
 TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
@@ -34,7 +34,8 @@ _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
 _NAMESPACE: Final = ApiResource("v1", "Namespace", "namespaces")
 _SECRET: Final = ApiResource("v1", "Secret", "secrets", namespaced=True)
-_ADVICE: Final = (
+# How to install a chart that can't be downloaded here.
+FETCH_ELSEWHERE: Final = (
     f"`hpkit catalog fetch-chart --to FOLDER` on a machine with a network, then set {MIRROR} to that folder"
 )
 _OUTPUTS: Final = ("status", "resourceNames")
@@ -133,10 +134,10 @@ class Release:
                     return outputs
                 missing = chart.missing
         if upgrade:
-            raise PluginError(f"release {_id(inputs)} can't be upgraded: {missing}. To fix: {_ADVICE}.")
+            raise PluginError(f"release {_id(inputs)} can't be upgraded: {missing}. To fix: {FETCH_ELSEWHERE}.")
         if CHARTS_FOLDER in str(inputs["chart"]):
             missing = "it can't be downloaded"
-        advice = "`hpkit local doctor --fix`" if self.helm.lacking() else _ADVICE
+        advice = "`hpkit local doctor --fix`" if self.helm.lacking() else FETCH_ELSEWHERE
         call.warn(f"the chart isn't installed, because {missing}. {instead}To install it: {advice}.")
         return self._recorded.write(call, inputs, revision=revision, lacking=lacking)
 
