@@ -57,7 +57,14 @@ def test_without_arguments_all_organizations_of_the_project_are_checked(project)
     assert result.returncode == 1
     assert "stacks/two.yaml" in result.stdout
     assert "CAP001" in result.stdout
+    assert "waive" not in result.stdout, "CFG011 can't be waived"
     assert result.stdout.endswith("1 error, 1 warning in 2 files\n")
+
+
+def test_warnings_end_with_how_to_waive_them(project):
+    rows = {"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
+    write(project, "one.yaml", organization(teams=[team("ada", members=[])], allocations=rows))
+    assert "`hpkit catalog rules RULE` shows how to waive" in hpkit("validate", cwd=project).stdout
 
 
 def test_the_project_is_found_from_a_folder_below_it(project):

@@ -17,7 +17,7 @@ from hpkit.cli.common.output import output_to, stdout_to_stderr
 from hpkit.config import format_path
 from hpkit.project import Loaded
 from hpkit.text.document import Document
-from hpkit.text.formatting import json_text, plural
+from hpkit.text.formatting import json_text, listing, plural
 from hpkit.text.printable import printable, printable_lines
 
 __all__ = [
@@ -175,6 +175,10 @@ def findings_text(findings: list[Finding], loaded: list[Loaded]) -> str:
         ]
         if unread:
             lines.append(f"{file.file}: other rules are skipped until this can be read: {', '.join(unread)}")
+    waivable = {rule.id for rule in RULES if rule.waivable}
+    ids = {each.rule for each in findings if each.severity == "warning" or "aive" in each.fix} & waivable
+    if ids:
+        lines.append(folded(f"`hpkit catalog rules RULE` shows how to waive {listing(sorted(ids), 4)}.", ""))
     summary = summarize(findings)
     counts = f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}"
     lines.append(f"{counts} in {plural(len(loaded), 'file')}")
