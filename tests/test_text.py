@@ -6,17 +6,16 @@ from hpkit.project import is_local
 from hpkit.text.formatting import seconds_in
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:4566", "http://localhost:4566", "http://[::1]:4566"])
-def test_an_endpoint_on_this_machine_is_the_local_cloud(url):
-    assert is_local({"AWS_ENDPOINT_URL": url})
-
-
 @pytest.mark.parametrize(
-    "url", ["", "https://sagemaker.us-west-2.amazonaws.com", "http://127.example", "http://10.0.0.1"]
+    ("is_inside", "urls"),
+    [
+        (True, ["http://127.0.0.1:4566", "http://localhost:4566", "http://[::1]:4566"]),
+        (False, ["", "https://ec2.us-west-2.amazonaws.com", "https://127.0.0.1.example.com", "http://127.example"]),
+        (False, ["http://10.0.0.1:4566", "http://[::2]:1", "http://[::1", "http://bucket.localhost:4566"]),
+    ],
 )
-def test_any_other_endpoint_is_aws(url):
-    assert not is_local({"AWS_ENDPOINT_URL": url})
-    assert not is_local({})
+def test_only_an_endpoint_on_this_machine_is_the_local_cloud(is_inside, urls):
+    assert [is_local({"AWS_ENDPOINT_URL": url}) for url in urls] == [is_inside] * len(urls)
 
 
 @pytest.mark.parametrize(
