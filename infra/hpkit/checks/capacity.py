@@ -20,7 +20,9 @@ from hpkit.plan.capacity import (
     as_instances,
     dimensions_of,
     is_resource,
+    limits_of,
     overruns,
+    pool_instances,
     quantity,
     reserve,
     usage,
@@ -173,7 +175,19 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
     if elastic and not pools:
         return f"{lower}, or add a NodePool whose NodeClass has a group of {name}."
     if elastic:
-        return f"{lower}, or raise limits of {listing([pool.name for pool in pools])}."
+        raised = ""
+        if len(pools) == 1 and instance is not None and enough is not None:
+            needed = limits_of(instance, (pool_instances(pools[0].limits, instance) or 0) + enough - instances)
+            raised = listing(
+                [
+                    f"`{key}: {needed[key]}`"
+                    for key, limit in pools[0].limits.items()
+                    if key in needed and quantity(limit) < quantity(needed[key])
+                ]
+            )
+        names = listing([f"`{pool.name}`" for pool in pools])
+        limits = f"limits of {'NodePool' if len(pools) == 1 else 'NodePools'} {names}"
+        return f"{lower}, or raise {limits}{f' to {raised}' if raised else ''}."
     if static:
         if enough is None:
             return f"{lower}."
@@ -430,6 +444,15 @@ def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
     return "Use a provided instance type, add a group of this type, or set `future: true` for the allocation."
 
 
+def _fraction_meant(quota_resource: QuotaResource, instance: InstanceType) -> str:
+    # nvidia-smi calls a profile 1g.5gb, and Kubernetes its resource nvidia.com/mig-1g.5gb.
+    if quota_resource.partition:
+        profile = f"mig-{quota_resource.partition.type.lower().removeprefix('nvidia.com/').removeprefix('mig-')}"
+        if any(profile == each.name for each in instance.mig_profiles or ()):
+            return f"Use `type: {profile}`."
+    return "Request a fraction that this type supports, or choose another type."
+
+
 def _fraction_exists(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
         stated = [(each, each.path) for each in team.quota_resources]
@@ -446,7 +469,7 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, key),
                     f"team `{team.name}` {'requests' if quota_resource.path else 'may borrow'} {problem}",
-                    "Request a fraction that this type supports, or choose another type.",
+                    _fraction_meant(quota_resource, instance),
                 )
             elif None in (usage(quota_resource, instance).vector[1:4]):
                 yield Issue(

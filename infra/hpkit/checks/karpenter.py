@@ -247,8 +247,17 @@ def _groups_match(context: Context) -> Iterator[Issue]:
                 (*path, "requirements"),
                 f"the requirements of NodePool `{pool.name}` match no group of {pool.node_class} "
                 f"({listing(have) or 'no group'})",
-                "Widen the requirements, or add a group that meets them.",
+                _type_meant(pool, {name for group in groups for name in group.spec.types}),
             )
+
+
+def _type_meant(pool: NodePool, types: set[str]) -> str:
+    for requirement in pool.requirements:
+        if requirement.key == INSTANCE_TYPE_KEY and not types & set(requirement.values):
+            for value in requirement.values:
+                if likely := near(value, types):
+                    return f"Replace `{value}` with `{likely}`."
+    return "Widen the requirements, or add a group that meets them."
 
 
 def _system_capacity(context: Context) -> Iterator[Issue]:

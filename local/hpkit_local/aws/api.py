@@ -95,7 +95,7 @@ def existing(
 
 
 def given(params: Record, *members: str) -> Record:
-    """Return those of the members that a request has."""
+    """Return the given members of a request."""
     return {member: params[member] for member in members if member in params}
 
 

@@ -264,6 +264,16 @@ def key_candidates(key: str) -> Iterator[str]:
     yield key.upper()
 
 
+def _in_another_shape(value: Any) -> Iterator[Any]:
+    """Yield the only entry of a list or map, and the map of a number or percentage of nodes."""
+    if isinstance(value, (tuple, dict)):
+        yield from list(value.values() if isinstance(value, dict) else value) if len(value) == 1 else ()
+        return
+    number, percent, rest = str(value).partition("%")
+    if number.isdecimal() and not rest:
+        yield {"type": "CAPACITY_PERCENTAGE" if percent else "INSTANCE_COUNT", "value": int(number)}
+
+
 def candidates(
     value: Any,
     raw: str | None,
@@ -282,8 +292,8 @@ def candidates(
     allowed = list(members)
     if allowed:
         yield from _members(value, allowed)
-    if isinstance(value, tuple):
-        yield from value if len(value) == 1 else ()
+    if isinstance(value, (tuple, dict)) or key == "maximumBatchSize":
+        yield from _in_another_shape(value)
     elif key in _LISTS_OF_A_FORM or (key in _OF_A_FORM and not isinstance(value, str)):
         # In quotes a number would be text, and still no range, zone or name of something.
         yield from _of_a_form(value, key)
