@@ -171,7 +171,9 @@ def test_what_is_promised_of_random_jobs_comes_true(world, members):
         deadline = time.monotonic() + (30 if starts else 4)
         while not (runs := is_running(world, document)) and time.monotonic() < deadline:
             time.sleep(0.2)
-        if runs != starts:
+        # Nothing tells a member whether such a scheduler runs, so nothing is promised.
+        is_open = any("unless an administrator" in each.message for each in found)
+        if runs != starts and not is_open:
             wrong.append((*story, world.reason(name)))
         if not starts or rng.random() < 0.5:
             world.paths.remove(path)

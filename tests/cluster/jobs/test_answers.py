@@ -194,6 +194,10 @@ HPA = of(
 
 JOVYAN = {"runAsUser": 1000, "fsGroup": 100}
 OVERHEAD = {"cpu": "500m"}
+SCRATCH = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+# The API server authorizes a request before it looks for the kind.
+UNKNOWN, FORBIDDEN = {"rejects": "404 page not found"}, {"rejects": "cannot create resource"}
 
 # Name → documents, the errors (and warnings, with ?) that `check` reports, and what the cluster then says: the
 # CPUs that Kueue counts, whether it ever admits the job, or the text with which it rejects it.
@@ -261,11 +265,11 @@ CASES = {
             version="leaderworkerset.x-k8s.io/v1",
         ),
         ["operator"],
-        {},
+        UNKNOWN,
     ),
-    "a TrainJob": (of("TrainJob", {}, version="trainer.kubeflow.org/v1alpha1"), ["kind"], {}),
-    "an Argo workflow": (of("Workflow", {}, version="argoproj.io/v1alpha1"), ["kind"], {}),
-    "a Job of another group": (of("Job", {}, version="batch.volcano.sh/v1alpha1"), ["kind"], {}),
+    "a TrainJob": (of("TrainJob", {}, version="trainer.kubeflow.org/v1alpha1"), ["kind"], FORBIDDEN),
+    "an Argo workflow": (of("Workflow", {}, version="argoproj.io/v1alpha1"), ["kind"], FORBIDDEN),
+    "a Job of another group": (of("Job", {}, version="batch.volcano.sh/v1alpha1"), ["kind"], FORBIDDEN),
     "a zone without nodes": (
         job(pods(nodeSelector={"topology.kubernetes.io/zone": "us-west-2b"})),
         ["node"],
@@ -286,6 +290,7 @@ CASES = {
         ["claim"],
         {"admits": True, "pods": 'persistentvolumeclaim "data" not found'},
     ),
+    # Without an outcome: the local cloud scales and rolls out nothing, and has no operator of Ray or of other teams.
     "a Deployment with an autoscaler above its quota": ([stays("Deployment", 1), HPA], ["autoscaler"], {}),
     "a Deployment whose rollout never ends": (
         stays("Deployment", 4, strategy={"rollingUpdate": {"maxUnavailable": 0}}),
@@ -298,7 +303,7 @@ CASES = {
         [],
         {"cpu": 4, "admits": True},
     ),
-    "a Kubeflow notebook": (of("Notebook", {}, version="kubeflow.org/v1"), ["kind"], {}),
+    "a Kubeflow notebook": (of("Notebook", {}, version="kubeflow.org/v1"), ["kind"], FORBIDDEN),
     "a RayService": (of("RayService", {}, version="ray.io/v1"), ["operator"], {}),
     "a DaemonSet": (
         of("DaemonSet", {"selector": {"matchLabels": ATTACK}, "template": pods()}, version="apps/v1"),
@@ -323,8 +328,13 @@ CASES = {
     ),
     "a pod of another scheduler": (
         job(pods(schedulerName="volcano")),
-        ["node"],
+        ["node?"],
         {"admits": True},
+    ),
+    "a volume without a class": (
+        job(pods(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": SCRATCH}}}])),
+        ["claim"],
+        {"admits": True, "pods": "unbound immediate PersistentVolumeClaims"},
     ),
     "a pod with a gate": (
         job(pods(schedulingGates=[{"name": "example.com/wait"}])),
@@ -377,7 +387,7 @@ CASES = {
                 pods(volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}], securityContext=JOVYAN)
             ),
         ],
-        ["claim?"],
+        ["claim"],
         {"admits": True, "pods": "unbound immediate PersistentVolumeClaims"},
     ),
     "Kubeflow's example": (
@@ -422,7 +432,7 @@ CASES = {
     "MPI's benchmark": (
         of("MPIJob", {"mpiReplicaSpecs": {}}, version="kubeflow.org/v2beta1"),
         ["server"],
-        {},
+        UNKNOWN,
     ),
     "an invalid name": (
         job(pods({**ONLY_GPU, "name": "UPPER"})),

@@ -46,7 +46,10 @@ class Lookup(Protocol):
         """Return whether a node has a label."""
 
     def has_scheduler(self, namespace: str, name: str) -> bool | None:
-        """Return whether a scheduler has placed a pod."""
+        """Return whether a scheduler runs."""
+
+    def has_default_class(self, namespace: str) -> bool | None:
+        """Return whether a claim without a StorageClass gets one."""
 
 
 def breaches_of_claims_and_nodes(
@@ -76,17 +79,25 @@ def breaches_of_claims_and_nodes(
     }
     for number, volume in enumerate(mappings(spec.get("volumes"))):
         name = mapping(volume.get("persistentVolumeClaim")).get("claimName")
-        if not name or of_stack.get(name):
+        own = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate")).get("spec")
+        if own is None and (not name or of_stack.get(name)):
             continue
-        if name in made:
-            if not {"storageClassName", "volumeName"} & made[name].keys():
+        claim = made.get(name) if own is None else mapping(own)
+        if claim is not None:
+            if not {"storageClassName", "volumeName"} & claim.keys():
+                default = lookup.has_default_class(team.namespace) if lookup is not None and team is not None else None
+                if default:
+                    continue
+                words = f"the claim {name}" if own is None else f"the claim of the volume {volume.get('name')}"
                 yield Breach(
                     (*path, "volumes", number),
-                    f"the claim {name} has no storageClassName, and EKS has no default StorageClass: unless an "
+                    f"{words} has no storageClassName, and the cluster has no default StorageClass, so {_FOR_EVER}"
+                    if default is False
+                    else f"{words} has no storageClassName, and EKS has no default StorageClass: unless an "
                     f"administrator chose one, {_FOR_EVER}",
                     "Set storageClassName in the claim",
                     "claim",
-                    "warning",
+                    "warning" if default is None else "error",
                 )
             continue
         exists = lookup.has_claim(team.namespace, str(name)) if lookup is not None and team is not None else None
@@ -126,7 +137,7 @@ def _schedulers(
             (*path, "schedulerName"),
             f"{plan.stack} installs no scheduler {scheduler}: unless an administrator does, {_FOR_EVER}"
             if places is None
-            else f"no pod has a node from the scheduler {scheduler}: unless it runs, {_FOR_EVER}",
+            else f"no pod has a node from the scheduler {scheduler}, and no Deployment runs it, so {_FOR_EVER}",
             "Remove schedulerName: Kueue queues the job, and Kubernetes' own scheduler places its pods",
             "node",
             "warning" if places is None else "error",

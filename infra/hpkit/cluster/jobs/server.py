@@ -13,7 +13,7 @@ from kubernetes.client import ApiException
 
 from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach
-from hpkit.cluster.jobs.new import QUEUE
+from hpkit.cluster.jobs.new import QUEUE, RUN_TIME
 from hpkit.cluster.live.kubernetes import CONFLICT, FORBIDDEN, NOT_FOUND, Kubernetes, Query, message_of
 from hpkit.plan.model import TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
@@ -43,10 +43,28 @@ class Server:
         return self._exists("/api/v1/nodes", (("labelSelector", f"{key}={value}"), ("limit", "1")))
 
     def has_scheduler(self, namespace: str, name: str) -> bool | None:
-        """Return whether a scheduler has placed a pod, in any namespace or else in one; None if neither can be read."""
+        """Return whether a scheduler has placed a pod or has a ready Deployment; None if the caller can't see it."""
         query = (("fieldSelector", f"spec.schedulerName={name},spec.nodeName!="), ("limit", "1"))
         anywhere = self._exists("/api/v1/pods", query)
-        return anywhere if anywhere is not None else self._exists(f"/api/v1/namespaces/{namespace}/pods", query)
+        if anywhere is None:
+            return self._exists(f"/api/v1/namespaces/{namespace}/pods", query) or None
+        try:
+            deployments = [] if anywhere else self._api.get("/apis/apps/v1/deployments")["items"]
+        except ApiException:
+            return None
+        return anywhere or any(
+            name in each["metadata"]["name"] and each.get("status", {}).get("readyReplicas") for each in deployments
+        )
+
+    def has_default_class(self, namespace: str) -> bool | None:
+        """Return whether a claim without a StorageClass gets one; None if the caller can't create claims."""
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = {"metadata": {"generateName": "trial-"}, "spec": spec}
+        try:
+            made = self._api.create(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", claim, _TRIAL)
+        except ApiException:
+            return None
+        return bool(made["spec"].get("storageClassName"))
 
     def breaches(self, document: Mapping[Any, Any], teams: Mapping[str, TeamPlan]) -> Iterator[Breach]:
         """Yield what the API server rejects in a document; teams: by namespace."""
@@ -131,6 +149,9 @@ def _pod(document: Mapping[Any, Any], pods: PodTemplate, team: TeamPlan) -> dict
     """Return a pod as a controller would create it; Kueue adds the queue to those of a Deployment."""
     metadata = mapping(pods.template.get("metadata"))
     labels = {QUEUE: team.local_queue, **mapping(metadata.get("labels"))}
+    # Required of a member's pod, not of those that a controller creates.
+    if team.run_seconds is not None:
+        labels.setdefault(RUN_TIME, str(team.run_seconds[0]))
     spec = {"restartPolicy": "Never", **mapping(pods.template.get("spec"))}
     if document.get("kind") == "Deployment":
         spec["restartPolicy"] = "Always"
