@@ -176,6 +176,10 @@ def _both(was: S | None, now: S | None, get: Callable[[S], T | None]) -> Change[
     return Change(None if was is None else get(was), None if now is None else get(now))
 
 
+def _percent(team: TeamPlan) -> int | None:
+    return borrow_percent(team) if team.borrows and not team.spec.sharing.absolute_borrow_limits else None
+
+
 def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, TypeQuota]]) -> Iterable[TeamChange]:
     old, new = ({team.name: team for team in plan.teams} if plan else {} for plan in (before, after))
     regions = _both(before, after, lambda plan: plan.spec.region)
@@ -189,7 +193,7 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
             present=Change(was is not None, now is not None),
             fair_share_weight=_both(was, now, lambda team: team.spec.fair_share_weight),
             strategy=_both(was, now, lambda team: team.spec.sharing.strategy),
-            borrow_limit_percent=_both(was, now, lambda team: borrow_percent(team) if team.borrows else None),
+            borrow_limit_percent=_both(was, now, _percent),
             preempt_team_tasks=_both(was, now, lambda team: team.spec.preempt_team_tasks),
             activation_state=_both(was, now, lambda team: team.spec.activation_state),
             members_added=_without(now, was),

@@ -217,8 +217,8 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
 
     A new strategy, and what follows for the limit, is among the risks; members who lose access are among the losses.
     """
-    if team.present.before and team.present.after and team.borrow_limit_percent.changed and not team.strategy.changed:
-        before, after = team.borrow_limit_percent.before, team.borrow_limit_percent.after
+    before, after = team.borrow_limit_percent.before, team.borrow_limit_percent.after
+    if before is not None and after is not None and before != after and not team.strategy.changed:
         yield f"{team.name}: borrowLimit {before}% → {after}%"
     for member in team.members_added:
         yield f"{team.name}: gains member {member}"
