@@ -105,6 +105,9 @@ def _buckets_are_separate(context: Context) -> Iterator[Issue]:
     for position, (team, bucket, path) in enumerate(places):
         for other, theirs, _ in places[:position]:
             mine, their = bucket.prefix or "", theirs.prefix or ""
+            same = (team, bucket.bucket, mine) == (other, theirs.bucket, their)
+            if same and type(bucket) is type(theirs) is TeamBucket:
+                yield Issue(path, f"{bucket.bucket}/{mine}* is listed twice for {team}", "Remove one of the two.")
             apart = team == other or bucket.bucket != theirs.bucket
             # Links that overlap with each other are another rule's.
             apart |= isinstance(bucket, DataRepository) and isinstance(theirs, DataRepository)

@@ -23,8 +23,10 @@ class Inference(Model):
     )
     model_buckets: tuple[BucketName, ...] = Field(
         default=(),
-        description="Buckets that the S3 CSI driver's role can read models from. Default: none, and the driver "
-        "has no role.",
+        # 180 characters each in a policy of at most 10,240 (IAM user guide, IAM and AWS STS quotas).
+        max_length=50,
+        description="Buckets that the S3 CSI driver's role can read models from, at most 50. Default: none, and the "
+        "driver has no role.",
         examples=["acme-models"],
     )
     installed: tuple[

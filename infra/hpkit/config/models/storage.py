@@ -170,7 +170,7 @@ class Storage(Model):
     local_disk: LocalDisk | None = Field(
         default=None, description="Folders of teams on the local disks of nodes. Default: none."
     )
-    team_buckets: dict[str, tuple[TeamBucket, ...]] = Field(
+    team_buckets: dict[str, Annotated[tuple[TeamBucket, ...], Field(min_length=1)]] = Field(
         default={},
         description="Buckets by team. Pods of the team with the service account `default` get a role for these "
         "buckets only, by EKS Pod Identity.",
