@@ -278,6 +278,8 @@ def _names_of_roles(context: Context) -> Iterator[Issue]:
             continue
         if begins is None or _ROLE.match(arn):
             continue
+        if "/" not in arn:
+            name = arn.rpartition(":")[2].removeprefix("role")
         yield Issue(
             path,
             f"{arn} isn't the ARN of a role: after the account, it needs `:role/` and a name",

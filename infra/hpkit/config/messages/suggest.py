@@ -50,6 +50,7 @@ _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*\Z
 _PERSON = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(?:user/.+|root)\Z")
 _NO_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(group|instance-profile|policy)/.+\Z")
 _ACCOUNT_OF_ARN = re.compile(r"(arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:)(\d*)(:.+)\Z")
+_LETTERS_LIKE_DIGITS = str.maketrans("OoIl", "0011")
 _WILDCARD = re.compile(r"(arn:aws[a-z-]*:iam::\d{12}:role/)[^*?]*[*?].*\Z")
 _ONE_COLON = re.compile(r"arn:(aws[a-z-]*):iam:(?=\d{12}:)")
 _KEYS_NAME = re.compile(r"(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/.+\Z")
@@ -382,6 +383,11 @@ def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
 
 
 def _from_text(text: str, key: str) -> Iterator[Any]:
+    digits = text.translate(_LETTERS_LIKE_DIGITS)
+    if digits.isdecimal() and not text.isdecimal() and text[0].isdecimal():
+        # 1O is ten, never one.
+        yield from (int(digits), digits)
+        return
     yield from _from_word(text, key)
     seconds, number = seconds_of(text), _NUMBER.match(text)
     if seconds is not None:
