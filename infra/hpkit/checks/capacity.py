@@ -611,10 +611,10 @@ def _above_lenders(context: Context, team: TeamPlan, name: str, share: TeamShare
         most = amounts_by_type(limit)[name]
     except CatalogError:
         return []
-    # Memory in proportion to stated vCPUs isn't in the file.
-    derived = ["memory"] if any(each.v_cpu and each.memory_in_gib is None for each in limit) else []
+    # Memory in proportion to vCPUs isn't in the file, so it comes last.
+    derived = "memory" if any(each.v_cpu and each.memory_in_gib is None for each in limit) else None
     order = [*reversed(most)]
-    for resource in sorted(order, key=derived.count):
+    for resource in sorted(order, key=lambda each: each == derived):
         had = lent.get(resource, 0)
         if resource != EFA and most[resource] > had:
             return [f"{name}: limit {_in_words(resource, most[resource])}, others can lend {_in_words(resource, had)}"]

@@ -196,9 +196,9 @@ class Context:
     def is_capacity_certain(self, instance_type: str) -> bool:
         """Return whether no group's type is missing or misspelled in a way that changes the capacity of this type.
 
-        If one is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it. A type that no
-        group provides may be the one meant. With a waiver
-        of CLU003, the names are intended: types that are newer than the catalog.
+        If one is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it. The
+        misspelled type may be a type that no group provides. With a waiver of CLU003, the names are intended: types
+        newer than the catalog.
         """
         if any(waiver.rule == "CLU003" for waiver in self.spec.waivers):
             return all(group.types for group in self.spec.cluster.instance_groups)

@@ -67,12 +67,10 @@ def _without_teams(context: Context) -> Iterator[Issue]:
                 f"Add an allocation for {team}, or use the name of a team with quota: "
                 f"{listing(sorted(with_quota)) or 'none'}.",
             )
-    lustre = storage.lustre if storage else None
-    for index, link in enumerate(lustre.data_repositories if lustre and lustre.teams else ()):
-        _, folder, team, *_ = [*link.path.split("/"), "", ""]
-        if folder == "teams" and team and team not in with_quota:
+    for team, link, path in _team_folders(context):
+        if team and team not in with_quota:
             yield Issue(
-                (*context.path, "storage", "lustre", "dataRepositories", index, "path"),
+                (*path, "path"),
                 f"{link.path} is a folder of {team}, which has no quota and so no namespace in this environment",
                 f"Use the folder of a team with quota: {listing(sorted(with_quota)) or 'none'}.",
             )
@@ -157,19 +155,21 @@ def _writes(place: TeamBucket | DataRepository) -> bool:
 
 def _team_places(context: Context) -> list[tuple[str, TeamBucket | DataRepository, Path]]:
     """Return the teams' buckets, and the links whose folder teams reach, each with its team."""
-    storage = context.spec.storage
-    stated, lustre = (storage.team_buckets, storage.lustre) if storage else ({}, None)
-    path = (*context.path, "storage")
-    places: list[tuple[str, TeamBucket | DataRepository, Path]] = [
-        (team, bucket, (*path, "teamBuckets", team, index))
-        for team, buckets in stated.items()
-        for index, bucket in enumerate(buckets)
+    stated = context.spec.storage.team_buckets if context.spec.storage else {}
+    path = (*context.path, "storage", "teamBuckets")
+    return [
+        *((team, each, (*path, team, index)) for team, buckets in stated.items() for index, each in enumerate(buckets)),
+        *((team or "all teams", link, where) for team, link, where in _team_folders(context)),
     ]
+
+
+def _team_folders(context: Context) -> Iterator[tuple[str, DataRepository, Path]]:
+    """Yield the links whose folder teams reach, each with its team; "" if it has the folders of all teams."""
+    lustre = context.spec.storage.lustre if context.spec.storage else None
     for index, link in enumerate(lustre.data_repositories if lustre and lustre.teams else ()):
         _, folder, team, *_ = [*link.path.split("/"), "", ""]
         if folder == "teams":
-            places.append((team or "all teams", link, (*path, "lustre", "dataRepositories", index)))
-    return places
+            yield team, link, (*context.path, "storage", "lustre", "dataRepositories", index)
 
 
 def _policies_fit(context: Context) -> Iterator[Issue]:

@@ -1,7 +1,7 @@
 """Errors as users read them: code, message, what to do.
 
 PluginError
-├── RejectedError        AWS rejected the request for good
+├── RejectedError       AWS rejected the request for good
 ├── CancelledError      the run was stopped
 ├── TimedOutError       a change took longer than its time-out
 ├── ChangeFailedError   a change ended in a failed status

@@ -181,7 +181,7 @@ def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     renamed = renamed_parts("nodePools", before, after)
     for pool in after.node_pools:
         name = pool.spec.name
-        # A replacement starts from the removed group's cost.
+        # A renamed NodePool is compared with the NodePool that it replaces.
         was = old.get(renamed.get(name, name))
         if name not in old:
             yield _limit_risk("limit-raised", f"NodePool {name} is new: it", was, pool, before, after)

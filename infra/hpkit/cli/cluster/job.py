@@ -274,10 +274,9 @@ def _forecasts(sound: list[Any], rejected: list[Any], plan: Plan, profile: str |
     from hpkit.cluster.jobs.forecast import predict_all, tasks_of
     from hpkit.kueue.organization import fair_sharing_of
 
-    observed = observe(plan, profile, aws=())
+    observed, strategies = observe(plan, profile, aws=()), fair_sharing_of(plan)
     good, bad = (
-        predict_all(observed, tasks_of(each, plan, observed), fair_sharing=fair_sharing_of(plan))
-        for each in (sound, rejected)
+        predict_all(observed, tasks_of(each, plan, observed), fair_sharing=strategies) for each in (sound, rejected)
     )
     return [*good, *(each for each in bad if each.fate == "never")]
 

@@ -176,7 +176,7 @@ def findings_text(findings: list[Finding], loaded: list[Loaded]) -> str:
         if unread:
             lines.append(f"{file.file}: other rules are skipped until this can be read: {', '.join(unread)}")
     waivable = {rule.id for rule in RULES if rule.waivable}
-    ids = {each.rule for each in findings if each.severity == "warning" or "aive" in each.fix} & waivable
+    ids = {each.rule for each in findings if each.severity == "warning" or "waive" in each.fix.lower()} & waivable
     if ids:
         lines.append(folded(f"`hpkit catalog rules RULE` shows how to waive {listing(sorted(ids), 4)}.", ""))
     summary = summarize(findings)

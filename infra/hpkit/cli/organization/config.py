@@ -142,7 +142,7 @@ def _lines(item: _Key) -> Iterator[str]:
     yield item.path
     yield folded(item.meaning, "  ", "  ")
     is_unset = item.default in (None, [], {})
-    is_described = is_unset and "efault" in item.meaning
+    is_described = is_unset and "default" in item.meaning.lower()
     rows = {
         "type": f"{item.type.replace('`', '')}{', required' if item.required else ''}",
         "default": "" if item.required or is_described else "none" if is_unset else _yaml(item.default),

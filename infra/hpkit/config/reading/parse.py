@@ -65,11 +65,13 @@ _QUOTA_WORDS = ("allocation", "allocations", "quota", "quotas")
 _MAIN_KEYS = ("clusterPolicy", "environments", "organization", "teams")
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
 # Keys that allow losses, or open what is closed by default: no hint suggests one that wasn't written.
-_INDENT = 2
 _LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
 # What reserves less than a whole instance.
-_OTHER_NAMES = {"gpu": "accelerators", "gpus": "accelerators", "instances": "count", "nodes": "count"}
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
+# Words of other tools for amounts of quota.
+_OTHER_NAMES = {"gpu": "accelerators", "gpus": "accelerators", "instances": "count", "nodes": "count"}
+# Spaces of a level, where nothing else in the section shows it.
+_INDENT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +406,7 @@ class _Reading:
         if "allocations" in path[:-1] and key == "weight":
             return "Remove it, and set `fairShareWeight` of the team."
         if "instanceStorageConfigs" in path and key.lower().startswith("fsx"):
-            # The API attaches these to Slurm clusters.
+            # The API can attach file systems to instances. The file has no key for that.
             return "Remove the entry: pods mount file systems by claims, for example of `storage.lustre`."
         return None
 
