@@ -13,7 +13,8 @@ class Signals:
 
     A handler interrupts the main thread anywhere, so it must take no lock. `threading.Event.set` in a handler blocks
     forever if it interrupts `wait`, and CPython 3.11's `queue.SimpleQueue.get` can wait forever after an interruption
-    at the end of its timeout. A pipe has neither problem.
+    at the end of its timeout. A pipe has neither problem. Python itself writes to the pipe, because a signal that
+    another thread gets doesn't interrupt the main thread.
     """
 
     def __init__(self, *numbers: signal.Signals) -> None:
@@ -21,12 +22,12 @@ class Signals:
         self.arrived = False
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in numbers:
             signal.signal(number, self._arrive)
 
     def _arrive(self, *_: object) -> None:
         self.arrived = True
-        self.wake()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for a signal, for `wake`, or until the time is over; return whether a signal has arrived."""
