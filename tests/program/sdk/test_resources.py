@@ -1,12 +1,12 @@
 """The typed classes pass exactly the properties in the plugin's schema to the engine."""
 
-import inspect
-
 import pulumi
 import pytest
 
 from hpkit.program import sdk as resources
 from hpkit.program.recording.record import answer_inline
+from hpkit.program.sdk import types
+from hpkit.program.sdk.properties import inputs_of
 from hpkit_provider.schema.package import package_schema
 
 SCHEMA = package_schema()["resources"]
@@ -72,16 +72,11 @@ def test_a_quota_reaches_the_engine_in_the_apis_names(engine):
 
 
 @pytest.mark.parametrize("token", SCHEMA)
-def test_a_class_has_an_argument_for_every_input_and_a_property_for_every_output(token):
-    body = SCHEMA[token]
-    cls = getattr(resources, token.rpartition(":")[2])
-    parameters = inspect.signature(cls.__init__).parameters
-    arguments = [name for name in parameters if name not in ("self", "resource_name", "opts")]
-    assert len(arguments) == len(body["inputProperties"])
-    required = [name for name in arguments if parameters[name].default is inspect.Parameter.empty]
-    assert len(required) == len(body["requiredInputs"])
+def test_a_class_has_a_keyword_for_every_input_and_an_attribute_for_every_output(token):
+    body, name = SCHEMA[token], token.rpartition(":")[2]
+    keys = getattr(types, f"{name}Inputs").__annotations__
+    resource = getattr(resources, name)
     outputs = set(body["properties"]) - set(body["inputProperties"])
-    properties = [name for name, member in inspect.getmembers(cls) if isinstance(member, property)]
-    assert len([name for name in properties if name not in ("id", "urn")]) >= len(outputs)
-    for name in arguments:
-        assert f"{name}:" in cls.__init__.__doc__
+    assert set(inputs_of(resource, keys)) == set(body["inputProperties"]) | outputs
+    required = [key for key, kind in keys.items() if not kind.__forward_arg__.startswith("NotRequired")]
+    assert set(inputs_of(object, dict.fromkeys(required))) == set(body["requiredInputs"])
