@@ -9,7 +9,7 @@ from policy_sentry.querying.actions import get_actions_for_service
 
 from hpkit.plan.derive import derive
 from hpkit.program.iam.deployer import outsider_policies
-from hpkit.program.iam.documents import inference_policy
+from hpkit.program.iam.documents import iam_document
 from hpkit.program.iam.live import AwsAccount
 from hpkit.program.recording import record
 from tests import builders
@@ -111,7 +111,10 @@ def test_jobs_cannot_assume_roles_of_the_platform(program, role):
 def test_an_endpoint_cannot_read_or_replace_certificates_of_the_inference_operator(program):
     role = program.one("iam/role:Role", "inference").made["arn"]
     bucket = program.one("s3/bucket:Bucket", "certificates").inputs["bucket"]
-    identity = [inference_policy(ACCOUNT, bucket), managed("AmazonSageMakerHyperPodInferenceAccess")]
+    identity = [
+        iam_document("inference", ACCOUNT, certificates=bucket),
+        managed("AmazonSageMakerHyperPodInferenceAccess"),
+    ]
     marked = {
         "aws:ResourceAccount": ACCOUNT.id,
         "s3:ExistingObjectTag/CreatedBy": "HyperPodInference",

@@ -13,6 +13,8 @@ from tests.program.iam.authorization import problems
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
 EKS = "arn:aws:eks:us-west-2:123456789012:cluster/handson-dev"
+KEY = "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
+QUEUE = "arn:aws:sqs:us-west-2:123456789012:requests"
 WORKSPACE = "arn:aws:aps:us-west-2:123456789012:workspace/ws-1"
 RIGHTS = {
     "nodes": iam.instance_role_policy(
@@ -32,22 +34,24 @@ RIGHTS = {
         security_group_ids=["sg-0a1b2c3d4e5f60718"],
         pulled=["handson-dev/*"],
     ),
-    "karpenter": iam.karpenter_role_policy(ACCOUNT),
-    "metrics": iam.metrics_policy(ACCOUNT, WORKSPACE),
-    "grafana": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=WORKSPACE),
-    "grafana without Prometheus": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=None),
-    "keda": iam.keda_policy(WORKSPACE),
-    "keda without Prometheus": iam.keda_policy(None),
-    "keda of queues alone": iam.keda_policy(
-        None, cloudwatch=False, queues=["arn:aws:sqs:us-west-2:123456789012:requests"]
+    "karpenter": iam.iam_document("karpenter-role", ACCOUNT),
+    "metrics": iam.iam_document("metrics", ACCOUNT, workspace=WORKSPACE),
+    "grafana": iam.iam_document("grafana", ACCOUNT, eks="handson-dev", workspace=WORKSPACE, listed="*", topic=None),
+    "grafana without Prometheus": iam.iam_document(
+        "grafana", ACCOUNT, eks="handson-dev", workspace=None, listed=None, topic=None
     ),
+    "keda": iam.iam_document("keda", workspace=WORKSPACE, metrics="*", queues=[QUEUE]),
     "scientist": iam.scientist_policy(ACCOUNT, eks="handson-dev", tags={"hpkit:environment": "dev"}),
     "scientist with repositories": iam.scientist_policy(
         ACCOUNT, eks="handson-dev", tags={}, repositories=["handson-dev/john/train"]
     ),
-    "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
-    "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
-    "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),
+    "volumes": iam.iam_document(
+        "volumes", nodes="arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", cluster=EKS
+    ),
+    "inference": iam.iam_document("inference", ACCOUNT, certificates="acme-certificates"),
+    "models": iam.iam_document(
+        "models", model_buckets=["arn:aws:s3:::acme-models"], model_objects=["arn:aws:s3:::acme-models/*"]
+    ),
     "team buckets": iam.team_buckets_policy(
         ACCOUNT,
         [
@@ -57,13 +61,15 @@ RIGHTS = {
             TeamBucket(bucket="acme-models", readOnly=True),
         ],
     ),
-    "space": iam.space_policy(ACCOUNT),
-    "router": iam.router_policy("arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"),
-    "load balancers": iam.load_balancer_policy(ACCOUNT),
-    "secrets key": iam.secrets_key_policy(
-        "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
+    "space": iam.iam_document("space", ACCOUNT),
+    "router": iam.iam_document(
+        "router", key="arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
     ),
-    "lustre": iam.lustre_policy("arn:aws:fsx:us-west-2:123456789012:file-system/fs-0a1b2c3d4e5f60718"),
+    "load balancers": iam.iam_document("load-balancers", ACCOUNT),
+    "secrets key": iam.iam_document("secrets-key", key=KEY),
+    "lustre": iam.iam_document(
+        "lustre", file_system="arn:aws:fsx:us-west-2:123456789012:file-system/fs-0a1b2c3d4e5f60718"
+    ),
 }
 # SageMaker HyperPod developer guide, IAM for HyperPod on EKS: the execution role's permissions in addition to the
 # managed policy.
@@ -213,24 +219,22 @@ def test_karpenter_may_add_and_delete_nodes_and_no_more():
 
 
 def test_services_are_trusted_for_this_account_alone():
-    trust = iam.service_trust(ACCOUNT, "eks.amazonaws.com")["Statement"][0]
+    trust = iam.iam_document("service-trust-from-account", ACCOUNT, service="eks.amazonaws.com")["Statement"][0]
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
-    pods = iam.pod_trust(ACCOUNT, EKS)["Statement"][0]
+    pods = iam.iam_document("pod-trust", ACCOUNT, cluster=EKS)["Statement"][0]
     assert pods["Condition"]["ArnEquals"] == {"aws:SourceArn": EKS}
 
 
 def test_the_bucket_refuses_what_is_not_tls():
-    statement = iam.bucket_policy("arn:aws:s3:::sagemaker-scripts", writers=(), keepers=(), sealed=False)["Statement"][
-        0
-    ]
+    more = {"whose": "Deployers", "writers": (), "keepers": (), "sealed_bucket": ()}
+    statement = iam.iam_document("bucket", bucket="arn:aws:s3:::sagemaker-scripts", **more)["Statement"][0]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
 
 
 def test_a_source_of_keda_that_the_file_leaves_out_is_left_out():
-    queue = "arn:aws:sqs:us-west-2:123456789012:requests"
-    (statement,) = iam.keda_policy(None, cloudwatch=False, queues=[queue])["Statement"]
-    assert (statement["Action"], statement["Resource"]) == (["sqs:GetQueueAttributes"], [queue])
-    assert actions(iam.keda_policy(WORKSPACE, cloudwatch=False)) == {
+    (statement,) = iam.iam_document("keda", workspace=None, metrics=None, queues=[QUEUE])["Statement"]
+    assert (statement["Action"], statement["Resource"]) == (["sqs:GetQueueAttributes"], [QUEUE])
+    assert actions(iam.iam_document("keda", workspace=WORKSPACE, metrics=None, queues=())) == {
         "aps:GetLabels",
         "aps:GetMetricMetadata",
         "aps:GetSeries",

@@ -48,7 +48,6 @@ from hpkit.program.components.storage.data_repositories import DataRepositories
 from hpkit.program.components.storage.local_disk import TeamDisks
 from hpkit.program.components.storage.lustre import TeamVolumes
 from hpkit.program.components.storage.team_buckets import TeamBuckets
-from hpkit.program.iam.documents import lustre_policy, volumes_policy
 from hpkit.program.iam.live import AwsAccount
 from hpkit.program.sdk import Provider
 
@@ -393,14 +392,14 @@ def _node_addons(
 ) -> tuple[Addons, Observability | None]:
     """Return the add-ons that need nodes, and the targets of their reports."""
     observed = None
-    policies = {_EBS_CSI: document(volumes_policy, cluster_arn=platform.cluster.cluster_arn, eks_arn=eks.arn)}
+    policies = {_EBS_CSI: document("volumes", nodes=platform.cluster.cluster_arn, cluster=eks.arn)}
     values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
     if plan.spec.observability is not None:
         observed = Observability("observability", plan, plan.spec.observability, context, opts=opts)
         policies.update(observed.policies)
         values.update(observed.values)
     if storage.lustre is not None:
-        policies[_FSX_CSI] = document(lustre_policy, file_system_arn=storage.lustre.arn)
+        policies[_FSX_CSI] = document("lustre", file_system=storage.lustre.arn)
     rights: dict[str, Sequence[pulumi.Resource]] = {}
     if plan.spec.inference is not None:
         workspace = observed.workspace if observed else None

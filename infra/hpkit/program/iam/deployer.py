@@ -46,7 +46,7 @@ from hpkit.plan.names import (
 )
 from hpkit.plan.principals import console_policies_of
 from hpkit.plan.registry import repositories_of, repository_prefix
-from hpkit.program.iam.documents import Values, console_document, fill, outsider_document
+from hpkit.program.iam.documents import Values, fill, iam_document
 from hpkit.program.iam.live import AwsAccount, LiveResource, managed_policy
 from hpkit.program.iam.rules import Rule, actions_of_call, rules
 from hpkit.text.formatting import compact_json
@@ -239,13 +239,15 @@ def outsider_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, .
 
     It doesn't affect notebooks, jobs and endpoints with other roles than the stack's.
     """
-    document = outsider_document(account, roles=_made_role_arns(plan, account))
+    document = iam_document("deny-outsiders", account, roles=_made_role_arns(plan, account))
     return (NamedDocument(f"{plan.stack}-{plan.spec.region}-deny-outsiders", document),)
 
 
 def console_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
     """Return the policy of people who view the cluster in the console; access entries give them the rest."""
-    return (NamedDocument(f"{plan.stack}-{plan.spec.region}-console", console_document(account, eks=plan.eks_name)),)
+    return (
+        NamedDocument(f"{plan.stack}-{plan.spec.region}-console", iam_document("console", account, eks=plan.eks_name)),
+    )
 
 
 def policies_text(policies: Iterable[NamedDocument]) -> str:

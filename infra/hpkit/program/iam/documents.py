@@ -17,35 +17,15 @@ from hpkit.program.iam.live import AwsAccount
 __all__ = [
     "Document",
     "Values",
-    "bucket_policy",
-    "console_document",
     "fill",
-    "grafana_policy",
-    "inference_policy",
+    "iam_document",
     "instance_role_policy",
-    "karpenter_role_policy",
-    "keda_policy",
-    "key_policy",
-    "load_balancer_policy",
-    "lustre_policy",
-    "member_trust",
-    "metrics_policy",
-    "models_policy",
-    "outsider_document",
-    "pod_trust",
     "policy_of_members",
     "read",
-    "router_policy",
-    "sagemaker_trust",
     "scientist_policy",
-    "secrets_key_policy",
-    "service_trust",
-    "space_policy",
-    "space_trust",
     "team_buckets_policy",
     "topic_policy",
     "trust_of_members",
-    "volumes_policy",
     "web_identity_trust",
 ]
 
@@ -93,23 +73,12 @@ def _text(values: Values, name: str) -> str:
 Document = dict[str, Any]
 
 
-def service_trust(account: AwsAccount, service: str, *, from_account: bool = True) -> Document:
-    """Let a service assume the role; `from_account`: for resources of this account only."""
-    name = "service-trust-from-account" if from_account else "service-trust"
-    return _document(name, account, service=service)
-
-
-def sagemaker_trust(account: AwsAccount) -> Document:
-    """Let SageMaker assume the role, except for jobs that identify themselves to IAM.
-
-    HyperPod isn't on the service's list of features that send a source, so a condition can't require one.
-    """
-    return _document("sagemaker-trust", account)
-
-
-def pod_trust(account: AwsAccount, cluster_arn: str) -> Document:
-    """Let EKS Pod Identity assume the role, for pods of this cluster only."""
-    return _document("pod-trust", account, cluster=cluster_arn)
+def iam_document(name: str, account: AwsAccount | None = None, /, **values: str | Sequence[str] | None) -> Document:
+    """Return a document of data/documents.yaml with its placeholders filled in; None is no value."""
+    known = {**(account.values() if account else {}), **{key: value or () for key, value in values.items()}}
+    statements = [fill(statement, known) for statement in read("documents")[name]]
+    # Trust policies have no resources at all; IAM would reject a statement that has none left.
+    return {"Version": "2012-10-17", "Statement": [each for each in statements if each.get("Resource") != []]}
 
 
 def web_identity_trust(
@@ -125,21 +94,15 @@ def web_identity_trust(
     issuer: address of the provider, with or without `https://`. endpoint_account: the account where SageMaker assumes
     the role as well, None without.
     """
-    pods = _document(
+    pods = iam_document(
         "web-identity-trust",
         provider=provider_arn,
         issuer=issuer.removeprefix("https://"),
         namespace=namespace,
         service_account=service_account,
     )
-    others = [] if endpoint_account is None else sagemaker_trust(endpoint_account)["Statement"]
+    others = [] if endpoint_account is None else iam_document("sagemaker-trust", endpoint_account)["Statement"]
     return {**pods, "Statement": [*pods["Statement"], *others]}
-
-
-def member_trust(account: AwsAccount, ways: Mapping[str, Mapping[str, str | Sequence[str]]]) -> Document:
-    """Let people assume a team's role; ways: `permission-sets`, `principals`, `saml`, `oidc` → the values of each."""
-    documents = [_document(f"member-trust-{way}", account, **values) for way, values in ways.items()]
-    return {"Version": "2012-10-17", "Statement": [each for document in documents for each in document["Statement"]]}
 
 
 def instance_role_policy(
@@ -164,7 +127,7 @@ def instance_role_policy(
     - pulled: names of the repositories of this account that nodes pull from, None for all.
     """
     any_images = f"arn:{account.partition}:ecr:*:*:repository/*"
-    return _document(
+    return iam_document(
         "instance-role",
         account,
         cluster=eks_arn,
@@ -182,53 +145,6 @@ def instance_role_policy(
     )
 
 
-def karpenter_role_policy(account: AwsAccount) -> Document:
-    """Return the permissions of managed Karpenter."""
-    return _document("karpenter-role", account)
-
-
-def metrics_policy(account: AwsAccount, workspace_arn: str) -> Document:
-    """Return the permissions of the observability add-on's collector."""
-    return _document("metrics", account, workspace=workspace_arn)
-
-
-def grafana_policy(
-    account: AwsAccount, *, eks: str, workspace_arn: str | None, topic_arn: str | None = None
-) -> Document:
-    """Return Managed Grafana's permissions on CloudWatch, and on a Managed Prometheus workspace, if given.
-
-    eks: name of the EKS cluster, whose container logs it reads; topic_arn: the topic of its alert rules.
-    """
-    return _document(
-        "grafana",
-        account,
-        eks=eks,
-        workspace=workspace_arn or (),
-        listed="*" if workspace_arn is not None else (),
-        topic=topic_arn or (),
-    )
-
-
-def volumes_policy(cluster_arn: str, eks_arn: str) -> Document:
-    """Return the permissions that the EBS CSI driver needs to attach volumes to nodes of a HyperPod cluster."""
-    return _document("volumes", nodes=cluster_arn, cluster=eks_arn)
-
-
-def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: Sequence[str] = ()) -> Document:
-    """Return KEDA's permissions to scale by CloudWatch metrics, a workspace's metrics (None: none), and SQS queues."""
-    return _document("keda", workspace=workspace_arn or (), metrics="*" if cloudwatch else (), queues=queues)
-
-
-def outsider_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
-    """Return what to deny to roles that can use SageMaker and don't belong to the platform; roles: the platform's."""
-    return _document("deny-outsiders", account, roles=roles)
-
-
-def console_document(account: AwsAccount, *, eks: str) -> Document:
-    """Return the AWS permissions of people who view a cluster in the console."""
-    return _document("console", account, eks=eks)
-
-
 def scientist_policy(
     account: AwsAccount, *, eks: str, tags: Mapping[str, str], repositories: Sequence[str] = ()
 ) -> Document:
@@ -236,7 +152,7 @@ def scientist_policy(
 
     tags: of the HyperPod cluster, empty if it has none; repositories: names of those that the team pushes to.
     """
-    document = _document(
+    document = iam_document(
         "scientist",
         account,
         eks=account.arn("eks", f"cluster/{eks}"),
@@ -249,23 +165,12 @@ def scientist_policy(
     return document
 
 
-def inference_policy(account: AwsAccount, bucket: str) -> Document:
-    """Return the inference operator's permissions on its certificate bucket."""
-    return _document("inference", account, certificates=bucket)
-
-
-def models_policy(account: AwsAccount, buckets: Sequence[str]) -> Document:
-    """Return the S3 CSI driver's permissions to read models in these buckets."""
-    arns = [f"arn:{account.partition}:s3:::{bucket}" for bucket in buckets]
-    return _document("models", model_buckets=arns, model_objects=[f"{arn}/*" for arn in arns])
-
-
 def team_buckets_policy(account: AwsAccount, buckets: Sequence[TeamBucket]) -> Document:
     """Return the permissions of a team's pods on its buckets; a list of a bucket shows only the team's prefix."""
     arns = [f"arn:{account.partition}:s3:::{each.bucket}" for each in buckets]
     objects = [f"{arn}/{each.prefix or ''}*" for arn, each in zip(arns, buckets, strict=True)]
     keys = [(each.kms_key_arn, each.read_only) for each in buckets if each.kms_key_arn]
-    document = _document(
+    document = iam_document(
         "team-bucket",
         account,
         read=objects,
@@ -276,29 +181,9 @@ def team_buckets_policy(account: AwsAccount, buckets: Sequence[TeamBucket]) -> D
     )
     for arn, each in zip(arns, buckets, strict=True):
         if each.prefix:
-            part = _document("team-prefix", account, part=[arn], prefixes=[each.prefix, f"{each.prefix}*"])
+            part = iam_document("team-prefix", account, part=[arn], prefixes=[each.prefix, f"{each.prefix}*"])
             document["Statement"] += part["Statement"]
     return document
-
-
-def load_balancer_policy(account: AwsAccount) -> Document:
-    """Return the permissions of the AWS Load Balancer Controller."""
-    return _document("load-balancers", account)
-
-
-def space_trust(account: AwsAccount) -> Document:
-    """Let Systems Manager assume the role, for managed nodes of this account and region only."""
-    return _document("space-trust", account)
-
-
-def space_policy(account: AwsAccount) -> Document:
-    """Return the permissions of the Systems Manager agent in a space's pod."""
-    return _document("space", account)
-
-
-def router_policy(key_arn: str) -> Document:
-    """Return the web UI router's permissions on the key of its tokens."""
-    return _document("router", key=key_arn)
 
 
 def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str | None, events: bool) -> Document:
@@ -306,50 +191,10 @@ def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str | No
 
     workspace_arn: None without Managed Prometheus.
     """
-    metrics = {} if workspace_arn is None else _document("topic", account, topic=topic_arn, workspace=workspace_arn)
-    cluster = _document("topic-events", topic=topic_arn)
+    metrics = {} if workspace_arn is None else iam_document("topic", account, topic=topic_arn, workspace=workspace_arn)
+    cluster = iam_document("topic-events", topic=topic_arn)
     statements = [*metrics.get("Statement", ()), *(cluster["Statement"] if events else ())]
     return {**cluster, "Statement": statements}
-
-
-def lustre_policy(file_system_arn: str) -> Document:
-    """Return the FSx CSI driver's permissions to mount an existing file system."""
-    return _document("lustre", file_system=file_system_arn)
-
-
-def key_policy(account: AwsAccount, log_group: str) -> Document:
-    """Return the policy of the platform's key."""
-    return _document("key", account, log_group=log_group)
-
-
-def secrets_key_policy(key_arn: str) -> Document:
-    """Return the control plane role's permissions on the key of the Kubernetes Secrets."""
-    return _document("secrets-key", key=key_arn)
-
-
-def bucket_policy(
-    bucket_arn: str, *, owner: str = "Deployers", writers: Sequence[str], keepers: Sequence[str], sealed: bool
-) -> Document:
-    """Reject every request to the bucket without TLS, and every change except by its writers and keepers.
-
-    writers: of objects; owner: their name; keepers: of the bucket's settings; both are ARN patterns. sealed: only
-    keepers can change the policy itself.
-    """
-    return _document(
-        "bucket",
-        bucket=bucket_arn,
-        whose=owner,
-        writers=writers,
-        keepers=keepers,
-        sealed_bucket=bucket_arn if sealed else (),
-    )
-
-
-def _document(name: str, account: AwsAccount | None = None, **values: str | Sequence[str]) -> Document:
-    known = {**(account.values() if account else {}), **values}
-    statements = [fill(statement, known) for statement in read("documents")[name]]
-    # Trust policies have no resources at all; IAM would reject a statement that has none left.
-    return {"Version": "2012-10-17", "Statement": [each for each in statements if each.get("Resource") != []]}
 
 
 # The address that a browser posts to on each partition's sign-in page.
@@ -374,13 +219,14 @@ def trust_of_members(role: MemberRole, account: AwsAccount) -> Document:
     folder = f"arn:{account.partition}:iam::{account.id}:role/aws-reserved/sso.amazonaws.com"
     # Identity Center adds its region to the name, except in us-east-1.
     sets = [f"{folder}{way}/AWSReservedSSO_{name}_*" for name in role.permission_sets for way in ("", "/*")]
-    parts: dict[str, dict[str, str | list[str]]] = {
+    ways: dict[str, dict[str, str | list[str]]] = {
         "permission-sets": {"sets": sets} if sets else {},
         "principals": {"principals": list(role.principals)} if role.principals else {},
     }
     if role.saml_provider is not None:
         audience = _SIGN_IN.get(account.partition, "https://signin.aws.amazon.com/saml")
-        parts["saml"] = {"provider": role.saml_provider, "audience": audience}
+        ways["saml"] = {"provider": role.saml_provider, "audience": audience}
     if (oidc := role.oidc) is not None:
-        parts["oidc"] = {"provider": oidc.provider, "audience": oidc.audience, "subjects": list(oidc.subjects)}
-    return member_trust(account, {way: values for way, values in parts.items() if values})
+        ways["oidc"] = {"provider": oidc.provider, "audience": oidc.audience, "subjects": list(oidc.subjects)}
+    documents = [iam_document(f"member-trust-{way}", account, **values) for way, values in ways.items() if values]
+    return {"Version": "2012-10-17", "Statement": [each for document in documents for each in document["Statement"]]}

@@ -36,7 +36,7 @@ from hpkit.program.components.admission.policies import (
     request_limits,
 )
 from hpkit.program.components.cluster.eks import Eks
-from hpkit.program.components.common.base import Component, DeployContext
+from hpkit.program.components.common.base import Component, DeployContext, document
 from hpkit.program.iam.documents import policy_of_members, trust_of_members
 
 __all__ = ["Access"]
@@ -109,7 +109,7 @@ class Access(Component):
             raise ValueError(f"{team.name} has no memberRole")
         account, roles = self._context.account, Roles(self, self._plan, self._context.account)
         purpose = f"team-{team.name}"
-        trust = trust_of_members(team.spec.member_role, account)
+        trust = document(trust_of_members, role=team.spec.member_role, account=account)
         role = roles.make(purpose, trust=trust, description=f"Data scientists of the team {team.name}")
         policy = json.dumps(policy_of_members(self._plan, team, account), sort_keys=True)
         return [role, roles.allow(role, purpose, policy)]

@@ -12,7 +12,6 @@ from hpkit.plan.model import Plan
 from hpkit.program.components.access.roles import Roles
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext, document
-from hpkit.program.iam.documents import pod_trust
 from hpkit.program.sdk import Readiness
 
 __all__ = ["PodRoles"]
@@ -77,7 +76,7 @@ class PodRoles:
     def _role(
         self, name: str, account: PodAccount, description: str, policy: pulumi.Output[str] | None
     ) -> tuple[pulumi.Output[str], Sequence[pulumi.Resource]]:
-        trust = document(lambda cluster_arn: pod_trust(self._account, cluster_arn), cluster_arn=self._eks.arn)
+        trust = document("pod-trust", self._account, cluster=self._eks.arn)
         role = self._roles.make(name, trust=trust, description=description)
         rights = [
             self._roles.attach(role, managed, name=f"{name}-{managed.rpartition('/')[2]}")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
 import pulumi
 import pulumi_aws as aws
 
@@ -22,13 +19,7 @@ from hpkit.plan.registry import pulled_repositories
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext, document
 from hpkit.program.components.storage.aws_storage import Storage
-from hpkit.program.iam.documents import (
-    instance_role_policy,
-    karpenter_role_policy,
-    sagemaker_trust,
-    secrets_key_policy,
-    service_trust,
-)
+from hpkit.program.iam.documents import instance_role_policy
 from hpkit.program.iam.live import AwsAccount, managed_policy
 
 __all__ = ["Identity", "Roles"]
@@ -44,11 +35,11 @@ class Roles:
         self,
         purpose: str,
         *,
-        trust: Mapping[str, object] | pulumi.Output[str],
+        trust: pulumi.Output[str],
         description: str,
         name: str | None = None,
     ) -> aws.iam.Role:
-        """Return a new role; trust: its trust policy, as text if only AWS knows a part of it.
+        """Return a new role; trust: its trust policy.
 
         name: set if a service requires another name than hpkit's for this purpose.
         """
@@ -56,7 +47,7 @@ class Roles:
             purpose,
             name=name or role_name(self._plan, purpose),
             description=description,
-            assume_role_policy=json.dumps(trust, sort_keys=True) if isinstance(trust, Mapping) else trust,
+            assume_role_policy=trust,
             permissions_boundary=self._plan.spec.permissions_boundary,
             opts=self._component.child(),
         )
@@ -102,7 +93,7 @@ class Identity(Component):
         self.for_control_plane: list[pulumi.Resource] = []
         self.for_nodes: list[pulumi.Resource] = []
         if plan.spec.eks.existing is None:
-            trust = service_trust(self._account, "eks.amazonaws.com")
+            trust = document("service-trust-from-account", self._account, service="eks.amazonaws.com")
             role = self._roles.make("control-plane", trust=trust, description="The EKS control plane")
             self.for_control_plane.append(self._roles.attach(role, "AmazonEKSClusterPolicy", name="control-plane"))
             self._control_plane, self.control_plane_role_arn = role, role.arn
@@ -117,23 +108,22 @@ class Identity(Component):
 
     def allow_secrets_key(self, key_arn: pulumi.Input[str]) -> pulumi.Resource:
         """Let the control plane's role use the key of the Kubernetes Secrets, as long as for_control_plane."""
-        return self._roles.allow(self._control_plane, "control-plane", document(secrets_key_policy, key_arn=key_arn))
+        return self._roles.allow(self._control_plane, "control-plane", document("secrets-key", key=key_arn))
 
     def _node_role(self, network: Network, storage: Storage) -> aws.iam.Role:
-        trust = sagemaker_trust(self._account)
+        trust = document("sagemaker-trust", self._account)
         role = self._roles.make("nodes", trust=trust, description="Execution role of the HyperPod instance groups")
         attached = self._roles.attach(role, "AmazonSageMakerClusterInstanceRolePolicy", name="nodes")
         eks_arn = self._account.arn("eks", f"cluster/{self._plan.eks_name}")
         subnets, security_groups = overridden_places(self._plan, of_made_role=True)
 
-        def build(**known: object) -> dict[str, object]:
-            return instance_role_policy(self._account, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name
-
         rights = self._roles.allow(
             role,
             "nodes",
             document(
-                build,
+                instance_role_policy,
+                self._account,
+                eks_arn=eks_arn,
                 bucket_arn=storage.bucket_arn,
                 key_arn=storage.key_arn,
                 vpc_id=network.vpc_id,
@@ -150,8 +140,7 @@ class Identity(Component):
 
     def _karpenter_role(self) -> aws.iam.Role:
         # The service doesn't document a source account for this principal, so the trust is limited only to the service.
-        trust = service_trust(self._account, "hyperpod.sagemaker.amazonaws.com", from_account=False)
+        trust = document("service-trust", service="hyperpod.sagemaker.amazonaws.com")
         role = self._roles.make("karpenter", trust=trust, description="Lets managed Karpenter add and delete nodes")
-        policy = json.dumps(karpenter_role_policy(self._account), sort_keys=True)
-        self.for_nodes.append(self._roles.allow(role, "karpenter", policy))
+        self.for_nodes.append(self._roles.allow(role, "karpenter", document("karpenter-role", self._account)))
         return role

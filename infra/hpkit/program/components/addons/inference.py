@@ -9,7 +9,6 @@ Sources:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,14 +26,7 @@ from hpkit.program.components.access.roles import Roles
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext, document
 from hpkit.program.components.storage.aws_storage import harden
-from hpkit.program.iam.documents import (
-    bucket_policy,
-    inference_policy,
-    keda_policy,
-    load_balancer_policy,
-    models_policy,
-    web_identity_trust,
-)
+from hpkit.program.iam.documents import web_identity_trust
 
 __all__ = ["Inference"]
 
@@ -78,7 +70,7 @@ class Inference(Component):
             "inference",
             "hyperpod-inference-controller-manager",
             "The HyperPod inference operator",
-            json.dumps(inference_policy(self._account, certificates), sort_keys=True),
+            document("inference", self._account, certificates=certificates),
             # Endpoints that it registers with SageMaker run with its role as well.
             endpoints=True,
             name=inference_role_name(plan),
@@ -90,7 +82,7 @@ class Inference(Component):
             "inference-load-balancers",
             "aws-load-balancer-controller",
             "The load balancer controller of the inference operator",
-            json.dumps(load_balancer_policy(self._account), sort_keys=True),
+            document("load-balancers", self._account),
         )
         keda = None
         if makes_inference_keda(plan):
@@ -98,7 +90,7 @@ class Inference(Component):
                 "inference-keda",
                 "keda-operator",
                 "KEDA of the inference operator",
-                document(keda_policy, workspace_arn=workspace_arn),
+                document("keda", workspace=workspace_arn, metrics="*", queues=()),
             )
         values = pulumi.Output.all(
             operator=operator.arn,
@@ -107,8 +99,9 @@ class Inference(Component):
             cluster=cluster_arn,
         ).apply(lambda known: _operator_values(certificates, **known))
         self.values, self.rights = {INFERENCE_OPERATOR: values}, {INFERENCE_OPERATOR: self._made}
-        models = json.dumps(models_policy(self._account, spec.model_buckets), sort_keys=True)
-        self.policies = {_S3_CSI: pulumi.Output.from_input(models)} if spec.model_buckets else {}
+        buckets = [f"arn:{self._account.partition}:s3:::{bucket}" for bucket in spec.model_buckets]
+        models = document("models", model_buckets=buckets, model_objects=[f"{arn}/*" for arn in buckets])
+        self.policies = {_S3_CSI: models} if spec.model_buckets else {}
         self.register_outputs({})
 
     def _make_provider(self, given: str | None) -> pulumi.Output[str]:
@@ -133,12 +126,12 @@ class Inference(Component):
             opts=self.child(protect=kept(plan, "bucket")),
         )
         policy = document(
-            bucket_policy,
-            bucket_arn=bucket.arn,
-            owner="Operator",
+            "bucket",
+            bucket=bucket.arn,
+            whose="Operator",
             writers=[operator.arn],
             keepers=list(writers_of(plan, caller)),
-            sealed=bool(plan.spec.deployers),
+            sealed_bucket=bucket.arn if plan.spec.deployers else None,
         )
         return harden(self, "certificates", bucket, policy=policy, keep_policy=is_viewer(plan, caller))
 

@@ -19,7 +19,7 @@ from hpkit.plan.names import EVENT_RULES, event_rule_name, grafana_topic_arn, to
 from hpkit.plan.protected import kept
 from hpkit.program.components.access.roles import Roles
 from hpkit.program.components.common.base import Component, DeployContext, document
-from hpkit.program.iam.documents import grafana_policy, metrics_policy, service_trust, topic_policy
+from hpkit.program.iam.documents import topic_policy
 
 __all__ = ["Observability", "alert_rules", "hyperpod_values"]
 
@@ -215,9 +215,7 @@ class Observability(Component):
                 )
         if self.workspace is not None:
             values[_HYPERPOD] = self._hyperpod_values(self.workspace, spec.metrics_provider)
-            policies[_HYPERPOD] = document(
-                lambda workspace_arn: metrics_policy(context.account, workspace_arn), workspace_arn=self.workspace.arn
-            )
+            policies[_HYPERPOD] = document("metrics", context.account, workspace=self.workspace.arn)
         self.values, self.policies = values, policies
         made = {"prometheus": self.workspace, "grafana": self.grafana}
         self.kept = {name: each.id for name, each in made.items() if each is not None}
@@ -262,14 +260,15 @@ class Observability(Component):
 
     def _topic(self, spec: Alerts) -> aws.sns.Topic:
         account, name = self._context.account, topic_name(self._plan, "alerts")
-        topic_arn, events = account.arn("sns", name), spec.events is not None
+        topic_arn = account.arn("sns", name)
         topic = aws.sns.Topic(
             "alerts",
             name=name,
             policy=document(
-                lambda workspace_arn: topic_policy(
-                    account, topic_arn=topic_arn, workspace_arn=workspace_arn, events=events
-                ),
+                topic_policy,
+                account,
+                topic_arn=topic_arn,
+                events=spec.events is not None,
                 workspace_arn=None if self.workspace is None else self.workspace.arn,
             ),
             opts=self.child(),
@@ -281,16 +280,15 @@ class Observability(Component):
     def _grafana(self) -> aws.grafana.Workspace:
         account = self._context.account
         roles = Roles(self, self._plan, account)
-        trust = service_trust(account, "grafana.amazonaws.com")
+        trust = document("service-trust-from-account", account, service="grafana.amazonaws.com")
         role = roles.make("grafana", trust=trust, description="Managed Grafana reads metrics")
         policy = document(
-            lambda workspace_arn: grafana_policy(
-                account,
-                eks=self._plan.eks_name,
-                workspace_arn=workspace_arn,
-                topic_arn=grafana_topic_arn(self._plan, account.id),
-            ),
-            workspace_arn=None if self.workspace is None else self.workspace.arn,
+            "grafana",
+            account,
+            eks=self._plan.eks_name,
+            workspace=None if self.workspace is None else self.workspace.arn,
+            listed=None if self.workspace is None else "*",
+            topic=grafana_topic_arn(self._plan, account.id),
         )
         roles.allow(role, "grafana", policy)
         spec = self._plan.spec.observability

@@ -9,7 +9,6 @@ jupyter-infra/jupyter-k8s-aws, charts/aws-hyperpod, values.yaml (remote access).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,8 +23,7 @@ from hpkit.plan.names import spaces_role_name
 from hpkit.program.components.access.pod_identity import PodRoles
 from hpkit.program.components.access.roles import Roles
 from hpkit.program.components.cluster.eks import Eks
-from hpkit.program.components.common.base import Component, DeployContext
-from hpkit.program.iam.documents import router_policy, space_policy, space_trust
+from hpkit.program.components.common.base import Component, DeployContext, document
 
 __all__ = ["Spaces"]
 
@@ -49,11 +47,11 @@ class Spaces(Component):
             roles = Roles(self, plan, context.account)
             role = roles.make(
                 "space",
-                trust=space_trust(context.account),
+                trust=document("space-trust", context.account),
                 description="Spaces that are connected by Systems Manager",
                 name=spaces_role_name(plan),
             )
-            rights.append(roles.allow(role, "space", json.dumps(space_policy(context.account), sort_keys=True)))
+            rights.append(roles.allow(role, "space", document("space", context.account)))
             connecting = role.arn
         if spec.web_ui is not None:
             pods = PodRoles(self, plan, context, eks)
@@ -62,7 +60,7 @@ class Spaces(Component):
                 ROUTER_ACCOUNT,
                 description="Router of the web UI of spaces",
                 existing_role=None,
-                policy=pulumi.Output.from_input(json.dumps(router_policy(spec.web_ui.kms_key_arn), sort_keys=True)),
+                policy=document("router", key=spec.web_ui.kms_key_arn),
             )
             rights += pods.in_force("spaces-router-pod-identity")
         values = pulumi.Output.all(role=connecting).apply(lambda known: _values(spec.web_ui, known["role"]))

@@ -16,9 +16,8 @@ from hpkit.plan.principals import is_administrator
 from hpkit.plan.protected import kept
 from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.cluster.network import Network
-from hpkit.program.components.common.base import Component, DeployContext
+from hpkit.program.components.common.base import Component, DeployContext, document
 from hpkit.program.components.common.credentials import Credentials
-from hpkit.program.iam.documents import key_policy
 from hpkit.program.sdk import Readiness
 
 __all__ = ["Eks"]
@@ -167,7 +166,7 @@ class Eks(Component):
             description=f"Kubernetes secrets and control-plane logs of {plan.stack}",
             enable_key_rotation=True,
             deletion_window_in_days=_KEY_DELETION_DAYS,
-            policy=json.dumps(key_policy(self._context.account, name), sort_keys=True),
+            policy=document("key", self._context.account, log_group=name),
             opts=self.child(protect=kept(plan, "key")),
         )
         # Without it EKS creates the cluster, and won't upgrade it later.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 import pulumi
 
 from hpkit.program.components.common.credentials import Credentials
+from hpkit.program.iam.documents import Document, iam_document
 from hpkit.program.iam.live import AwsAccount
 
 __all__ = ["Component", "DeployContext", "document"]
@@ -84,10 +86,8 @@ class DeployContext:
         return self.zones[:2]
 
 
-def document(build: Any, **inputs: Any) -> pulumi.Output[str]:
-    """Return an IAM document as text, created by a pure function once its inputs are known."""
-
-    def text(known: Mapping[str, Any]) -> str:
-        return json.dumps(build(**known), sort_keys=True)
-
-    return pulumi.Output.all(**inputs).apply(text)
+def document(build: str | Callable[..., Document], *account: AwsAccount, **inputs: Any) -> pulumi.Output[str]:
+    """Return an IAM document as text once its inputs are known; build: its name, or a pure function that creates it."""
+    made = partial(iam_document, build) if isinstance(build, str) else build
+    # Without inputs, `known` is an empty list.
+    return pulumi.Output.all(**inputs).apply(lambda known: json.dumps(made(*account, **dict(known)), sort_keys=True))

@@ -18,7 +18,6 @@ from hpkit.program.components.access.pod_identity import PodRoles
 from hpkit.program.components.addons.operators import release
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext, document
-from hpkit.program.iam.documents import keda_policy
 
 __all__ = ["Autoscaling"]
 
@@ -223,8 +222,10 @@ class Autoscaling(Component):
             description="Pods of KEDA's operator",
             existing_role=spec.role,
             policy=document(
-                lambda workspace_arn: keda_policy(workspace_arn, cloudwatch=spec.cloudwatch, queues=spec.sqs),
-                workspace_arn=workspace_arn if spec.prometheus else None,
+                "keda",
+                workspace=workspace_arn if spec.prometheus else None,
+                metrics="*" if spec.cloudwatch else None,
+                queues=spec.sqs,
             ),
         )
         release(self, keda_chart(), context, self._eks, after=[*after, *pods.in_force("keda-pod-identity")])

@@ -24,7 +24,6 @@ from hpkit.plan.protected import kept
 from hpkit.plan.user_ids import SQUASHED
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext, document
-from hpkit.program.iam.documents import bucket_policy
 
 __all__ = ["ON_CREATE", "Storage", "harden", "loader"]
 
@@ -160,11 +159,12 @@ class Storage(Component):
             bucket,
             key_arn=self.key_arn,
             policy=document(
-                bucket_policy,
-                bucket_arn=bucket.arn,
+                "bucket",
+                bucket=bucket.arn,
+                whose="Deployers",
                 writers=deployers,
                 keepers=deployers,
-                sealed=bool(self._plan.spec.deployers),
+                sealed_bucket=bucket.arn if self._plan.spec.deployers else None,
             ),
             # A caller with read-only permissions isn't a writer, and doesn't know who was.
             keep_policy=is_viewer(self._plan, context.caller),
