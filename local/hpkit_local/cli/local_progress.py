@@ -158,7 +158,8 @@ class Progress:
         counts = sorted(events.done.items(), key=lambda item: _ORDER.index(item[0]))
         if not counts:
             ended = "nothing to delete" if self._verb == "destroy" else "nothing changed"
-            return ended if events.seconds is not None else "starting"
+            doing = "previewing" if events.previewing else "starting"
+            return ended if events.seconds is not None else doing
         (what, count), *others = [(self._wording(change), count) for change, count in counts]
         return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])
 

@@ -28,6 +28,8 @@ __all__ = ["Ended", "EngineEvents", "ResourceChange", "Work", "run"]
 _COLOR = re.compile(r"<\{%[^%]*%\}>")
 # How gRPC begins an error of a plugin that the engine passes on.
 _RPC = re.compile(r"rpc error: code = \w+ desc = ")
+# Errors of the engine that follow from another one.
+_FOLLOW_ON_ERRORS = ("Resource monitor has terminated, shutting down", "preview failed", "update failed")
 _CHANGES = {
     "create": "created",
     "create-replacement": "replaced",
@@ -68,13 +70,16 @@ class ResourceChange:
 class EngineEvents:
     """The events of one run so far.
 
-    reads: URNs of what the program only reads, which don't count as resources. done: operation → number of resources,
+    reads: URNs of what the program only reads, which don't count as resources. is_preview: whether the run changes
+    nothing; the preview at the start of another run isn't counted. done: operation → number of resources,
     `unchanged` for the rest; changes: each changed resource. under_way: URN → work, the oldest first; errors and
-    warnings: each diagnostic once, errors in full. seconds: how long the engine took, once it has ended.
+    warnings: each diagnostic once, errors in full. seconds: how long the engine took, once it has ended. previewing:
+    whether that preview is running.
     """
 
     file: Path
     reads: frozenset[str] = frozenset()
+    is_preview: bool = False
     done: Counter[str] = field(default_factory=Counter)
     changes: list[ResourceChange] = field(default_factory=list)
     under_way: dict[str, Work] = field(default_factory=dict)
@@ -82,7 +87,9 @@ class EngineEvents:
     warnings: list[str] = field(default_factory=list)
     seconds: int | None = None
     interrupted: bool = False
+    previewing: bool = False
     _position: int = 0
+    _seconds_before: int = 0
     _stderr: list[str] = field(default_factory=list)
 
     def read(self) -> None:
@@ -106,13 +113,20 @@ class EngineEvents:
     def said(self) -> list[str]:
         """Return the errors, after what the program wrote to standard error, such as a traceback."""
         written = "".join(self._stderr).rstrip()
-        return [*([written] if written else []), *self.errors]
+        causes = [error for error in self.errors if error not in _FOLLOW_ON_ERRORS]
+        return [*([written] if written else []), *(causes or self.errors)]
 
     def _take(self, event: dict[str, Any]) -> None:
-        if started := event.get("resourcePreEvent"):
-            self._start(started["metadata"])
+        if "preludeEvent" in event:
+            # The next phase, in which the program runs again.
+            self._seconds_before, self.seconds = self._seconds_before + (self.seconds or 0), None
+            self._stderr.clear()
+        elif started := event.get("resourcePreEvent"):
+            if self._counts(started):
+                self._start(started["metadata"])
         elif ended := event.get("resOutputsEvent"):
-            self._end(ended["metadata"])
+            if self._counts(ended):
+                self._end(ended["metadata"])
         elif failed := event.get("resOpFailedEvent"):
             self.under_way.pop(failed["metadata"]["urn"], None)
         elif diagnostic := event.get("diagnosticEvent"):
@@ -121,7 +135,11 @@ class EngineEvents:
             mandatory = violation["enforcementLevel"] == "mandatory"
             _add(self.errors if mandatory else self.warnings, f"{violation['policyName']}: {violation['message']}")
         elif summary := event.get("summaryEvent"):
-            self.seconds = int(summary.get("durationSeconds", 0))
+            self.seconds = self._seconds_before + int(summary.get("durationSeconds", 0))
+
+    def _counts(self, event: Mapping[str, Any]) -> bool:
+        self.previewing = bool(event.get("planning")) and not self.is_preview
+        return not self.previewing
 
     def _start(self, metadata: dict[str, Any]) -> None:
         operation, urn = metadata["op"], metadata["urn"]

@@ -28,7 +28,6 @@ from hpkit_local.toolchain import tool_path
 __all__ = ["VERBS", "Stack"]
 
 VERBS = ("up", "preview", "refresh", "destroy")
-_WITHOUT_QUESTIONS = dict.fromkeys(("up", "refresh", "destroy"), ("--yes", "--skip-preview"))
 _AFTER_INTERRUPTION = {
     "up": "Created resources are kept. Run the command again to continue",
     "preview": "Nothing was changed. Run the command again",
@@ -92,14 +91,16 @@ class Stack:
         self._prepare()
         if verb == "destroy":
             self.lift_protection()
-        command = ["pulumi", verb, *_WITHOUT_QUESTIONS.get(verb, ()), *self._which(), "--non-interactive", *extra]
+        command = ["pulumi", verb, *self._confirmed(verb), *self._which(), "--non-interactive", *extra]
         ended = self._run(command, verb, show)
         if ended.gone:
             raise ToolError(ended.gone)
         if ended.code != 0 and ended.interrupted:
-            name, is_empty = self._cloud.name, not any(each.name == self._name for each in stacks_up(self._cloud))
+            name = self._cloud.name
             left = (
-                "Nothing was created. Run the command again" if verb == "up" and is_empty else _AFTER_INTERRUPTION[verb]
+                "Nothing was created. Run the command again"
+                if verb == "up" and self._is_empty()
+                else _AFTER_INTERRUPTION[verb]
             )
             raise InterruptionError(
                 f"{verb} was interrupted. {left}. The local cloud {name} keeps running. To stop it: hpkit local stop "
@@ -107,11 +108,25 @@ class Stack:
             )
         return ended.code
 
+    def _confirmed(self, verb: str) -> Sequence[str]:
+        """Return the options that skip Pulumi's questions.
+
+        `up` of an existing stack starts with a preview: if that rejects the change, nothing is changed.
+        """
+        if verb == "preview":
+            return ()
+        return ("--yes",) if verb == "up" and not self._is_empty() else ("--yes", "--skip-preview")
+
+    def _is_empty(self) -> bool:
+        return not any(each.name == self._name for each in stacks_up(self._cloud))
+
     def _run(self, command: Sequence[str], verb: str, show: Callable[[EngineEvents], None] | None) -> Ended:
         stop_reason = self._watch(verb)
         if show is None:
             return run(command, self._root, self.environment, stop_reason=stop_reason)
-        events = EngineEvents(self._project / "events.json", reads_of(self._cloud, self._name))
+        events = EngineEvents(
+            self._project / "events.json", reads_of(self._cloud, self._name), is_preview=verb == "preview"
+        )
         events.file.unlink(missing_ok=True)
 
         def watch(interrupted: bool) -> None:

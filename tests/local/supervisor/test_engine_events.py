@@ -127,3 +127,27 @@ def test_a_mandatory_policy_is_an_error_and_an_advisory_one_a_warning(tmp_path):
     events.file.write_text("\n".join(lines) + "\n")
     events.read()
     assert (events.errors, events.warnings) == (["quota: too much"], ["quota: too much"])
+    events.errors.append("Resource monitor has terminated, shutting down")
+    assert events.said() == ["quota: too much"], "an error that only follows from another one is omitted"
+
+
+def test_the_preview_of_another_run_is_not_counted(tmp_path):
+    prelude, summary = (
+        json.dumps(each) + "\n" for each in ({"preludeEvent": {}}, {"summaryEvent": {"durationSeconds": 2}})
+    )
+    created = json.loads(event("resOutputsEvent", "create", "one"))
+    planned = json.loads(event("resOutputsEvent", "create", "one"))
+    planned["resOutputsEvent"]["planning"] = True
+    failure = json.dumps({"diagnosticEvent": {"message": "odd", "severity": "info#err"}}) + "\n"
+    phase = prelude + failure + json.dumps(planned) + "\n" + summary
+    for is_preview in (True, False):
+        events = EngineEvents(tmp_path / "events.json", is_preview=is_preview)
+        events.file.write_text(phase)
+        events.read()
+        assert (events.done, events.seconds) == ({"created": 1} if is_preview else {}, 2)
+    events.file.write_text(prelude)
+    events.read()
+    assert events.seconds is None, "the next phase has begun"
+    events.file.write_text(prelude + failure + json.dumps(created) + "\n" + summary)
+    events.read()
+    assert (events.done, events.seconds, events.said()) == ({"created": 1}, 4, ["odd"])
