@@ -14,7 +14,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from hpkit_local.kubernetes.api import Api
+    from hpkit_local.supervisor.local_cloud import LocalCloud
     from tests.clouds import Clouds
+    from tests.endpoint import RunningEndpoint
+    from tests.program.cloud import Live
 
 # Installing a chart would slow down every `up`; tests that need the chart take the folder from here.
 if "HPKIT_MIRROR" in os.environ:
@@ -83,6 +87,49 @@ def clouds(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     clouds = request.config.stash[_CLOUDS] = Clouds(tmp_path_factory.mktemp)
     yield clouds
     clouds.close()
+
+
+@pytest.fixture(scope="module")
+def instance(request: pytest.FixtureRequest, clouds: "Clouds") -> "LocalCloud":
+    """Return the worker's cloud: with the stack handson-dev if the file is marked `platform`, otherwise empty."""
+    return clouds.handson() if request.node.get_closest_marker("platform") else clouds.empty()
+
+
+@pytest.fixture(scope="module")
+def live(instance: "LocalCloud") -> "Live":
+    """Return clients of the cloud's AWS endpoint and API server, with all permissions."""
+    from tests.program.cloud import Live
+
+    return Live(instance)
+
+
+@pytest.fixture(scope="module")
+def api(live: "Live") -> "Api":
+    """Return the administrator's client of Kubernetes."""
+    return live.api
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator["RunningEndpoint"]:
+    """Return an AWS endpoint without AWS's 1,500 managed policies: creating them takes longer than most tests."""
+    from tests.endpoint import running_endpoint
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
+        with running_endpoint() as running:
+            yield running
+
+
+@pytest.fixture
+def account(endpoint: "RunningEndpoint", monkeypatch: pytest.MonkeyPatch) -> "RunningEndpoint":
+    """Return the endpoint with an empty account, to which the environment's credentials belong."""
+    endpoint.reset()
+    endpoint.set_faults(throttle=None)
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
+    for name, value in {**keys, "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    return endpoint
 
 
 @pytest.hookimpl(tryfirst=True)

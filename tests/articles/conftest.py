@@ -6,7 +6,6 @@ import signal
 import pytest
 
 from hpkit_local.plugins.kubernetes.chart_kinds import chart_documents
-from tests.program.cloud import Live
 from tests.running import eventually, get_tools, making
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -18,16 +17,6 @@ FOLDERS = {
     "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
     "Deployment": "/apis/apps/v1/namespaces/kubeflow/deployments",
 }
-
-
-@pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.handson()
-
-
-@pytest.fixture(scope="module")
-def api(instance):
-    return Live(instance).api
 
 
 @pytest.fixture(scope="module")

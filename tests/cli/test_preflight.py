@@ -23,26 +23,6 @@ TRUST = json.dumps(
 )
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    with pytest.MonkeyPatch.context() as patch:
-        # Creating AWS's 1,500 managed policies takes longer than most tests.
-        patch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
-        with running_endpoint() as running:
-            yield running
-
-
-@pytest.fixture
-def account(endpoint, monkeypatch):
-    endpoint.reset()
-    endpoint.set_faults(throttle=None)
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
-    for name, value in {**keys, "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    return endpoint
-
-
 @pytest.fixture
 def cloud(account):
     return new_cloud((account, account.client))

@@ -11,28 +11,15 @@ from click.testing import CliRunner
 from generate.eks import FILE, command
 from hpkit.errors import ToolError
 from tests.cli.test_validate import ROOT
-from tests.endpoint import ManualClock, running_endpoint
+from tests.endpoint import ManualClock
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
-        with running_endpoint() as running:
-            yield running
-
-
-@pytest.fixture
-def account(endpoint, monkeypatch):
+@pytest.fixture(autouse=True)
+def _day_of_the_catalog(account):
     day = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
-    endpoint.reset(clock=ManualClock(day.timestamp()))
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
-    for name, value in {**keys, "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    return endpoint
+    account.reset(clock=ManualClock(day.timestamp()))
 
 
 @pytest.fixture

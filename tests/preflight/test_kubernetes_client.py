@@ -15,11 +15,6 @@ pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.handson()
-
-
-@pytest.fixture(scope="module")
 def aws(instance):
     return Aws(instance)
 

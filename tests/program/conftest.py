@@ -1,27 +1,14 @@
-"""The worker's local cloud for each file that runs the program, and a repository to edit.
-
-The cloud is empty, or has the stack handson-dev if the file is marked `platform`.
-"""
+"""A repository to edit, and the stack handson-dev for files that run the program."""
 
 import pytest
 
-from tests.program.cloud import Live, Program
-
-
-@pytest.fixture(scope="module")
-def instance(request, clouds):
-    return clouds.handson() if request.node.get_closest_marker("platform") else clouds.empty()
+from tests.program.cloud import Program
 
 
 @pytest.fixture(scope="module")
 def repository(instance, clouds):
     del instance
     return clouds.repository
-
-
-@pytest.fixture(scope="module")
-def live(instance):
-    return Live(instance)
 
 
 @pytest.fixture(scope="module")

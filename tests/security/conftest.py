@@ -8,17 +8,6 @@ from tests.security.members import member, tidy
 
 
 @pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.handson()
-
-
-@pytest.fixture(scope="module")
-def api(instance):
-    """Return the administrator's client."""
-    return Live(instance).api
-
-
-@pytest.fixture(scope="module")
 def john(instance):
     """Return a data scientist of the team john."""
     return member(instance, "john")

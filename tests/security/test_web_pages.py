@@ -50,11 +50,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.empty()
-
-
-@pytest.fixture(scope="module")
 def context():
     """A browser that trusts the instance, without a client certificate."""
     context = ssl.create_default_context()

@@ -10,15 +10,10 @@ import pytest
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT
 from tests.documents import document
-from tests.program.cloud import ROOT, Live
+from tests.program.cloud import ROOT
 from tests.running import eventually, making
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def live(clouds):
-    return Live(clouds.handson())
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hpkit.plan.capacity import quantity
 from hpkit.project import load_stack
 from tests.cluster.jobs.builders import text_of
 from tests.conftest import NIGHTLY
-from tests.program.cloud import KUEUE, Live
+from tests.program.cloud import KUEUE
 from tests.running import eventually, making
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, member, tidy, tried
 from tests.security.test_quota import CRDS, _any_fields
@@ -32,13 +32,8 @@ NOWHERE = {"node.kubernetes.io/instance-type": "nowhere"}
 
 
 @pytest.fixture(scope="module")
-def api(clouds):
-    return Live(clouds.handson()).api
-
-
-@pytest.fixture(scope="module")
-def john(clouds):
-    return member(clouds.handson(), "john")
+def john(instance):
+    return member(instance, "john")
 
 
 @pytest.fixture(scope="module")

@@ -14,18 +14,13 @@ from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 from tests.documents import document
 from tests.examples import copy_project
-from tests.program.cloud import KUEUE, ROOT, Live
+from tests.program.cloud import KUEUE, ROOT
 from tests.running import eventually
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
 
 SMITHS = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
 JOHNS = "/apis/batch/v1/namespaces/hyperpod-ns-john/jobs"
-
-
-@pytest.fixture(scope="module")
-def live(clouds):
-    return Live(clouds.handson())
 
 
 @pytest.fixture(scope="module")

@@ -88,11 +88,6 @@ class Environment(Cloud):
 
 
 @pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.empty()
-
-
-@pytest.fixture(scope="module")
 def aws(instance):
     return Aws(instance)
 
