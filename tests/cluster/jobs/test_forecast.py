@@ -110,6 +110,32 @@ def test_a_job_for_which_no_node_has_room_does_not_start():
     assert member.reason.endswith("; whether nodes have room isn't known, because other teams' pods couldn't be read")
 
 
+def test_pods_that_the_scheduler_places_first_use_the_room_of_nodes():
+    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
+    nodes = {"flavors": flavors, "nodes": (node("n1"), node("n2"))}
+    several = predicted(job("john", "serve", 3, kind="Deployment", gpus=3), **nodes)
+    assert [each.fate for each in several] == ["now", "now", "waits"]
+    # One pod of an admitted job has no node yet, and gets the next one that becomes free.
+    part = task("john", "part", 2, gpus=3, runs=True)
+    placed, unplaced = (
+        pod("john", "part", "n1", 3),
+        replace(pod("john", "part", None, 3), unplaced="2 Insufficient gpu"),
+    )
+    for words, fates in (("2 Insufficient gpu", ["waits"]), ("", ["waits"]), ("claim not found", ["now"])):
+        pods = (placed, replace(unplaced, unplaced=words))
+        found = predicted(job("john", "train", 1), running=(part,), pods=pods, **nodes)
+        assert [each.fate for each in found] == fates
+
+
+def test_a_pod_gets_a_node_that_a_later_pod_frees_by_preemption():
+    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
+    lent = task("smith", "lent", 2, gpus=3, runs=True)
+    seen = {"nodes": [node(f"n{number}") for number in range(4)], "flavors": flavors}
+    pods = (pod("smith", "lent", "n0", 3), pod("smith", "lent", "n1", 3))
+    found = predicted(job("john", "serve", 4, kind="Deployment", gpus=3), running=(lent,), pods=pods, **seen)
+    assert [(each.fate, each.preempts) for each in found] == [*[("now", ())] * 3, ("now", ("lent of smith",))]
+
+
 def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():
     fates = [each.fate for each in predicted(job("smith", "serve", 3, kind="Deployment"))]
     assert fates == ["now", "borrowing", "waits"]

@@ -58,7 +58,7 @@ _SAID: Final = tuple(
         r"environment\.storage\.localDisk": ("local files",),
         # Kueue's configuration belongs to the add-on's version, and contains topology without Karpenter.
         r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": (
-            "topology", "addon-version", "karpenter-off", "gang-scheduling",
+            "topology", "addon-version", "karpenter-off", "gang-scheduling", "policy",
         ),
         r"topologyAwareScheduling": ("topology",),
         r"kubernetes\.Release hyperpod-dependencies values.*": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -34,7 +34,7 @@ class Forecast:
     """What Kueue does with a job, and why, as text.
 
     - borrows_from: teams with idle quota that it borrows.
-    - preempts: tasks that it preempts to start.
+    - preempts: tasks that it preempts to start; preempted: their UIDs.
     - may_be_preempted_by: whose tasks can preempt it later.
     - holders: teams that hold the quota for which it waits.
     - remedies: changes that would let it run.
@@ -51,6 +51,7 @@ class Forecast:
     remedies: tuple[str, ...] = ()
     runs_at: datetime | None = None
     when: str = ""
+    preempted: Collection[str] = ()
 
 
 def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterator[Task]:
@@ -122,8 +123,17 @@ def _topology(template: Mapping[str, Any]) -> dict[str, Any]:
     return asked or ({"unconstrained": True} if annotations.get(_UNCONSTRAINED) == "true" else {})
 
 
-def predict(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Forecast:
+def predict(
+    observed: Observed,
+    task: Task,
+    *,
+    fair_sharing: Strategies,
+    starting: Collection[str] = (),
+    ended: Collection[str] = (),
+) -> Forecast:
     """Return what Kueue does with a task that doesn't exist yet.
+
+    starting: UIDs of such tasks that start before. ended: UIDs of tasks that these preempt.
 
     Raises ToolError if queues couldn't be read, or the simulator isn't installed.
     """
@@ -151,8 +161,8 @@ def predict(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Fore
             when=words,
         )
     jobs = Jobs(observed)
-    places = Places(jobs, simulation)
-    lacking = places.lacking(task, queue, without=start.preempted)
+    places = Places(jobs, simulation, starting)
+    lacking = places.lacking(task, queue, without=(*start.preempted, *ended))
     if lacking:
         queued = any(observed.flavors[name].topology for name, _ in queue.quotas if name in observed.flavors)
         then = "Kueue keeps it queued" if queued else "Kueue admits it, and it holds quota while its pods wait"
@@ -167,6 +177,7 @@ def predict(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Fore
         borrows_from=_teams(observed, start.lenders),
         preempts=tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in start.preempted),
         may_be_preempted_by=tuple(_preemptors(observed, queue, start, fair=bool(fair_sharing))),
+        preempted=start.preempted,
     )
 
 
@@ -200,8 +211,21 @@ def _preemptors(observed: Observed, queue: Queue, start: Start, *, fair: bool) -
         yield "teams with less than their fair share of lent capacity"
 
 
-def predict_all(observed: Observed, tasks: Iterable[Task], *, fair_sharing: Strategies) -> Iterator[Forecast]:
-    """Yield what Kueue does with tasks that are submitted one after the other."""
+def predict_all(observed: Observed, tasks: Iterable[Task], *, fair_sharing: Strategies) -> Sequence[Forecast]:
+    """Return what Kueue does with tasks that are submitted one after the other."""
+    tasks = tuple(tasks)
+    forecasts = _in_order(observed, tasks, fair_sharing, ())
+    ended = {uid for each in forecasts for uid in each.preempted}
+    # A preemption by a later pod frees nodes for earlier ones, which Kueue has admitted.
+    return _in_order(observed, tasks, fair_sharing, ended) if ended else forecasts
+
+
+def _in_order(
+    observed: Observed, tasks: Iterable[Task], fair_sharing: Strategies, ended: Collection[str]
+) -> list[Forecast]:
+    forecasts: list[Forecast] = []
     for task in tasks:
-        yield predict(observed, task, fair_sharing=fair_sharing)
+        starting = [each.task.uid for each in forecasts if each.fate in ("now", "borrowing")]
+        forecasts.append(predict(observed, task, fair_sharing=fair_sharing, starting=starting, ended=ended))
         observed = replace(observed, tasks=(*observed.tasks, task))
+    return forecasts

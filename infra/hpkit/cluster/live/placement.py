@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -27,10 +27,11 @@ Amounts = Mapping[str, Decimal]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The nodes of a platform and what their pods request."""
+    """The nodes of a platform and what their pods request; starting: UIDs of new tasks that start before."""
 
     jobs: Jobs
     simulation: CohortSimulation
+    starting: Collection[str] = ()
 
     def lacking(self, task: Task, queue: Queue, *, without: Collection[str] = ()) -> str:
         """Return why the nodes have no room for a task's pods; "" if they have, or if that isn't known.
@@ -48,6 +49,7 @@ class Places:
             if pod.node is not None and pod.phase != "Failed" and (pod.namespace, pod.name) not in gone:
                 there[pod.node].append(pod)
         free = {node.name: _left(node, there[node.name]) for node in observed.nodes}
+        self._place_earlier(task, without, free)
         for pods in sorted(
             task.pod_sets, key=lambda each: -each.requests.get(main_resource(each.requests), Decimal(0))
         ):
@@ -58,6 +60,22 @@ class Places:
             if fitting < (pods.count if pods.least is None else pods.least):
                 return f"{_words(pods, fitting)}{self._holding(nodes, there, main_resource(pods.requests))}"
         return ""
+
+    def _place_earlier(self, task: Task, without: Collection[str], free: dict[str, dict[str, Decimal]]) -> None:
+        """Use the nodes' room for pods that the scheduler places before a task's."""
+        queues = {each.name: each for each in self.jobs.observed.queues}
+        for other in self.jobs.observed.tasks:
+            left = 0
+            if other.uid in self.starting:
+                left = other.pods
+            elif other.has("Admitted") and other.created <= task.created and other.uid not in (task.uid, *without):
+                unplaced = (pod.unplaced for pod in self.jobs.pods(other) if pod.node is None)
+                left = sum(not words or "Insufficient" in words for words in unplaced)
+            for pods in other.pod_sets if left and other.queue in queues else ():
+                count = min(left, pods.count)
+                left -= count
+                if count and (nodes := self._candidates(pods, queues[other.queue])):
+                    _placed(replace(pods, count=count), nodes, free)
 
     def is_unknown(self, task: Task, queue: Queue) -> bool:
         """Return whether other teams use the task's instance types, but their pods couldn't be read."""

@@ -96,7 +96,7 @@ def _not_found(jobs: Jobs, name: str, team: str | None) -> str:
         + causes
         + (f"; its tasks: {task_names}" if near else "; it has no tasks")
         + where
-        + ". It queues only jobs with the label kueue.x-k8s.io/queue-name"
+        + ". It queues only jobs with the label kueue.x-k8s.io/queue-name; a priorityClassName must exist"
         + (f", and a kueue.x-k8s.io/priority-class must be one of {classes}" if classes else "")
         + "; `hpkit job check` checks a manifest"
     )
