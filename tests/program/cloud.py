@@ -13,6 +13,7 @@ import boto3
 import yaml
 from botocore.config import Config
 
+from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.supervisor.local_cloud import LocalCloud
 from hpkit_local.supervisor.pulumi_stack import Stack
@@ -148,6 +149,14 @@ class Program(Stack):
     def destroy(self, **more):
         self.unprotect()
         return self.run("destroy", "--yes", "--skip-preview", **more)
+
+    def unprotect(self):
+        """Unprotect what the engine protects, unless the cluster itself is protected."""
+        ending = self.ending()
+        if ending.rejection:
+            raise ToolError(ending.rejection)
+        if ending.protected:
+            self.read("state", "unprotect", "--all", "--yes")
 
     def preview(self, *options):
         """Return the operation of each change by `<type>:<name>`."""

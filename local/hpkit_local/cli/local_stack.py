@@ -286,13 +286,11 @@ def _delete(verb: str, target: _Target, *, yes: bool) -> None:
         if not _is_there(stack, cloud, root, verb=verb):
             return
         with _ready(verb, target) as ready:
-            ending = ready.ending()
-            if ending.rejection and not yes:
+            if not yes and (ending := ready.ending()).rejection:
                 _ask(ending, target.down(verb))
             _run(ready, "destroy", target)
             if verb == "down":
-                ready.remove()
-                _end(cloud, stack, root)
+                _end(ready, cloud, stack, root)
 
 
 def _deleting(verb: str, help_text: str) -> click.Command:
@@ -317,16 +315,18 @@ _down = _deleting(
 )
 
 
-def _end(cloud: LocalCloud, stack: str, root: Path) -> None:
+def _end(ready: Stack, cloud: LocalCloud, stack: str, root: Path) -> None:
     """Delete the local cloud that belongs only to a stack, and stop any other without stacks."""
     from hpkit_local.cloud import LocalCloud, control, stacks_up
 
     acted("delete", stack)
-    if stacks_up(cloud):
-        click.echo(f"{stack} is deleted; {cloud.name} keeps running with its other stacks")
-    elif cloud == LocalCloud.of_stack(stack, root=root):
+    if not (others := stacks_up(cloud)) and cloud == LocalCloud.of_stack(stack, root=root):
         control.reset(cloud, say=to_stderr)
         click.echo(f"{stack} and its local cloud are deleted")
+        return
+    ready.remove()
+    if others:
+        click.echo(f"{stack} is deleted; {cloud.name} keeps running with its other stacks")
     else:
         control.stop(cloud, say=to_stderr)
         click.echo(f"{stack} is deleted, and {cloud.name} is stopped")

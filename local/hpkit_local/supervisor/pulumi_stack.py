@@ -146,14 +146,6 @@ class Stack:
         """Return what is deleted with the stack, and what blocks that."""
         return teardown_of(self._name, self.read("stack", "export"))
 
-    def unprotect(self) -> None:
-        """Unprotect what the engine protects. Raises ToolError if the cluster itself is protected."""
-        ending = self.ending()
-        if ending.rejection:
-            raise ToolError(ending.rejection)
-        if ending.protected:
-            self._unprotect()
-
     def lift_protection(self) -> None:
         """Unprotect everything, as `protect: false` and an `up` would: the engine, the bucket, and EKS at the endpoint.
 
@@ -164,7 +156,7 @@ class Stack:
         self._delete_holders(teardown_of(self._name, exported))
         state = json.loads(exported)
         resources = state.get("deployment", {}).get("resources") or []
-        if _let_buckets_go(resources):
+        if _let_go(resources):
             file = self._project / "state.json"
             write_private(file, json.dumps(state).encode())
             command = ["pulumi", "stack", "import", "--stack", self._name, "--file", str(file), "--non-interactive"]
@@ -174,8 +166,6 @@ class Stack:
             if resource["type"] == _EKS and resource.get("outputs", {}).get("deletionProtection"):
                 # Its own region: the local cloud's environment names only where most calls go.
                 self._let_eks_go(str(resource["id"]), str(resource["outputs"]["arn"]).split(":")[3])
-        if any(each.get("protect") for each in resources):
-            self._unprotect()
 
     def _delete_holders(self, ending: Teardown) -> None:
         if not ending.eks:
@@ -216,10 +206,6 @@ class Stack:
             return
         except (BotoCoreError, ClientError) as error:
             raise ToolError(f"the deletion protection of EKS cluster {name} can't be removed: {error}") from None
-
-    def _unprotect(self) -> None:
-        command = ["pulumi", "state", "unprotect", "--all", "--yes", "--stack", self._name, "--non-interactive"]
-        self._quietly(command, self._project)
 
     def _watch(self, verb: str) -> Callable[[], str]:
         """Return a function that explains why the local cloud has changed: killed, or stopped by another command."""
@@ -342,9 +328,9 @@ class Stack:
         return {**base, "PATH": os.pathsep.join([own, base["PATH"]])}
 
 
-def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
-    """Mark buckets in a state to be deleted with their contents; return whether that changes the state."""
-    is_changed = False
+def _let_go(resources: Sequence[dict[str, Any]]) -> bool:
+    """Unprotect resources in a state, and mark buckets to be deleted with their contents; return whether it changes."""
+    is_changed = bool([each for each in resources if each.pop("protect", False)])
     for bucket in (each for each in resources if each["type"] == _BUCKET):
         for values in (bucket.get("inputs", {}), bucket.get("outputs", {})):
             is_changed = is_changed or not values.get("forceDestroy")

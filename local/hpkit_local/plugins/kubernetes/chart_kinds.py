@@ -57,8 +57,8 @@ _KINDS: Final = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
 _SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
 # Its namespace ends late where the kinds end at the same time: the namespace controller waits longer after each try.
 _SECONDS: Final = 300
-# The API server's words for a webhook that it can't reach.
-_WEBHOOK: Final = "failed calling webhook"
+# The API server's words for a webhook that it can't reach, and for the namespace of a release that was just deleted.
+_PASSING: Final = ("failed calling webhook", "being terminated", "being deleted")
 _TRIES: Final = 12
 _PAUSE: Final = 5.0
 
@@ -193,12 +193,12 @@ def _document(text: str | None) -> dict[str, Any]:
 
 
 def install_substitute(
-    call: EngineCall, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False
+    call: EngineCall, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False, wait: bool = True
 ) -> tuple[str, bool]:
     """Install the operator, or remove it; return what replaces the chart, and whether that failed.
 
     wanted: whether the chart isn't available; if its values turn the operator off, nothing is installed. new: whether
-    no such release existed before, so that nothing has to be removed.
+    no such release existed before, so that nothing has to be removed. wait: until all of what is removed is gone.
     """
     if inputs.get("name") != _RELEASE or os.environ.get(SWITCH) == "none":
         return "", False
@@ -206,7 +206,7 @@ def install_substitute(
         words, failed = _bring(call, helm, str(inputs["namespace"]))
         return f"{words}. ", failed
     if not new:
-        _take(call, helm, str(inputs["namespace"]))
+        _take(call, helm, str(inputs["namespace"]), wait=wait)
     return "", False
 
 
@@ -238,9 +238,9 @@ def _bring(call: EngineCall, helm: HelmRun, namespace: str) -> tuple[str, bool]:
     command = ("upgrade", _NAME, str(folder), "--install", "--namespace", namespace)
     answer = helm.call(call, *command)
     for _ in range(_TRIES):
-        if not answer.code or _WEBHOOK not in answer.error:
-            break
         # Kueue's webhooks don't answer while it restarts.
+        if not answer.code or not any(text in answer.error for text in _PASSING):
+            break
         call.pause(_PAUSE)
         answer = helm.call(call, *command)
     if answer.code:
@@ -250,9 +250,9 @@ def _bring(call: EngineCall, helm: HelmRun, namespace: str) -> tuple[str, bool]:
     return f"Instead, Kubeflow's training operator {version} runs {_SAID}", False
 
 
-def _take(call: EngineCall, helm: HelmRun, namespace: str) -> None:
+def _take(call: EngineCall, helm: HelmRun, namespace: str, *, wait: bool) -> None:
     """Uninstall it, its kinds and all that is of them; nothing where it is not there."""
-    waiting = ("--wait", "--timeout", f"{_SECONDS}s")
+    waiting = ("--wait", "--timeout", f"{_SECONDS}s") if wait else ()
     answer = helm.call(call, "uninstall", _NAME, "--namespace", namespace, "--ignore-not-found", *waiting)
     if answer.code:
         raise PluginError(f"helm couldn't uninstall release {namespace}/{_NAME}: {answer.error}")

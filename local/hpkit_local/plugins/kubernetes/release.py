@@ -118,7 +118,7 @@ class Release:
                 self._uninstall(call, helm, {**state, "name": name, "namespace": namespace})
         elif not self.helm.lacking():
             with self.helm.run(call, namespace) as helm:
-                install_substitute(call, helm, recorded, wanted=False)
+                install_substitute(call, helm, recorded, wanted=False, wait=False)
 
     def _write(self, call: EngineCall, inputs: Props, *, revision: int, upgrade: bool) -> Props:
         missing, instead, lacking = self.helm.lacking(), "", False

@@ -263,6 +263,10 @@ def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_mi
     assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs)[0] == set()
     assert api.read(OPERATOR)
     plugin.delete(RELEASE, "sample", release_id, outputs)
+    monkeypatch.setattr("hpkit_local.plugins.kubernetes.chart_kinds._PAUSE", 1.0)
+    _, _, outputs = plugin.create(RELEASE, "sample", far)
+    assert api.read(OPERATOR), "the namespace of the deleted one was still ending"
+    plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
 @pytest.mark.nightly
