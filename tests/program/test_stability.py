@@ -212,11 +212,11 @@ def test_administrators_are_let_in_before_all_else_and_shut_out_last():
 def test_a_node_pool_has_an_hour_to_drain_its_nodes(monkeypatch):
     limits = {}
 
-    class Seen(autoscaling.CustomResource):
-        def __init__(self, name, *, opts, **properties):
-            limits[properties["kind"]] = opts.custom_timeouts and opts.custom_timeouts.delete
-            super().__init__(name, opts=opts, **properties)
+    class Seen(autoscaling.KubernetesObject):
+        def __init__(self, name, kind, *, opts, **fields):
+            limits[kind.rpartition(":")[2]] = opts.custom_timeouts and opts.custom_timeouts.delete
+            super().__init__(name, kind, opts=opts, **fields)
 
-    monkeypatch.setattr(autoscaling, "CustomResource", Seen)
+    monkeypatch.setattr(autoscaling, "KubernetesObject", Seen)
     record(derive(load(STACKS / "autoscale.yaml").parsed.organization, "dev"))
     assert limits == {"HyperpodNodeClass": None, "NodePool": "1h"}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-import pulumi_kubernetes as k8s
 
 from hpkit.catalog import SPACES
 from hpkit.plan.existing import team_buckets
@@ -376,7 +375,6 @@ def _load_sdks() -> tuple[type[pulumi.Resource], ...]:
         *(aws.ec2.Vpc, aws.ec2.Subnet, aws.ec2.RouteTable, aws.ec2.SecurityGroup, aws.ec2.VpcEndpoint),
         *(aws.s3.Bucket, aws.s3.BucketLifecycleConfiguration, aws.s3.BucketServerSideEncryptionConfiguration),
         *(aws.iam.Role, aws.kms.Key, aws.cloudwatch.LogGroup, aws.eks.Cluster, aws.vpc.SecurityGroupEgressRule),
-        *(k8s.core.v1.Namespace, k8s.core.v1.ConfigMap, k8s.rbac.v1.Role),
     )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-import pulumi_kubernetes as k8s
 
 from hpkit.catalog import quantity_of
 from hpkit.plan.lustre import has_team_volumes
@@ -36,12 +36,13 @@ from hpkit.program.components.admission.policies import (
     request_limits,
 )
 from hpkit.program.components.cluster.eks import Eks
-from hpkit.program.components.common.base import Component, DeployContext, document
+from hpkit.program.components.common.base import Component, DeployContext, KubernetesObject, document
 from hpkit.program.iam.documents import policy_of_members, trust_of_members
 
 __all__ = ["Access"]
 
 _RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
 # The program's values override those of any other manager, because the service creates the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}
 _REQUESTS = "hpkit-requests"
@@ -147,11 +148,13 @@ class Access(Component):
 
     def _cluster_role(self, name: str, rules: Sequence[PolicyRule], groups: Sequence[str]) -> None:
         inside = self.child(provider=self._eks.kubernetes)
-        k8s.rbac.v1.ClusterRole(name, metadata={"name": name}, rules=_rules(rules), opts=inside)
-        k8s.rbac.v1.ClusterRoleBinding(
+        metadata = {"name": name}
+        KubernetesObject(name, f"{_RBAC}/v1:ClusterRole", metadata=metadata, rules=_rules(rules), opts=inside)
+        KubernetesObject(
             name,
-            metadata={"name": name},
-            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": name},
+            f"{_RBAC}/v1:ClusterRoleBinding",
+            metadata=metadata,
+            roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
             subjects=[_group(group) for group in groups],
             opts=inside,
         )
@@ -159,21 +162,21 @@ class Access(Component):
     def _level(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
         """Return the Pod Security level of a team's namespace."""
         labels = pod_security_labels(self._plan.spec.eks.version)
-        return k8s.core.v1.NamespacePatch(
+        return KubernetesObject(
             team.name,
+            "core/v1:NamespacePatch",
             metadata={"name": team.namespace, "labels": labels, "annotations": _FORCE},
             opts=self.child(after=[quota], provider=self._eks.kubernetes),
         )
 
     def _requests(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
         """Return the LimitRange of a team's namespace."""
-        v1 = k8s.core.v1
         given, least = request_limits(self._limits)
-        item = v1.LimitRangeItemArgs(type="Container", default_request=given, min=least)
-        return v1.LimitRange(
+        return KubernetesObject(
             team.name,
+            "core/v1:LimitRange",
             metadata={"name": _REQUESTS, "namespace": team.namespace, "annotations": _FORCE},
-            spec=v1.LimitRangeSpecArgs(limits=[item]),
+            spec={"limits": [{"type": "Container", "defaultRequest": given, "min": least}]},
             opts=self.child(after=[quota], provider=self._eks.kubernetes),
         )
 
@@ -189,10 +192,11 @@ class Access(Component):
         # Until its controller has read the quota, the API server rejects pods, so there is nothing to wait for.
         annotations = {**_FORCE, "pulumi.com/skipAwait": "true"}
         return [
-            k8s.core.v1.ResourceQuota(
+            KubernetesObject(
                 team.name,
+                "core/v1:ResourceQuota",
                 metadata={"name": _MOST, "namespace": team.namespace, "annotations": annotations},
-                spec=k8s.core.v1.ResourceQuotaSpecArgs(hard=hard),
+                spec={"hard": hard},
                 opts=self.child(after=[quota], provider=self._eks.kubernetes),
             )
         ]
@@ -200,16 +204,18 @@ class Access(Component):
     def _bound(self, policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> pulumi.Resource:
         """Return an admission policy in force."""
         inside = self.child(provider=self._eks.kubernetes)
-        in_force = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+        in_force = KubernetesObject(
             policy.name,
+            f"{_ADMISSION}/v1:ValidatingAdmissionPolicy",
             metadata={"name": policy.name, "annotations": _FORCE},
             spec=_spec(policy, teams),
             opts=inside,
         )
-        return k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+        return KubernetesObject(
             policy.name,
+            f"{_ADMISSION}/v1:ValidatingAdmissionPolicyBinding",
             metadata={"name": policy.name, "annotations": _FORCE},
-            spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
+            spec={"policyName": policy.name, "validationActions": ["Deny"]},
             # These are shared: applying one would add `Deny` next to an existing `Warn`, which the API server rejects.
             # So a change replaces the binding.
             opts=self.child(
@@ -222,55 +228,52 @@ class Access(Component):
 
     def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
         inside = self.child(after=after, provider=self._eks.kubernetes)
-        metadata = k8s.meta.v1.ObjectMetaArgs(name=TEAM_ROLE, namespace=team.namespace)
+        metadata = {"name": TEAM_ROLE, "namespace": team.namespace}
         rules = team_rules(team.spec.workloads, ingress="Ingress" in self._limits.publish)
-        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(rules), opts=inside)
-        k8s.rbac.v1.RoleBinding(
+        KubernetesObject(team.name, f"{_RBAC}/v1:Role", metadata=metadata, rules=_rules(rules), opts=inside)
+        KubernetesObject(
             team.name,
+            f"{_RBAC}/v1:RoleBinding",
             metadata=metadata,
-            role_ref={"api_group": _RBAC, "kind": "Role", "name": TEAM_ROLE},
+            roleRef={"apiGroup": _RBAC, "kind": "Role", "name": TEAM_ROLE},
             subjects=[_group(f"{GROUP_PREFIX}{team.name}")],
             opts=inside,
         )
 
 
-def _group(name: str) -> k8s.rbac.v1.SubjectArgs:
-    return k8s.rbac.v1.SubjectArgs(api_group=_RBAC, kind="Group", name=name)
+def _group(name: str) -> dict[str, str]:
+    return {"apiGroup": _RBAC, "kind": "Group", "name": name}
 
 
-def _rules(rules: Sequence[PolicyRule]) -> list[k8s.rbac.v1.PolicyRuleArgs]:
-    return [
-        k8s.rbac.v1.PolicyRuleArgs(api_groups=rule.api_groups, resources=rule.resources, verbs=rule.verbs)
-        for rule in rules
-    ]
+def _rules(rules: Sequence[PolicyRule]) -> list[dict[str, Sequence[str]]]:
+    return [{"apiGroups": rule.api_groups, "resources": rule.resources, "verbs": rule.verbs} for rule in rules]
 
 
-def _spec(
-    policy: AdmissionPolicy, teams: Sequence[TeamPlan]
-) -> k8s.admissionregistration.v1.ValidatingAdmissionPolicySpecArgs:
-    v1 = k8s.admissionregistration.v1
-    namespaces = k8s.meta.v1.LabelSelectorRequirementArgs(
-        key="kubernetes.io/metadata.name", operator="In", values=sorted(team.namespace for team in teams)
-    )
-    return v1.ValidatingAdmissionPolicySpecArgs(
-        failure_policy="Fail",
-        match_constraints=v1.MatchResourcesArgs(
-            namespace_selector=k8s.meta.v1.LabelSelectorArgs(match_expressions=[namespaces]),
-            resource_rules=[
-                v1.NamedRuleWithOperationsArgs(
-                    api_groups=list(rule.groups),
-                    api_versions=["*"],
-                    resources=list(rule.resources),
-                    operations=list(policy.operations),
-                )
+def _spec(policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> dict[str, Any]:
+    namespaces = sorted(team.namespace for team in teams)
+    of_teams = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "namespaceSelector": {"matchExpressions": [of_teams]},
+            "resourceRules": [
+                {
+                    "apiGroups": list(rule.groups),
+                    "apiVersions": ["*"],
+                    "resources": list(rule.resources),
+                    "operations": list(policy.operations),
+                }
                 for rule in policy.rules
             ],
-        ),
-        match_conditions=[v1.MatchConditionArgs(name=name, expression=text) for name, text in policy.conditions.items()]
-        or None,
-        variables=[v1.VariableArgs(name=name, expression=text) for name, text in policy.variables.items()] or None,
-        validations=[v1.ValidationArgs(expression=each.expression, message=each.message) for each in policy.rejections],
-    )
+        },
+        "matchConditions": _expressions(policy.conditions),
+        "variables": _expressions(policy.variables),
+        "validations": [{"expression": each.expression, "message": each.message} for each in policy.rejections],
+    }
+
+
+def _expressions(named: Mapping[str, str]) -> list[dict[str, str]] | None:
+    return [{"name": name, "expression": text} for name, text in named.items()] or None
 
 
 def _short(principal: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,7 +15,9 @@ from hpkit.program.components.common.credentials import Credentials
 from hpkit.program.iam.documents import Document, iam_document
 from hpkit.program.iam.live import AwsAccount
 
-__all__ = ["Component", "DeployContext", "document"]
+__all__ = ["Component", "DeployContext", "KubernetesObject", "document"]
+
+_SDK_VERSION = version("pulumi_kubernetes")
 
 
 class Component(pulumi.ComponentResource):
@@ -47,6 +50,27 @@ class Component(pulumi.ComponentResource):
             delete_before_replace=delete_before_replace,
             custom_timeouts=custom_timeouts,
         )
+
+
+class KubernetesObject(pulumi.CustomResource):
+    """A Kubernetes object, with the fields of its manifest; for a kind such as NamespacePatch, a part of an object.
+
+    The SDK's class for a kind imports its whole API group and those that this one uses.
+    """
+
+    metadata: pulumi.Output[Any]
+    data: pulumi.Output[Any]
+
+    def __init__(self, name: str, kind: str, *, opts: pulumi.ResourceOptions, **fields: Any) -> None:
+        """Register it, or with an ID in opts read an existing object, whose fields are given as None.
+
+        kind: group, version and kind, such as `core/v1:Namespace`.
+        """
+        api_version, _, name_of_kind = kind.partition(":")
+        if opts.id is None:
+            fields.update(apiVersion=api_version.removeprefix("core/"), kind=name_of_kind.removesuffix("Patch"))
+        versioned = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(version=_SDK_VERSION))
+        super().__init__(f"kubernetes:{kind}", name, fields, versioned)
 
 
 class DeployContext:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
-from pulumi_kubernetes.apiextensions import CustomResource
 
 from hpkit.catalog import keda_chart
 from hpkit.config.models.autoscaling import Autoscaling as Spec
@@ -17,7 +15,7 @@ from hpkit.plan.model import Plan
 from hpkit.program.components.access.pod_identity import PodRoles
 from hpkit.program.components.addons.operators import release
 from hpkit.program.components.cluster.eks import Eks
-from hpkit.program.components.common.base import Component, DeployContext, document
+from hpkit.program.components.common.base import Component, DeployContext, KubernetesObject, document
 
 __all__ = ["Autoscaling"]
 
@@ -46,22 +44,21 @@ class _WarmPools(Component):
         """Build; specs: the NodePools with a warm pool, pools: the NodePool registered for each name."""
         super().__init__(name, opts=opts)
         inside = self.child(provider=eks.kubernetes)
-        namespace = k8s.core.v1.Namespace(_NAME, metadata={"name": _NAME}, opts=inside)
-        priority = k8s.scheduling.v1.PriorityClass(
+        namespace = KubernetesObject(_NAME, "core/v1:Namespace", metadata={"name": _NAME}, opts=inside)
+        priority = KubernetesObject(
             _NAME,
+            "scheduling.k8s.io/v1:PriorityClass",
             metadata={"name": _NAME},
             value=_PRIORITY,
-            preemption_policy="Never",
+            preemptionPolicy="Never",
             description="Placeholder pods that give way to every other pod",
             opts=inside,
         )
         for pool in specs:
             if pool.warm_pool is not None:
-                # Not apps.v1.Deployment: checking a plain dict against its types takes mypy 18 GB.
-                CustomResource(
+                KubernetesObject(
                     f"warm-pool-{pool.name}",
-                    api_version="apps/v1",
-                    kind="Deployment",
+                    "apps/v1:Deployment",
                     metadata={"name": pool.name, "namespace": _NAME, "annotations": _NOT_AWAITED},
                     spec=_deployment(pool, pool.warm_pool),
                     opts=self.child(after=[namespace, priority, pools[pool.name]], provider=eks.kubernetes),
@@ -105,10 +102,7 @@ def _deployment(pool: NodePool, warm: WarmPool) -> dict[str, Any]:
 
 
 _NODE_CLASS_GROUP: Final = "karpenter.sagemaker.amazonaws.com"
-_NODE_CLASS_VERSION: Final = f"{_NODE_CLASS_GROUP}/v1"
 _NODE_CLASS_KIND: Final = "HyperpodNodeClass"
-_NODE_POOL_VERSION: Final = "karpenter.sh/v1"
-_NODE_POOL_KIND: Final = "NodePool"
 
 
 def _node_class_spec(node_class: NodeClass) -> dict[str, Any]:
@@ -186,10 +180,9 @@ class Autoscaling(Component):
         super().__init__(name, opts=opts)
         self._eks = eks
         classes = {
-            node_class.name: CustomResource(
+            node_class.name: KubernetesObject(
                 f"node-class-{node_class.name}",
-                api_version=_NODE_CLASS_VERSION,
-                kind=_NODE_CLASS_KIND,
+                f"{_NODE_CLASS_GROUP}/v1:{_NODE_CLASS_KIND}",
                 metadata={"name": node_class.name, "annotations": _READY},
                 spec=_node_class_spec(node_class),
                 opts=self.child(
@@ -231,10 +224,9 @@ class Autoscaling(Component):
         release(self, keda_chart(), context, self._eks, after=[*after, *pods.in_force("keda-pod-identity")])
 
     def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> pulumi.Resource:
-        return CustomResource(
+        return KubernetesObject(
             f"node-pool-{pool.name}",
-            api_version=_NODE_POOL_VERSION,
-            kind=_NODE_POOL_KIND,
+            "karpenter.sh/v1:NodePool",
             metadata={"name": pool.name, "annotations": _READY},
             spec=_node_pool_spec(pool),
             opts=self.child(after=[node_class], provider=self._eks.kubernetes, custom_timeouts=_UNTIL_DRAINED),

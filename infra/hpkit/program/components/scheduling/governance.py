@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
 import pulumi_aws as aws
-import pulumi_kubernetes as k8s
 
 from hpkit.config.models.governance import ClusterPolicy
 from hpkit.kueue.configuration import configured, gang_differences, gang_of
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.cluster.hyperpod import tags_of
-from hpkit.program.components.common.base import Component
+from hpkit.program.components.common.base import Component, KubernetesObject
 from hpkit.program.sdk import ClusterSchedulerConfig, ComputeQuota, Readiness
 from hpkit.program.sdk.types import (
     ComputeQuotaConfig,
@@ -173,12 +172,13 @@ class Scheduling(Component):
             parent=self, provider=eks.kubernetes, depends_on=[addon, policy], retain_on_delete=True
         )
         # The ID is known only when the policy exists, so that a first preview doesn't look for the file.
-        live = k8s.core.v1.ConfigMap.get(
-            "kueue-config", policy.cluster_scheduler_config_arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}"), opts=inside
-        )
+        known = policy.cluster_scheduler_config_arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}")
+        reading = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(id=known))
+        live = KubernetesObject("kueue-config", "core/v1:ConfigMap", data=None, opts=reading)
         text = live.data.apply(lambda data: _configured((data or {}).get(_FILE, ""), plan))
-        config = k8s.core.v1.ConfigMapPatch(
+        config = KubernetesObject(
             "kueue-config",
+            "core/v1:ConfigMapPatch",
             metadata={"name": _CONFIG, "namespace": _NAMESPACE, "annotations": _FORCE},
             data={_FILE: text},
             opts=inside,
@@ -186,8 +186,9 @@ class Scheduling(Component):
         digest = text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])
         # The service changes the file when the policy's fair sharing changes, which a preview can't know.
         annotations = {"hpkit/kueue-config": digest, "hpkit/fair-share": plan.policy.fair_share if plan.policy else ""}
-        k8s.apps.v1.DeploymentPatch(
+        KubernetesObject(
             "kueue",
+            "apps/v1:DeploymentPatch",
             metadata={"name": _DEPLOYMENT, "namespace": _NAMESPACE, "annotations": _FORCE},
             spec={"template": {"metadata": {"annotations": annotations}}},
             opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[config, *quotas])),

@@ -10,13 +10,12 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from hpkit.config.models.storage import LocalDisk
 from hpkit.plan.lustre import FOLDER, LOCAL_CLAIM, shell_image
 from hpkit.plan.model import Plan
 from hpkit.program.components.cluster.eks import Eks
-from hpkit.program.components.common.base import Component
+from hpkit.program.components.common.base import Component, KubernetesObject
 
 __all__ = ["TeamDisks"]
 
@@ -47,55 +46,54 @@ class TeamDisks(Component):
     ) -> None:
         """Register them; the team's quota creates its namespace."""
         super().__init__(name, opts=opts)
-        type_in = k8s.core.v1.NodeSelectorRequirementArgs(
-            key="node.kubernetes.io/instance-type", operator="In", values=list(disk.instance_types)
-        )
         # Kubernetes rejects changes to a volume's path and nodes. With another name, the new volume exists before the
         # claim is replaced, and the old one is deleted after its claim.
         digest = hashlib.sha256(disk.model_dump_json().encode()).hexdigest()[:8]
         teams = [team for team in plan.teams if not team.is_shared_pool]
-        k8s.apps.v1.DaemonSet(
+        KubernetesObject(
             "folders",
+            "apps/v1:DaemonSet",
             # Nodes appear later, and one whose disk isn't mounted must not stop `up`.
             metadata={"name": _MAKER, "namespace": "kube-system", "annotations": {"pulumi.com/skipAwait": "true"}},
             spec=_folder_maker(shell_image(plan.spec), disk, [team.name for team in teams]),
             opts=self.child(provider=eks.kubernetes),
         )
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": LOCAL_CLAIM}
         for team in teams:
-            volume = k8s.core.v1.PersistentVolume(
+            volume = KubernetesObject(
                 f"local-{team.name}",
+                "core/v1:PersistentVolume",
                 metadata={"name": f"local-{team.namespace}-{digest}"},
-                spec=k8s.core.v1.PersistentVolumeSpecArgs(
-                    access_modes=list(_ACCESS_MODES),
-                    capacity=_SIZE,
-                    persistent_volume_reclaim_policy="Retain",
-                    claim_ref=k8s.core.v1.ObjectReferenceArgs(
-                        api_version="v1", kind="PersistentVolumeClaim", namespace=team.namespace, name=LOCAL_CLAIM
-                    ),
-                    host_path=k8s.core.v1.HostPathVolumeSourceArgs(
-                        path=f"{disk.path}/{FOLDER}/{team.name}", type="Directory"
-                    ),
-                    node_affinity=k8s.core.v1.VolumeNodeAffinityArgs(
-                        required=k8s.core.v1.NodeSelectorArgs(
-                            node_selector_terms=[k8s.core.v1.NodeSelectorTermArgs(match_expressions=[type_in])]
-                        )
-                    ),
-                ),
+                spec={
+                    "accessModes": list(_ACCESS_MODES),
+                    "capacity": _SIZE,
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "claimRef": {**claim, "namespace": team.namespace},
+                    "hostPath": {"path": f"{disk.path}/{FOLDER}/{team.name}", "type": "Directory"},
+                    "nodeAffinity": {"required": _of_types(disk)},
+                },
                 opts=self.child(provider=eks.kubernetes),
             )
-            k8s.core.v1.PersistentVolumeClaim(
+            KubernetesObject(
                 f"local-{team.name}",
+                "core/v1:PersistentVolumeClaim",
                 metadata={"name": LOCAL_CLAIM, "namespace": team.namespace},
-                spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-                    access_modes=list(_ACCESS_MODES),
+                spec={
+                    "accessModes": list(_ACCESS_MODES),
                     # Without a class, so that no driver provisions the claim. A volume has none by default.
-                    storage_class_name="",
-                    volume_name=volume.metadata["name"],
-                    resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests=_SIZE),
-                ),
+                    "storageClassName": "",
+                    "volumeName": volume.metadata["name"],
+                    "resources": {"requests": _SIZE},
+                },
                 opts=self.child(after=[volume, quotas[team.name]], provider=eks.kubernetes),
             )
         self.register_outputs({"claims": [f"{team.namespace}/{LOCAL_CLAIM}" for team in teams]})
+
+
+def _of_types(disk: LocalDisk) -> dict[str, Any]:
+    """Return a node selector of the disk's instance types."""
+    types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(disk.instance_types)}
+    return {"nodeSelectorTerms": [{"matchExpressions": [types]}]}
 
 
 def _folder_maker(image: str, disk: LocalDisk, teams: Sequence[str]) -> Any:
@@ -109,8 +107,6 @@ def _folder_maker(image: str, disk: LocalDisk, teams: Sequence[str]) -> Any:
         f"exit 1; }}; mkdir -p {' '.join(f'{inside}/{FOLDER}/{team}' for team in teams)}; exec tail -f /dev/null"
     )
     labels = {"app.kubernetes.io/name": _MAKER}
-    types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(disk.instance_types)}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [types]}]}
     container = {
         "name": "folders",
         "image": image,
@@ -129,7 +125,7 @@ def _folder_maker(image: str, disk: LocalDisk, teams: Sequence[str]) -> Any:
     pod = {
         "automountServiceAccountToken": False,
         "tolerations": [{"operator": "Exists"}],
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _of_types(disk)}},
         "containers": [container],
         "volumes": [{"name": "node", "hostPath": {"path": str(path.parent), "type": "Directory"}}],
     }

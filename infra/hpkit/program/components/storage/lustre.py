@@ -11,15 +11,13 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-import pulumi_kubernetes as k8s
-from pulumi_kubernetes.apiextensions import CustomResource
 
 from hpkit.config.models.storage import Lustre
 from hpkit.plan.lustre import CLAIM, FOLDER, STORAGE_CLASS, folder_image, volume_name
 from hpkit.plan.model import Plan
 from hpkit.plan.user_ids import SQUASHED
 from hpkit.program.components.cluster.eks import Eks
-from hpkit.program.components.common.base import Component
+from hpkit.program.components.common.base import Component, KubernetesObject
 
 __all__ = ["TeamVolumes"]
 
@@ -50,8 +48,9 @@ class TeamVolumes(Component):
         """Register them; file_system: an ID, and no driver, if another stack or tool manages both."""
         super().__init__(name, opts=opts)
         # It distinguishes these volumes; hpkit's role doesn't let the driver create file systems.
-        storage_class = k8s.storage.v1.StorageClass(
+        storage_class = KubernetesObject(
             STORAGE_CLASS,
+            "storage.k8s.io/v1:StorageClass",
             metadata={"name": STORAGE_CLASS},
             provisioner=_DRIVER,
             opts=self.child(after=driver, provider=eks.kubernetes),
@@ -67,10 +66,9 @@ class TeamVolumes(Component):
         whole = self._claim("root", _ROOT, _ROOT_NAMESPACE, folder="", claim=_ROOT, after=[storage_class])
         for team in teams:
             # The claim exists without the folder; pods with it start after the Job created the folder.
-            CustomResource(
+            KubernetesObject(
                 f"directory-{team.name}",
-                api_version="batch/v1",
-                kind="Job",
+                "batch/v1:Job",
                 metadata={
                     "name": f"fsx-directory-{team.name}",
                     "namespace": _ROOT_NAMESPACE,
@@ -103,42 +101,47 @@ class TeamVolumes(Component):
         filesets"), so a pod sees nothing above it.
         """
         mount = self._file_system.mount_name
-        volume = k8s.core.v1.PersistentVolume(
+        volume = KubernetesObject(
             name,
+            "core/v1:PersistentVolume",
             metadata={"name": volume_name},
-            spec=k8s.core.v1.PersistentVolumeSpecArgs(
-                access_modes=list(_ACCESS_MODES),
-                capacity={"storage": f"{self._wanted.storage_capacity_gib}Gi"},
-                storage_class_name=STORAGE_CLASS,
-                persistent_volume_reclaim_policy="Retain",
+            spec={
+                "accessModes": list(_ACCESS_MODES),
+                "capacity": {"storage": f"{self._wanted.storage_capacity_gib}Gi"},
+                "storageClassName": STORAGE_CLASS,
+                "persistentVolumeReclaimPolicy": "Retain",
                 # File locks, which training frameworks use, apply to the whole file system.
-                mount_options=["flock"],
-                claim_ref=k8s.core.v1.ObjectReferenceArgs(
-                    api_version="v1", kind="PersistentVolumeClaim", namespace=namespace, name=claim
-                ),
-                csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
-                    driver=_DRIVER,
+                "mountOptions": ["flock"],
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": namespace,
+                    "name": claim,
+                },
+                "csi": {
+                    "driver": _DRIVER,
                     # One handle for each folder: Kubernetes takes volumes of one handle for the same volume.
-                    volume_handle=pulumi.Output.concat(self._id, folder) if folder else self._id,
-                    volume_attributes={
+                    "volumeHandle": pulumi.Output.concat(self._id, folder) if folder else self._id,
+                    "volumeAttributes": {
                         "dnsname": self._file_system.dns_name,
                         "mountname": pulumi.Output.concat(mount, folder) if folder else mount,
                     },
-                ),
-            ),
+                },
+            },
             opts=self.child(after=after[:1], provider=self._eks.kubernetes),
         )
-        return k8s.core.v1.PersistentVolumeClaim(
+        return KubernetesObject(
             name,
+            "core/v1:PersistentVolumeClaim",
             metadata={"name": claim, "namespace": namespace},
-            spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-                access_modes=list(_ACCESS_MODES),
-                storage_class_name=STORAGE_CLASS,
+            spec={
+                "accessModes": list(_ACCESS_MODES),
+                "storageClassName": STORAGE_CLASS,
                 # A claim holds a volume that is replaced, such as for another file system, so the claim is deleted
                 # first.
-                volume_name=volume.metadata["name"],
-                resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests=_REQUEST),
-            ),
+                "volumeName": volume.metadata["name"],
+                "resources": {"requests": _REQUEST},
+            },
             opts=self.child(after=[volume, *after[1:]], provider=self._eks.kubernetes),
         )
 
