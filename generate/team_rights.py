@@ -6,8 +6,7 @@ from string import Template
 from typing import Final
 
 from hpkit.program.components.access.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
-from hpkit.program.components.admission.files import policies_of_users
-from hpkit.program.components.admission.policies import policies_of
+from hpkit.program.components.admission.policies import policies_of, policies_of_users
 
 __all__ = ["FILES", "REJECTED"]
 

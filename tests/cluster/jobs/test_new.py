@@ -19,8 +19,7 @@ from hpkit.kueue.configuration import JOB_RESOURCES
 from hpkit.plan.capacity import quantity
 from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.access.rbac import workload_rules
-from hpkit.program.components.admission.files import policies_of_users
-from hpkit.program.components.admission.policies import policies_of
+from hpkit.program.components.admission.policies import policies_of, policies_of_users
 from hpkit.project import load_stack
 from tests.builders import ranked_handson
 from tests.cluster.jobs.builders import text_of

@@ -6,8 +6,7 @@ import pytest
 
 from hpkit.plan.derive import derive
 from hpkit.program.components.access.rbac import cluster_rules, team_rules
-from hpkit.program.components.admission.files import policies_of_users
-from hpkit.program.components.admission.policies import policies_of
+from hpkit.program.components.admission.policies import policies_of, policies_of_users
 from tests.builders import organization, team, typed
 from tests.program.components.evaluation import answers, request_of
 

@@ -12,8 +12,7 @@ from hpkit.cluster.jobs.new import manifest
 from hpkit.config.models.inference import Inference
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import PodLimits, pod_limits
-from hpkit.program.components.admission.lifecycle import lifecycle_policies
-from hpkit.program.components.admission.policies import pod_security_labels, policies_of, ray_policy, request_limits
+from hpkit.program.components.admission.policies import pod_security_labels, policies_of, request_limits
 from tests.builders import organization, team, typed
 from tests.program.components.evaluation import answers, request_of
 from tests.security.kinds import (
@@ -29,7 +28,8 @@ from tests.security.kinds import (
 )
 from tests.security.members import container, job, pod
 
-POLICIES = lifecycle_policies()
+# Those that end a job's pods with the job are the last ones.
+POLICIES = policies_of(())[-5:]
 
 
 def of_kind(kind, *, version="kubeflow.org/v1", policy=None, status=None, **metadata):
@@ -350,7 +350,11 @@ def test_a_member_deletes_no_job_of_a_job_set_and_lets_none_expire():
     assert answers(POLICIES, request_of(document), document) == [field]
 
 
-POLICY = [ray_policy(PodLimits())]
+def ray_policy(**limits):
+    return [each for each in policies_of((), PodLimits(**limits)) if each.name == "hpkit-member-ray"]
+
+
+POLICY = ray_policy()
 
 
 @pytest.mark.parametrize("name", RAY_EVASIONS)
@@ -378,10 +382,10 @@ def test_a_ray_cluster_of_fixed_size_is_let_in(kind):
 def test_a_head_is_published_where_the_file_says_so():
     balanced = ray("RayCluster", "x", RAY_EVASIONS["a load balancer"][0])
     routed = ray("RayCluster", "x", RAY_EVASIONS["an ingress"][0])
-    given = [ray_policy(PodLimits(publish=("LoadBalancer",)))]
+    given = ray_policy(publish=("LoadBalancer",))
     assert answers(given, request_of(balanced), balanced) == []
     assert answers(given, request_of(routed), routed) == ["spec.headGroupSpec.serviceType"]
-    given = [ray_policy(PodLimits(publish=("Ingress",)))]
+    given = ray_policy(publish=("Ingress",))
     assert answers(given, request_of(routed), routed) == []
     assert answers(given, request_of(balanced), balanced) == ["spec.headGroupSpec.serviceType"]
 

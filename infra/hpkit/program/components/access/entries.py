@@ -28,11 +28,11 @@ from hpkit.plan.principals import (
 from hpkit.plan.team_limits import most_of_pods, pod_limits
 from hpkit.program.components.access.rbac import PolicyRule, cluster_rules, team_rules, viewer_rules
 from hpkit.program.components.access.roles import Roles
-from hpkit.program.components.admission.files import policies_of_users
 from hpkit.program.components.admission.policies import (
     AdmissionPolicy,
     pod_security_labels,
     policies_of,
+    policies_of_users,
     request_limits,
 )
 from hpkit.program.components.cluster.eks import Eks

@@ -1,16 +1,18 @@
-"""Admission policies of the teams' namespaces, which reject requests that RBAC allows by verb.
+"""Admission policies of the teams' namespaces, from data/policies.yaml, and their labels and default requests."""
 
-They don't repeat Pod Security, which the namespace's label enforces.
-"""
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from collections.abc import Sequence
+import yaml
+from pydantic import ConfigDict, TypeAdapter
 
 from hpkit.plan.model import POD_SECURITY_LEVEL, TeamPlan
 from hpkit.plan.team_limits import PodLimits
-from hpkit.program.components.admission.lifecycle import lifecycle_policies
-from hpkit.program.components.admission.members import member_policies
-from hpkit.program.components.admission.model import BOTH, IS_MEMBER, AdmissionPolicy, Rejection, ResourceRule, cel_list
-from hpkit.program.components.admission.pods import pod_policies
+from hpkit.program.components.admission.values import values_of, values_of_files
+from hpkit.program.iam.documents import fill
 
 __all__ = [
     "AdmissionPolicy",
@@ -18,82 +20,90 @@ __all__ = [
     "ResourceRule",
     "pod_security_labels",
     "policies_of",
-    "ray_policy",
+    "policies_of_users",
     "request_limits",
 ]
 
-# Kueue counts `replicas` of a worker group (0.19.2, pkg/controller/jobs/raycluster, effectiveWorkerCount); KubeRay
-# starts at least `minReplicas` (ray-operator/controllers/ray/utils/util.go, GetWorkerGroupDesiredReplicas).
-# A RayCluster has the cluster's fields in its spec, a RayJob and a RayService in fields of it.
-_CLUSTERS = (
-    "[object.?spec.orValue({}), object.?spec.?rayClusterSpec.orValue({}), object.?spec.?rayClusterConfig.orValue({})]"
-)
+# An unknown key in the file is an error.
+_CLOSED = ConfigDict(extra="forbid")
 
 
-def ray_policy(limits: PodLimits) -> AdmissionPolicy:
-    """Return the policy for members' requests for kinds in ray.io; limits: what teams may publish."""
-    return AdmissionPolicy(
-        "hpkit-member-ray",
-        (ResourceRule(("ray.io",), ("*",)),),
-        BOTH,
-        (*_sizes(), _publication(limits)),
-        conditions={"sent-by-a-member": IS_MEMBER},
-        variables={"clusters": _CLUSTERS},
-    )
+@dataclass(frozen=True, slots=True)
+class ResourceRule:
+    """Resources of API groups that a policy checks, in all versions."""
+
+    __pydantic_config__ = _CLOSED
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
 
 
-def _sizes() -> tuple[Rejection, ...]:
-    """Return the rejections of pods that Kueue doesn't count, or that run longer than Kueue counts them.
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Reject a request with this message unless `expression` (CEL) is true.
 
-    Kueue frees the quota of a RayJob when it ends. KubeRay deletes its cluster after `ttlSecondsAfterFinished`, or by
-    its deletion strategy (rayjob_controller.go, JobDeploymentStatusComplete).
+    reason: why, for the page of a team's permissions.
     """
-    return (
-        Rejection(
-            "spec.workerGroupSpecs[].minReplicas",
-            "variables.clusters.all(cluster, cluster.?workerGroupSpecs.orValue([]).all(group, "
-            "group.?minReplicas.orValue(0) <= group.?replicas.orValue(1)))",
-            "minReplicas of a worker group must not exceed its replicas. Set both to the same number",
-            "KubeRay starts at least minReplicas pods, but Kueue counts replicas",
-        ),
-        Rejection(
-            "spec.clusterSelector",
-            "request.kind.kind != 'RayJob' || ((request.operation == 'CREATE' || "
-            "object.?spec.?clusterSelector == oldObject.?spec.?clusterSelector) && "
-            "(object.?spec.?clusterSelector.orValue({}).size() == 0 || "
-            "object.?spec.?submissionMode.orValue('') in ['HTTPMode', 'InteractiveMode']))",
-            "spec.clusterSelector of a RayJob can't change, and requires submissionMode HTTPMode or InteractiveMode. "
-            "Otherwise remove it and write rayClusterSpec",
-            "Kueue neither counts nor stops a RayJob that selects a cluster, but its submitter is a pod",
-        ),
-        Rejection(
-            "spec.ttlSecondsAfterFinished",
-            "request.kind.kind != 'RayJob' || object.?spec.?ttlSecondsAfterFinished.orValue(0) == 0",
-            "spec.ttlSecondsAfterFinished of a RayJob must be 0. Remove it",
-            "Kueue frees the quota when the job ends, but its cluster would run for that time",
-        ),
-        Rejection(
-            "spec.deletionStrategy",
-            "!object.?spec.?deletionStrategy.hasValue() && !object.?spec.?deletionPolicy.hasValue()",
-            "spec.deletionStrategy and deletionPolicy of a RayJob aren't allowed. Set shutdownAfterJobFinishes to true "
-            "instead",
-            "Kueue frees the quota when the job ends, but parts of its cluster would keep running",
-        ),
-    )
+
+    __pydantic_config__ = _CLOSED
+    field: str
+    expression: str
+    message: str
+    reason: str
 
 
-def _publication(limits: PodLimits) -> Rejection:
-    types = cel_list(("", "ClusterIP", *(name for name in limits.publish if name != "Ingress")))
-    ingress = "true" if "Ingress" in limits.publish else "!head.?enableIngress.orValue(false)"
-    return Rejection(
-        "spec.headGroupSpec.serviceType",
-        "variables.clusters.map(cluster, cluster.?headGroupSpec.orValue({})).all(head, "
-        f"head.?serviceType.orValue('') in {types} && head.?headService.?spec.?type.orValue('') in {types} && "
-        f"{ingress}) && object.?spec.?serveService.?spec.?type.orValue('') in {types}",
-        "members publish nothing outside the cluster: the Service of a Ray head or RayService must be of type "
-        "ClusterIP, without enableIngress, unless teamLimits.publish in the organization file names the type",
-        "KubeRay would publish the Ray head, whose dashboard runs any code",
-    )
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """A ValidatingAdmissionPolicy of the teams' namespaces.
+
+    conditions: CEL by name; the policy checks only requests for which all are true. variables: CEL by name, which
+    expressions read as `variables.<name>`; each can use those before it.
+    """
+
+    __pydantic_config__ = _CLOSED
+    name: str
+    rules: tuple[ResourceRule, ...]
+    operations: tuple[str, ...]
+    rejections: tuple[Rejection, ...]
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+_POLICY = TypeAdapter(AdmissionPolicy)
+
+
+def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> list[AdmissionPolicy]:
+    """Return the policies of the namespaces of teams; limits: the environment's, absent: the defaults."""
+    return _filled("policies", "texts", values_of(teams, PodLimits() if limits is None else limits))
+
+
+def policies_of_users(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
+    """Return the policies of the namespaces of teams whose claim is on the file system."""
+    kinds = (("pods", "", "object.spec"), ("jobs", "batch", "object.spec.template.spec"))
+    return [
+        policy
+        for kind, group, spec in kinds
+        for policy in _filled(
+            "files", "texts_of_files", {**values_of_files(teams), "kind": kind, "group": group, "spec": spec}
+        )
+    ]
+
+
+def _filled(section: str, texts: str, values: dict[str, str]) -> list[AdmissionPolicy]:
+    """Return the policies of a section; texts: the section of their parts."""
+    for name, text in _data()[texts].items():
+        values[name] = fill(text, values)
+    policies = []
+    for name, template in fill(_data()[section], values).items():
+        # A list in the list is another policy's.
+        lists = [each if isinstance(each, list) else [each] for each in template["rejections"]]
+        rejections = [each for part in lists for each in part]
+        policies.append(_POLICY.validate_python({"name": name, **template, "rejections": rejections}))
+    return policies
+
+
+@cache
+def _data() -> Any:
+    return yaml.load((Path(__file__).parent / "data" / "policies.yaml").read_text("utf-8"), Loader=yaml.CSafeLoader)
 
 
 def pod_security_labels(version: str) -> dict[str, str]:
@@ -114,18 +124,6 @@ def pod_security_labels(version: str) -> dict[str, str]:
     }
 
 
-def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> list[AdmissionPolicy]:
-    """Return the policies of the namespaces of teams; limits: the environment's, absent: the defaults."""
-    pod_limits = PodLimits() if limits is None else limits
-    return [
-        *pod_policies(teams, pod_limits),
-        _services(),
-        *member_policies(teams, pod_limits),
-        ray_policy(pod_limits),
-        *lifecycle_policies(),
-    ]
-
-
 def request_limits(limits: PodLimits) -> tuple[dict[str, str], dict[str, str]]:
     """Return the default requests of containers, and their minimum.
 
@@ -134,19 +132,3 @@ def request_limits(limits: PodLimits) -> tuple[dict[str, str], dict[str, str]]:
     """
     defaults = limits.default_requests
     return {"cpu": defaults.cpu, "memory": defaults.memory}, {"cpu": "1m", "memory": "1Mi"}
-
-
-def _services() -> AdmissionPolicy:
-    return AdmissionPolicy(
-        "hpkit-team-services",
-        (ResourceRule(("",), ("services",)),),
-        BOTH,
-        (
-            Rejection(
-                "spec.externalIPs",
-                "object.spec.?externalIPs.orValue([]).size() == 0",
-                "spec.externalIPs redirects the traffic of other addresses. Remove it",
-                "nodes would send the traffic of that address to the team's pods (CVE-2020-8554)",
-            ),
-        ),
-    )
