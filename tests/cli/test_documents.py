@@ -40,6 +40,7 @@ def running(monkeypatch):
     )
     for module in (job, status, usage, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
+    monkeypatch.setattr(why, "observe_instances", lambda *_: seen.platform)
     monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)
     monkeypatch.setattr(job, "_server", lambda *_: nullcontext())
 

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpkit.cluster.live.model import Flavor
+from hpkit.cluster.live.model import ClusterNode, Flavor
 from hpkit.cluster.live.state import Jobs
-from hpkit.cluster.live.why import explain, find_task, holders
+from hpkit.cluster.live.why import explain, find_task, holders, with_failed_instances
 from hpkit.errors import SelectionError, ToolError
 from tests.cluster.live.builders import GPU, KIND, NOW, node, observed, pod, queue, task
+from tests.cluster.live.test_status import platform
 
 FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 SHORT = f"insufficient unused quota for {GPU} in flavor {KIND}, 4 more needed"
@@ -277,3 +278,17 @@ def test_a_job_on_a_node_with_a_fault_names_the_fault():
     running = task("john", "train", 1, runs=True)
     found = why("train", running, nodes=(node("n", marked=faults), node("m")), pods=(pod("john", "train", "n"),))
     assert found.nodes == ("n: fault reasons: XID 79",)
+
+
+def test_failed_instances_of_the_types_of_its_queue_are_named_with_the_end_of_their_log():
+    seen = observed(queues=TEAMS, tasks=(task("smith", "wait", 1),))
+    answer = explain(Jobs(seen), seen.tasks[0], fair_sharing=FAIR)
+    failed = ClusterNode("i-1", "gpu", KIND, "Failure", "Lifecycle scripts failed", log=("mount: denied", "exit 1"))
+    others = (ClusterNode("i-2", "gpu", KIND, "Running"), ClusterNode("i-3", "cpu", "ml.m5.4xlarge", "Failure"))
+    told = with_failed_instances(answer, seen, platform(nodes=(failed, *others), log_group="/group"))
+    (words,) = told.failed
+    assert words.startswith("i-1 of group gpu: Lifecycle scripts failed; ")
+    assert words.endswith(
+        "mount: denied | exit 1. The whole log is in the log group /group, stream LifecycleConfig/gpu/i-1"
+    )
+    assert with_failed_instances(answer, seen, None).failed is None

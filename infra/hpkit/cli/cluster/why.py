@@ -12,7 +12,7 @@ from hpkit.cli.common.completion import complete_teams
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.inputs import choose_stack
-from hpkit.cli.common.live import age, observe, platform_options, rights
+from hpkit.cli.common.live import age, observe, observe_instances, platform_options, rights
 from hpkit.cluster.live.state import State
 from hpkit.text.document import Document, TextOrNull
 
@@ -44,6 +44,11 @@ class WaitingJob(Document):
     siblings: TextOrNull = Field(description="The other pods of its Deployment.")
     preempted_by: str | None
     nodes: list[str] = Field(description="Nodes of its pods with a problem, and HyperPod's and Kubernetes' reasons.")
+    failed_instances: list[str] | None = Field(
+        validation_alias="failed",
+        description="Of a job that waits: failed instances of the types of its queue, with the service's reason and "
+        "the end of the lifecycle log. null: you may not list instances.",
+    )
     holders: list[str] = Field(description="Teams that hold its capacity.")
     would_run_if: list[str] = Field(validation_alias="remedies")
     outlook: TextOrNull
@@ -67,16 +72,19 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None)
     JOB is the name of a job, Deployment, StatefulSet, CronJob or Workload. The state comes from its pods and their
     events, the reason for waiting from Kueue. The simulator then looks for changes that would let the job run now:
     ending another task, a higher priority class, or fewer pods. The command estimates a start time if the running tasks
-    have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
+    have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods. If your role may list
+    instances and read logs, failed instances are shown with the end of their lifecycle script's log.
     """
     from hpkit.cluster.live.state import Jobs
-    from hpkit.cluster.live.why import explain, find_task
+    from hpkit.cluster.live.why import explain, find_task, with_failed_instances
     from hpkit.kueue.organization import fair_sharing_of
 
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())
     jobs = Jobs(observed)
     explanation = explain(jobs, find_task(jobs, task, team), fair_sharing=fair_sharing_of(plan))
+    if explanation.task.waits or explanation.job.cause == "Unschedulable":
+        explanation = with_failed_instances(explanation, observed, observe_instances(plan, profile))
     since = age(int((observed.time - explanation.task.created).total_seconds()))
     return Output(
         text=lambda: _print(explanation, since),
@@ -94,6 +102,7 @@ def _print(explanation: Explanation, since: str) -> None:
     if explanation.siblings:
         click.echo(folded(f"{explanation.siblings}.", "  ", "  "))
     _list("Nodes of its pods that have a problem", explanation.nodes)
+    _list("Instances that failed", explanation.failed or ())
     _list("Teams that hold its capacity", explanation.holders)
     _list("It could run now if", explanation.remedies)
     if explanation.outlook:

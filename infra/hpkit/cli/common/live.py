@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.cluster.live.kubernetes import Kubernetes
-    from hpkit.cluster.live.model import Observed
+    from hpkit.cluster.live.model import Observed, Platform
     from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -28,6 +28,7 @@ __all__ = [
     "age",
     "kubernetes_api",
     "observe",
+    "observe_instances",
     "platform_options",
     "profile_option",
     "rights",
@@ -89,6 +90,13 @@ def observe(
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)
     return observed
+
+
+def observe_instances(plan: Plan, profile: str | None) -> Platform | None:
+    """Return the cluster with its instances and the logs of failed ones; None if the caller can't list them."""
+    from hpkit.cluster.live.read import instances
+
+    return instances(aws_session(profile, plan.spec.region), plan.spec.cluster.name)
 
 
 @contextmanager

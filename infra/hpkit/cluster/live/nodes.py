@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from hpkit.cluster.live.model import ClusterNode, KubernetesNode, Observed, Pod, main_resource, team_of
+from hpkit.cluster.live.model import ClusterNode, KubernetesNode, Observed, Platform, Pod, main_resource, team_of
 from hpkit.text.document import Quantity
 from hpkit.text.formatting import amount
 
-__all__ = ["Node", "nodes_of"]
+__all__ = ["Node", "failed_instances", "log_words", "nodes_of"]
 
 # HyperPod registers an instance as a node with this prefix (SageMaker developer guide, "Resilience-related Kubernetes
 # labels").
@@ -76,6 +76,24 @@ class Node:
     def is_available(self) -> bool:
         """Return whether it takes pods, as far as known."""
         return self.status in ("", "Running") and self.ready is not False and not self.cordoned
+
+
+def failed_instances(platform: Platform, types: Collection[str]) -> tuple[str, ...]:
+    """Return the failed instances of some types, with the service's reasons and the ends of their lifecycle logs."""
+    failed = [each for each in platform.nodes if each.status == "Failure" and each.instance_type in types]
+    return tuple(
+        f"{each.instance_id} of group {each.group}: {each.message or 'SageMaker gives no reason'}"
+        + (f"; its lifecycle script {log_words(platform, each)}" if each.log else "")
+        for each in failed
+    )
+
+
+def log_words(platform: Platform, instance: ClusterNode) -> str:
+    """Return the last lines of an instance's lifecycle log, and where the rest is."""
+    return (
+        f"ended with: {' | '.join(instance.log)}. The whole log is in the log group {platform.log_group}, stream "
+        f"{instance.log_stream}"
+    )
 
 
 def nodes_of(observed: Observed) -> tuple[Node, ...]:

@@ -33,7 +33,7 @@ from hpkit.cluster.live.parse import (
 )
 from hpkit.errors import MissingClusterError, ToolError
 
-__all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
+__all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "instances", "objects_of", "read"]
 
 OnWorkload = Callable[[Mapping[str, Any]], None]
 AwsPart = Literal["nodes", "policy", "addons", "events"]
@@ -130,6 +130,17 @@ def find(session: Session, cluster: str) -> Clusters:
         raise ToolError(f"{cluster} isn't orchestrated by EKS, the only orchestrator that hpkit supports")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
     return Clusters(described, _describe_eks(session, name))
+
+
+def instances(session: Session, cluster: str) -> Platform | None:
+    """Return a cluster with only its instances and the logs of failed ones; None if the caller can't list them."""
+    try:
+        described = ask(session, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": cluster}))
+    except ToolError:
+        return None
+    parts: tuple[AwsPart, ...] = ("nodes",)
+    platform = _platform(session, described, {"name": ""}, parts, [])
+    return None if "nodes" in platform.unread else platform
 
 
 def _describe_eks(session: Session, name: str) -> Any:

@@ -21,7 +21,7 @@ from hpkit.cluster.live.model import (
     Task,
     main_resource,
 )
-from hpkit.cluster.live.nodes import Node, nodes_of
+from hpkit.cluster.live.nodes import Node, log_words, nodes_of
 from hpkit.cluster.live.state import Jobs, State
 from hpkit.text.document import Quantity
 from hpkit.text.formatting import amount
@@ -376,10 +376,7 @@ def _of_nodes(nodes: Sequence[KubernetesNode]) -> Iterable[str]:
 def _of_logs(platform: Platform) -> Iterable[str]:
     for node in platform.nodes:
         if node.log:
-            yield (
-                f"the lifecycle script of {node.instance_id} ended with: {' | '.join(node.log)}. The whole log is in "
-                f"the log group {platform.log_group}, stream {node.log_stream}"
-            )
+            yield f"the lifecycle script of {node.instance_id} {log_words(platform, node)}"
 
 
 def _of_platform(platform: Platform) -> Iterable[str]:

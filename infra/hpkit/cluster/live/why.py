@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from hpkit.cluster.live.model import Observed, Queue, Task, team_of
+from hpkit.cluster.live.model import Observed, Platform, Queue, Task, team_of
+from hpkit.cluster.live.nodes import failed_instances
 from hpkit.cluster.live.placement import Places
 from hpkit.cluster.live.state import RETRIED, Jobs, JobState, State
 from hpkit.cluster.live.waiting import counted, is_crowded, preemptor, preemptor_queue
@@ -19,7 +20,17 @@ from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
 from hpkit.text.formatting import plural
 
-__all__ = ["Explanation", "Strategies", "explain", "fewer_pods", "find_task", "holders", "room", "start_time"]
+__all__ = [
+    "Explanation",
+    "Strategies",
+    "explain",
+    "fewer_pods",
+    "find_task",
+    "holders",
+    "room",
+    "start_time",
+    "with_failed_instances",
+]
 
 # As many running tasks are tried one by one; more would take longer than anybody waits.
 _MOST_TRIED: Final = 50
@@ -36,7 +47,8 @@ Strategies = tuple[Strategy, ...] | None
 class Explanation:
     """A task's state as text.
 
-    nodes: what is wrong with the nodes of its pods. preempted_by: the task for which it was last preempted, with its
+    nodes: what is wrong with the nodes of its pods. failed: failed instances of the types of its queue, None if the
+    caller can't list instances. preempted_by: the task for which it was last preempted, with its
     team. siblings: how the other pods of its Deployment are. holders: teams that hold the quota that it needs: team,
     flavor, amount. remedies: changes that would let it run now, each simulated; without any, outlook explains why.
     runs_at: when it could run, if known; when: that as text, or why it isn't known.
@@ -47,6 +59,7 @@ class Explanation:
     preempted_by: str | None = None
     siblings: str = ""
     nodes: tuple[str, ...] = ()
+    failed: tuple[str, ...] | None = ()
     holders: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     outlook: str = ""
@@ -126,6 +139,16 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
         when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it earlier"
         return replace(explanation, outlook=when)
     return _simulated(jobs, explanation, queue, fair_sharing)
+
+
+def with_failed_instances(explanation: Explanation, observed: Observed, platform: Platform | None) -> Explanation:
+    """Return the explanation with the failed instances that its task could run on."""
+    if platform is None:
+        return replace(explanation, failed=None)
+    queue = next((each for each in observed.queues if each.name == explanation.task.queue), None)
+    # Task governance names flavors after instance types.
+    types = {flavor for flavor, _ in queue.quotas} if queue is not None else set()
+    return replace(explanation, failed=failed_instances(platform, types))
 
 
 def _troubles(observed: Observed, task: Task) -> tuple[str, ...]:

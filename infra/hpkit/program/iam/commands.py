@@ -47,7 +47,7 @@ _LIST: Final = (("list", "nodes"), ("list", "pods"), ("list", "events"), *_QUEUE
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights((*_READ, "logs:GetLogEvents"), (*_LIST, ("get", "configmaps"))),
     "cluster usage": CommandRights(_INSTANCES, _LIST),
-    "job why": CommandRights(_EKS, _LIST),
+    "job why": CommandRights((*_INSTANCES, "logs:GetLogEvents"), _LIST),
     "job check": CommandRights(_EKS, _LIST),
     "cluster check": CommandRights(
         _FIND,
