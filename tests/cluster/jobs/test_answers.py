@@ -193,6 +193,21 @@ JOVYAN = {"runAsUser": 1000, "fsGroup": 100}
 OVERHEAD = {"cpu": "500m"}
 SCRATCH = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
+APART = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"job-name": "c"}}, "topologyKey": "topology.kubernetes.io/zone"}
+    ]
+}
+RACKS = {"topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def array(number):
+    """Return an indexed Job of which a number of pods run at once, with a GPU each."""
+    resources = {"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": "1", "memory": "1Gi"}}
+    template = pods({**ONLY_GPU, "resources": resources})
+    return of("Job", {"completions": 32, "parallelism": number, "completionMode": "Indexed", "template": template})
+
+
 # The API server authorizes a request before it looks for the kind.
 UNKNOWN, FORBIDDEN = {"rejects": "404 page not found"}, {"rejects": "cannot create resource"}
 
@@ -303,6 +318,37 @@ CASES = {
         of("Job", {"completions": 8, "parallelism": 3, "completionMode": "Indexed", "template": pods()}),
         [],
         {"cpu": 4, "admits": True},
+    ),
+    "an array on all GPUs": (array(16), [], {"admits": True}),
+    "an array above them": (array(17), ["quota"], {"admits": False}),
+    "one pod in each zone": (
+        of("Job", {"completions": 2, "parallelism": 2, "template": pods(affinity={"podAntiAffinity": APART})}),
+        ["node"],
+        {"admits": True, "pods": "didn't match pod anti-affinity rules"},
+    ),
+    "pods spread over racks": (
+        job(pods(topologySpreadConstraints=[{**RACKS, "maxSkew": 1, "labelSelector": {"matchLabels": ATTACK}}])),
+        ["node"],
+        {"admits": True, "pods": "missing required label"},
+    ),
+    "a node group of EKS": (
+        job(pods(nodeSelector={"eks.amazonaws.com/nodegroup": "gpu"})),
+        ["node"],
+        {"admits": True, "pods": "didn't match Pod's node affinity/selector"},
+    ),
+    # kwok runs it: only a kubelet looks for these.
+    "a ConfigMap and a Secret that don't exist": (
+        job(pods({**ONLY_GPU, "envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "b"}}]})),
+        ["claim"],
+        {"admits": True},
+    ),
+    "a model server with a claim of a missing class": (
+        [
+            of("PersistentVolumeClaim", {**SCRATCH, "storageClassName": "gp3"}, version="v1", name="models"),
+            job(pods(volumes=[{"name": "m", "persistentVolumeClaim": {"claimName": "models"}}])),
+        ],
+        ["claim?"],
+        {"admits": True, "pods": "unbound immediate PersistentVolumeClaims"},
     ),
     "a Kubeflow notebook": (of("Notebook", {}, version="kubeflow.org/v1"), ["kind"], FORBIDDEN),
     "a RayService": (of("RayService", {}, version="ray.io/v1"), ["operator"], UNKNOWN),

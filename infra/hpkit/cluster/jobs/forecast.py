@@ -68,7 +68,9 @@ def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterat
         metadata = mapping(owner.get("metadata"))
         team = teams.get(str(metadata.get("namespace")))
         if team is not None:
-            yield from _tasks(unit, str(metadata.get("name", "")), number, team, observed, plan)
+            yield from _tasks(
+                unit, str(metadata.get("name") or metadata.get("generateName", "")), number, team, observed, plan
+            )
 
 
 def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observed, plan: Plan) -> Iterator[Task]:

@@ -15,7 +15,7 @@ from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import types_of
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY
-from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM, has_team_volumes
+from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM, STORAGE_CLASS, has_team_volumes
 from hpkit.plan.model import GroupPlan, Plan, TeamPlan
 from hpkit.plan.pods import may_go_to
 from hpkit.text.formatting import listing
@@ -28,6 +28,9 @@ _FOR_EVER: Final = "its pods hold their quota and never start"
 _SCHEDULER: Final = "default-scheduler"
 # Without a running platform, nothing tells whether these exist; with one, the API server does.
 _CLASSES: Final = {"runtimeClassName": "RuntimeClass", "priorityClassName": "PriorityClass"}
+_HOST: Final = "kubernetes.io/hostname"
+# Labels with which controllers name the job of a pod.
+_NAMES_OF_JOBS: Final = ("job-name", "batch.kubernetes.io/job-name", "training.kubeflow.org/job-name")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 # Labels of nodes whose values the file doesn't say.
 _OTHER: Final = (
@@ -42,8 +45,14 @@ class Lookup(Protocol):
     def has_claim(self, namespace: str, name: str) -> bool | None:
         """Return whether a claim exists."""
 
-    def has_node(self, key: str, value: str) -> bool | None:
-        """Return whether a node has a label."""
+    def has_node(self, selector: str) -> bool | None:
+        """Return whether a label selector matches a node."""
+
+    def has_class(self, name: str) -> bool | None:
+        """Return whether a StorageClass exists."""
+
+    def has_file(self, namespace: str, kind: str, name: str) -> bool | None:
+        """Return whether a ConfigMap or a Secret exists."""
 
     def has_scheduler(self, namespace: str, name: str) -> bool | None:
         """Return whether a scheduler runs."""
@@ -58,7 +67,10 @@ def breaches_of_claims_and_nodes(
     """Yield why pods would be admitted, but wait for a node or a claim without end; others: all documents."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
     yield from _nodes(spec, path, plan, team, lookup)
+    yield from _spread(pods, path, plan, lookup)
     yield from _schedulers(spec, path, plan, team, lookup)
+    if lookup is not None and team is not None:
+        yield from _files(spec, path, team, others, lookup)
     for field, kind in _CLASSES.items() if lookup is None else ():
         if spec.get(field):
             yield Breach(
@@ -84,21 +96,8 @@ def breaches_of_claims_and_nodes(
             continue
         claim = made.get(name) if own is None else mapping(own)
         if claim is not None:
-            if not {"storageClassName", "volumeName"} & claim.keys():
-                default = lookup.has_default_class(team.namespace) if lookup is not None and team is not None else None
-                if default:
-                    continue
-                words = f"the claim {name}" if own is None else f"the claim of the volume {volume.get('name')}"
-                yield Breach(
-                    (*path, "volumes", number),
-                    f"{words} has no storageClassName, and the cluster has no default StorageClass, so {_FOR_EVER}"
-                    if default is False
-                    else f"{words} has no storageClassName, and EKS has no default StorageClass: unless an "
-                    f"administrator chose one, {_FOR_EVER}",
-                    "Set storageClassName in the claim",
-                    "claim",
-                    "warning" if default is None else "error",
-                )
+            words = f"the claim {name}" if own is None else f"the claim of the volume {volume.get('name')}"
+            yield from _of_class(claim, words, (*path, "volumes", number), plan, team, lookup)
             continue
         exists = lookup.has_claim(team.namespace, str(name)) if lookup is not None and team is not None else None
         if exists:
@@ -115,6 +114,30 @@ def breaches_of_claims_and_nodes(
             "claim",
             "error" if known else "warning",
         )
+
+
+def _of_class(
+    claim: Mapping[Any, Any], words: str, place: Path, plan: Plan, team: TeamPlan | None, lookup: Lookup | None
+) -> Iterator[Breach]:
+    """Yield that nothing provides the volume of a new claim."""
+    wanted, message = claim.get("storageClassName"), ""
+    fix = "Set storageClassName in the claim to that of an existing StorageClass"
+    exists = None
+    if wanted and wanted != STORAGE_CLASS:
+        exists = None if lookup is None else lookup.has_class(str(wanted))
+        message = f"the cluster has no StorageClass {wanted}, so {_FOR_EVER}"
+        if exists is None:
+            message = f"{plan.stack} creates no StorageClass {wanted}: unless an administrator does, {_FOR_EVER}"
+    elif not {"storageClassName", "volumeName"} & claim.keys():
+        exists = lookup.has_default_class(team.namespace) if lookup is not None and team is not None else None
+        message = f"{words} has no storageClassName, and the cluster has no default StorageClass, so {_FOR_EVER}"
+        if exists is None:
+            message = (
+                f"{words} has no storageClassName, and EKS has no default StorageClass: unless an administrator "
+                f"chose one, {_FOR_EVER}"
+            )
+    if message and not exists:
+        yield Breach(place, message, fix, "claim", "warning" if exists is None else "error")
 
 
 def _schedulers(
@@ -144,6 +167,70 @@ def _schedulers(
         )
 
 
+def _spread(pods: PodTemplate, path: Path, plan: Plan, lookup: Lookup | None) -> Iterator[Breach]:
+    """Yield rules that keep pods apart, but need labels or more places than nodes have."""
+    spec, labels = mapping(pods.template.get("spec")), mapping(mapping(pods.template.get("metadata")).get("labels"))
+    nodes = [each for each in _labels(plan) if may_go_to(spec, each, each.keys())]
+    for number, rule in enumerate(mappings(spec.get("topologySpreadConstraints"))):
+        key = str(rule.get("topologyKey"))
+        known = key == _HOST or any(key in each for each in nodes)
+        if rule.get("whenUnsatisfiable") == "DoNotSchedule" and not known:
+            exists = None if lookup is None else lookup.has_node(key)
+            if exists is False:
+                place: Path = (*path, "topologySpreadConstraints", number)
+                yield Breach(place, f"no node has the label {key}, so {_FOR_EVER}", "Remove the rule", "node")
+    rules = mapping(mapping(spec.get("affinity")).get("podAntiAffinity"))
+    for rule in mappings(rules.get("requiredDuringSchedulingIgnoredDuringExecution")):
+        selected = mapping(mapping(rule.get("labelSelector")).get("matchLabels"))
+        own = selected and all(labels.get(name, value) == value for name, value in selected.items())
+        places = {each.get(str(rule.get("topologyKey"))) for each in nodes} - {None}
+        if own and places and pods.count > len(places) and selected.keys() <= {*labels, *_NAMES_OF_JOBS}:
+            yield Breach(
+                (*path, "affinity", "podAntiAffinity"),
+                f"each of its {pods.count} pods needs another {rule['topologyKey']}, and its nodes have {len(places)}: "
+                "the others hold quota and never start",
+                "Remove the rule, or use preferredDuringSchedulingIgnoredDuringExecution",
+                "node",
+            )
+
+
+def _files(
+    spec: Mapping[str, Any], path: Path, team: TeamPlan, others: Sequence[Any], lookup: Lookup
+) -> Iterator[Breach]:
+    """Yield ConfigMaps and Secrets that containers need, but that don't exist."""
+    made = {
+        (each.get("kind"), mapping(each.get("metadata")).get("name"))
+        for document in others
+        if isinstance(document, Mapping)
+        for _, each in parts(document)
+    }
+    needed: dict[tuple[str, str], None] = {}
+    for source in _sources(spec):
+        for key, name in (("configMap", "name"), ("secret", "secretName"), ("secret", "name")):
+            for kind in (key, f"{key}Ref", f"{key}KeyRef"):
+                found = mapping(source.get(kind))
+                if found.get(name) and found.get("optional") is not True:
+                    needed[key[:1].upper() + key[1:], str(found[name])] = None
+    for kind, name in needed:
+        if (kind, name) not in made and lookup.has_file(team.namespace, kind, name) is False:
+            yield Breach(
+                path,
+                f"the {kind} {name} doesn't exist, so its pods hold quota, and their containers don't start",
+                f"Create the {kind} first, or set `optional: true`",
+                "claim",
+            )
+
+
+def _sources(spec: Mapping[str, Any]) -> Iterator[Mapping[Any, Any]]:
+    """Yield the parts of a pod's spec that can name a ConfigMap or a Secret."""
+    for volume in mappings(spec.get("volumes")):
+        yield volume
+        yield from mappings(mapping(volume.get("projected")).get("sources"))
+    for container in (*mappings(spec.get("initContainers")), *mappings(spec.get("containers"))):
+        yield from mappings(container.get("envFrom"))
+        yield from (mapping(each.get("valueFrom")) for each in mappings(container.get("env")))
+
+
 def _nodes(
     spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, lookup: Lookup | None
 ) -> Iterator[Breach]:
@@ -163,8 +250,8 @@ def _nodes(
                 "node",
             )
             return
-        if key not in keys and not str(key).startswith(_OTHER):
-            exists = None if lookup is None else lookup.has_node(str(key), str(value))
+        if key not in keys and (not str(key).startswith(_OTHER) or (lookup is not None and not plan.node_pools)):
+            exists = None if lookup is None else lookup.has_node(f"{key}={value}")
             if exists:
                 continue
             yield Breach(

@@ -38,9 +38,17 @@ class Server:
         """Return whether a claim exists; None if the caller can't see it."""
         return self._exists(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
 
-    def has_node(self, key: str, value: str) -> bool | None:
-        """Return whether a node has a label; None if the caller can't list nodes."""
-        return self._exists("/api/v1/nodes", (("labelSelector", f"{key}={value}"), ("limit", "1")))
+    def has_node(self, selector: str) -> bool | None:
+        """Return whether a label selector matches a node; None if the caller can't list nodes."""
+        return self._exists("/api/v1/nodes", (("labelSelector", selector), ("limit", "1")))
+
+    def has_class(self, name: str) -> bool | None:
+        """Return whether a StorageClass exists; None if the caller can't see it, as members can't."""
+        return self._exists(f"/apis/storage.k8s.io/v1/storageclasses/{name}")
+
+    def has_file(self, namespace: str, kind: str, name: str) -> bool | None:
+        """Return whether a ConfigMap or a Secret exists; None if the caller can't see it."""
+        return self._exists(f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}")
 
     def has_scheduler(self, namespace: str, name: str) -> bool | None:
         """Return whether a scheduler has placed a pod or has a ready Deployment; None if the caller can't see it."""

@@ -56,6 +56,8 @@ class Places:
             nodes = self._candidates(pods, queue)
             if nodes is None:
                 return ""
+            if not nodes:
+                return "no node that is ready has the labels that its pods require"
             fitting = _placed(pods, nodes, free)
             if fitting < (pods.count if pods.least is None else pods.least):
                 return f"{_words(pods, fitting)}{self._holding(nodes, there, main_resource(pods.requests))}"
