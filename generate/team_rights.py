@@ -5,7 +5,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from hpkit.program.components.access.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
+from hpkit.program.components.access.rbac import PolicyRule, cluster_rules, team_rules, verbs, workload_rules
 from hpkit.program.components.admission.policies import policies_of, policies_of_users
 
 __all__ = ["FILES", "REJECTED"]
@@ -95,7 +95,7 @@ def _page() -> str:
         "SPACES": _rights(workload_rules("spaces")),
         "TEAM": _rights(team_rules(())),
         "CLUSTER": _rights(cluster_rules(spaces=True)),
-        "VERBS": "\n".join(f"- `{verb}`: {purpose}" for verb, purpose in VERBS.items()),
+        "VERBS": "\n".join(f"- `{verb}`: {purpose}" for verb, purpose in verbs().items()),
         "RBAC": "\n".join(f"- {what}" for part, what in REJECTED if part == _RBAC),
         "REJECTED": _table("rejected", "by", "because", rows=_rejected()),
     }
@@ -109,7 +109,7 @@ def _rights(rules: Iterable[PolicyRule]) -> str:
 
 def _verbs(rule: PolicyRule) -> str:
     """Return the verbs of a rule, as a word if the page explains it."""
-    if set(rule.verbs) == set(VERBS):
+    if set(rule.verbs) == set(verbs()):
         return "all"
     read = [verb for verb in _READ if verb in rule.verbs]
     others = [verb for verb in rule.verbs if verb not in _READ]

@@ -3,7 +3,7 @@
 from generate.team_rights import REJECTED
 from hpkit.checks import RULES
 from hpkit.cli.organization.rules import examples as shown
-from hpkit.program.components.access.rbac import VERBS, cluster_rules, team_rules
+from hpkit.program.components.access.rbac import cluster_rules, team_rules, verbs
 from hpkit.program.components.admission.policies import policies_of
 
 MOST_LINES = 25
@@ -31,4 +31,4 @@ def test_every_refusal_of_a_policy_is_on_the_page():
 
 
 def test_every_verb_that_anybody_has_is_explained():
-    assert {verb for rule in [*team_rules(), *cluster_rules()] for verb in rule.verbs} == VERBS.keys()
+    assert {verb for rule in [*team_rules(), *cluster_rules()] for verb in rule.verbs} == verbs().keys()
