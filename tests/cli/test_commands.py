@@ -1,5 +1,6 @@
 """The list of commands, `hpkit plan`, `quota` and `catalog`."""
 
+import datetime
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from hpkit.cli import commands
 from hpkit.cli.common.documents import documents_of
 from hpkit.cli.organization.plan import command as plan_command
+from hpkit.cli.organization.rules import examples
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
@@ -242,6 +244,11 @@ def test_rules_lists_all_and_explains_one_with_an_example():
     )
     assert "ml.g5.12xlarge reserved (nlp 3, vision 2), but only 4 exist" in " ".join(text.split())
     assert hpkit("catalog", "rules", "CAP999", cwd=ROOT).returncode == 1
+
+
+def test_rules_lists_the_kubernetes_versions_that_are_supported_today(monkeypatch):
+    monkeypatch.setattr("hpkit.cli.organization.rules.today", lambda: datetime.date(2027, 12, 1))
+    assert "(offered: 1.34, 1.35)" in examples()["EKS002"]["finding"]["message"]
 
 
 def test_schema_writes_where_it_is_told(tmp_path):

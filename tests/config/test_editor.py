@@ -10,10 +10,11 @@ from pydantic import TypeAdapter
 
 from generate.examples import example_files
 from hpkit.catalog import instance_types
-from hpkit.cli.organization.config import _explained, _fields
+from hpkit.cli.organization.config import _explained, _fields, _yaml
+from hpkit.config import read_text
 from hpkit.config.schema.editor import VALUES, hint_of
 from hpkit.config.schema.reference import _models, json_schema, takes
-from tests.builders import findings, group, organization
+from tests.builders import findings, group, organization, plain
 
 SCHEMA = json_schema()
 MODELS = {model.__name__: model for model in _models()}
@@ -161,3 +162,7 @@ def test_each_key_is_explained_with_its_meaning_and_type_and_with_an_example_or_
         assert key.type, key.path
         assert key.example is not None or key.keys, key.path
         assert key.limits or "integer" not in key.type, key.path
+        if key.example is not None:
+            own = definition(field[1].__name__)["properties"][field[0][-1]]
+            value = plain(read_text(f"value: {_yaml(key.example)}".encode()).data["value"])
+            Draft202012Validator({**own, "$defs": SCHEMA["$defs"]}).validate(value)

@@ -264,7 +264,7 @@ def _reserved_fits_permanent(context: Context) -> Iterator[Issue]:
     for name, quota_resources in _resources_by_type(context).items():
         capacity = context.plan.capacity.get(name)
         static = [(team, quota_resource) for team, quota_resource in quota_resources if not quota_resource.elastic]
-        if capacity is None or not context.is_capacity_certain(name):
+        if capacity is None or not context.is_capacity_certain(name) or (name, False) in _exceeding_shares(context):
             continue
         if any(quota_resource.path for _, quota_resource in static):
             yield from _too_much(context, name, static, capacity.permanent)
@@ -299,7 +299,7 @@ def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
         capacity = context.plan.capacity.get(name)
         if capacity is None or not any(quota_resource.elastic for _, quota_resource in quota_resources):
             continue
-        if not context.is_capacity_certain(name):
+        if not context.is_capacity_certain(name) or {(name, False), (name, True)} & _exceeding_shares(context).keys():
             continue
         if capacity.maximum is None:
             yield from _no_bound(context, name, quota_resources)
@@ -408,21 +408,24 @@ def _is_elastic_by_nothing(context: Context, resource: QuotaResource) -> bool:
 
 def _type_is_provided(context: Context) -> Iterator[Issue]:
     provided = sorted(context.plan.capacity)
+    rows_by_type: dict[tuple[str, bool], list[tuple[str, QuotaResource]]] = {}
+    for name, rows in _resources_by_type(context).items():
+        for row in rows if name not in context.plan.capacity and context.is_capacity_certain(name) else ():
+            rows_by_type.setdefault((name, row[1].future), []).append(row)
+    for (name, future), rows in rows_by_type.items():
+        teams = list(dict.fromkeys(team for team, _ in rows))
+        who = f"team `{teams[0]}` has" if len(teams) == 1 else f"teams {listing(teams)} have"
+        yield Issue(
+            (*rows[0][1].path, "instanceType"),
+            f"{who} quota of {name}, but no instance group provides it (provided: {listing(provided)})",
+            _type_meant(name, provided, future=future, several=len(teams) > 1),
+            "warning" if future else None,
+        )
     for team in context.plan.teams:
-        for quota_resource in team.quota_resources:
-            name = quota_resource.instance_type
-            if name in context.plan.capacity or not context.is_capacity_certain(name):
-                continue
-            yield Issue(
-                (*quota_resource.path, "instanceType"),
-                f"team `{team.name}` has quota of {quota_resource.instance_type}, but no instance group provides it "
-                f"(provided: {listing(provided)})",
-                _type_meant(quota_resource.instance_type, provided, future=quota_resource.future),
-                "warning" if quota_resource.future else None,
-            )
         for name in sorted(team.absolute_borrow_limits):
             certain = context.is_capacity_certain(name) or find_instance_type(name) is None
-            if name not in context.plan.capacity and certain and not team.is_shared_pool:
+            is_reported = (name, False) in rows_by_type
+            if name not in context.plan.capacity and certain and not team.is_shared_pool and not is_reported:
                 yield Issue(
                     (*context.setting_path(team.name, "sharing"), "absoluteBorrowLimits"),
                     f"team `{team.name}` may borrow {name}, but no instance group of {context.environment} provides it",
@@ -431,7 +434,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
+def _type_meant(name: str, provided: list[str], *, future: bool, several: bool) -> str:
     # A type that HyperPod offers is meant as written; CLU003 also reports any other.
     likely = None if find_instance_type(name) else near(name, provided)
     if likely:
@@ -441,7 +444,8 @@ def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
             "Add an instance group of this type once it's available, then remove `future: true`. Until then, this "
             "warning remains."
         )
-    return "Use a provided instance type, add a group of this type, or set `future: true` for the allocation."
+    which = "set future: true for each allocation" if several else "set `future: true` for the allocation"
+    return f"Use a provided instance type, add a group of this type, or {which}."
 
 
 def _fraction_meant(quota_resource: QuotaResource, instance: InstanceType) -> str:
@@ -491,7 +495,7 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
                 "Set the strategy `Lend` or `LendAndBorrow`, so that other teams can borrow its quota.",
             )
     governance, policy = context.spec.governance, context.plan.policy
-    if governance is None or policy is None or policy.idle_resource_sharing == "Enabled" or _misses_quota(context):
+    if governance is None or policy is None or policy.idle_resource_sharing == "Enabled":
         return
     quota_types = {
         quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources
@@ -537,39 +541,7 @@ def _lending(context: Context, *, by_a_pool: bool) -> str:
     return f"Reserve them. Or let a team borrow (strategy LendAndBorrow), and {alternatives}."
 
 
-def _misses_quota(context: Context) -> bool:
-    """Return whether an allocation is missing from sums, so that findings about the sums are only consequences.
-
-    That is so for an allocation without a known team (GOV010), without a provided type (CAP003), without an amount
-    (GOV003), or with an elastic quota of zero. It's also so for a fraction that the type lacks or whose size isn't
-    known (CAP004). The capacity itself is uncertain if a group has a type that HyperPod doesn't offer (CLU003), or a
-    limit has a wrong unit.
-    """
-    if not all(map(context.is_capacity_certain, context.plan.capacity)) or context.limits_have_wrong_units:
-        return True
-    governance = context.spec.governance
-    allocations = governance.allocations if governance else {}
-    rows = [row for each in allocations.values() for row in each if not row.future]
-    if allocations.keys() - context.team_paths.keys():
-        return True
-    written = [row for team in context.plan.teams for row in team.quota_resources if row.path]
-    return any(row.instance_type not in context.plan.capacity for row in rows) or any(
-        all(each is None for each in amounts(row))
-        or _is_elastic_by_nothing(context, row)
-        or (row.instance_type in context.instances and _is_uncertain(row, context.instances[row.instance_type]))
-        for row in written
-    )
-
-
-def _is_uncertain(row: QuotaResource, instance: InstanceType) -> bool:
-    """Report a fraction that the instance type doesn't support, or whose size isn't known (CAP004)."""
-    used = usage(row, instance)
-    return row.count is None and (bool(used.problem) or None in used.vector[1:4])
-
-
 def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
-    if _misses_quota(context):
-        return
     shares: dict[str, list[tuple[str, TeamShare]]] = {}
     for quota in context.quotas:
         for share in quota.teams:
@@ -634,32 +606,52 @@ def _is_beyond(limit: Amount, borrowable: Amount, *, percent: bool) -> bool:
     return limit >= borrowable + 1 if percent and borrowable >= 1 else limit > borrowable
 
 
-def _shares_fit(context: Context) -> Iterator[Issue]:
-    resources_by_type: dict[tuple[str, bool], list[tuple[str, QuotaResource]]] = {}
+def _exceeding_shares(context: Context) -> dict[tuple[str, bool], list[tuple[str, QuotaResource]]]:
+    """Return the quota resources of each type, and of its elastic quota, whose shares exceed 100 percent (CAP007)."""
+    shares: dict[tuple[str, bool], list[tuple[str, QuotaResource]]] = {}
     for team in context.plan.teams:
         for resource in team.quota_resources:
             if resource.share is not None:
-                resources_by_type.setdefault((resource.instance_type, resource.elastic), []).append(
-                    (team.name, resource)
-                )
-    for (name, elastic), parts in resources_by_type.items():
-        total = sum((resource.share or Fraction(0) for _, resource in parts), Fraction(0))
-        if total > 1:
-            # In the order of their size, because the order of teams has no meaning.
-            shares = sorted((team, resource.share or Fraction(0)) for team, resource in parts)
-            team_shares = listing([f"{team} {amount(share * 100)}%" for team, share in shares])
-            yield Issue(
-                (*parts[-1][1].path, "share"),
-                f"shares of {name} add up to {amount(total * 100)}% of "
-                f"{'the maximum' if elastic else 'the running instances'} ({team_shares}); the limit is 100%",
-                f"Use `{_percent(parts)}`, or lower another share.",
-            )
+                shares.setdefault((resource.instance_type, resource.elastic), []).append((team.name, resource))
+    return {key: parts for key, parts in shares.items() if _total(parts) > 1}
 
 
-def _percent(parts: list[tuple[str, QuotaResource]]) -> str:
-    """Return the share that the others leave of the last one, as the file has shares."""
-    left = 1 - sum((resource.share or Fraction(0) for _, resource in parts[:-1]), Fraction(0))
-    return f"{amount(max(left, Fraction(0)) * 100)}%"
+def _total(parts: Sequence[tuple[str, QuotaResource]]) -> Fraction:
+    return sum((resource.share or Fraction(0) for _, resource in parts), Fraction(0))
+
+
+def _shares_fit(context: Context) -> Iterator[Issue]:
+    for (name, elastic), parts in _exceeding_shares(context).items():
+        # By name, because the order of teams has no meaning.
+        shares = sorted((team, resource.share or Fraction(0)) for team, resource in parts)
+        team_shares = listing([f"{team} {amount(share * 100)}%" for team, share in shares])
+        _, largest = max(parts, key=lambda part: part[1].share or 0)
+        left = _left_for_shares(context, name, elastic=elastic)
+        own = math.floor((left - _total(parts) + (largest.share or 0)) * 100)
+        scaled = [f"{team} {math.floor(share * 100 * left / _total(parts))}%" for team, share in shares]
+        yield Issue(
+            (*largest.path, "share"),
+            f"shares of {name} add up to {amount(_total(parts) * 100)}% of "
+            f"{'the maximum' if elastic else 'the running instances'} ({team_shares}); the limit is 100%",
+            f"Use `{own}%`, or lower other shares."
+            if own > 0
+            else f"Lower the shares, for example to {listing(scaled)}."
+            if left
+            else "Remove the shares: the other allocations reserve all instances.",
+        )
+
+
+def _left_for_shares(context: Context, name: str, *, elastic: bool) -> Fraction:
+    """Return the part of the instances, or of the maximum, that allocations without such a share don't reserve."""
+    capacity = context.plan.capacity.get(name)
+    total = 0 if capacity is None else (capacity.maximum or 0) if elastic else capacity.permanent
+    if not total:
+        return Fraction(1)
+    rows = _resources_by_type(context)[name]
+    others = [
+        (team, row) for team, row in rows if (row.share is None or row.elastic != elastic) and elastic >= row.elastic
+    ]
+    return max(1 - Fraction(_wanted(others, context.instances.get(name))) / total, Fraction(0))
 
 
 def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
@@ -698,10 +690,10 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
         for resource in team.quota_resources:
             if not resource.path or resource.instance_type in team.absolute_borrow_limits or not _is_nothing(resource):
                 continue
-            if resource.share and not context.is_capacity_certain(resource.instance_type):
-                # The share of a misspelled group's type (CLU003) is zero only until the type is corrected.
-                continue
             known = context.plan.capacity.get(resource.instance_type)
+            if resource.share and (known is None or not context.is_capacity_certain(resource.instance_type)):
+                # The share of a type that no group has (CAP003, CLU003) is zero only until the type is corrected.
+                continue
             of = known.permanent if known and not resource.elastic else known.maximum if known else None
             if resource.share and of:
                 why = f"{amount(resource.share * 100)}% of {of} × {resource.instance_type} is less than one instance"

@@ -167,12 +167,16 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
     ]
     if same_clusters:
         name = context.spec.cluster.name
+        environments = context.organization.environments
+        is_known = context.spec.account and any(environments[each].account for each in same_clusters)
         yield Issue(
             (*context.path, "cluster", "name"),
             f"{context.environment} and {listing(same_clusters)} both have a cluster {name} in {context.spec.region}; "
             "cluster "
             "names are unique in an account and region",
             f"Use `{name}-{context.environment}`, or give the environments different accounts.",
+            # Without an account, the environments can be in different ones.
+            None if is_known else "warning",
         )
 
 
@@ -309,7 +313,7 @@ def _existing(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("CLU024", "error", "HyperPod on EKS is available in the region.", f"{_MANUAL}, regions", _region),
-    Rule("CLU029", "warning", "Cluster names are unique in a region.", _API, _clusters_apart),
+    Rule("CLU029", "error", "Cluster names are unique in a region.", _API, _clusters_apart),
     Rule(
         "CLU038",
         "warning",

@@ -18,7 +18,7 @@ from hpkit.config.reading.document import Path
 from hpkit.plan.endpoint import documentation_ranges, private_ranges, reserved_ranges, world_ranges
 from hpkit.text.formatting import listing
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "offered_versions"]
 
 _EKS = "Amazon EKS user guide, cluster endpoint access"
 _EKS_NETWORK = "Amazon EKS user guide, VPC and subnet considerations"
@@ -123,12 +123,17 @@ def _network_of_its_own(context: Context) -> Iterator[Issue]:
         )
 
 
+def offered_versions(today: datetime.date | None) -> list[str]:
+    """Return the Kubernetes versions that HyperPod offers, without those whose support ended before a date."""
+    ended = {each.version for each in eks_versions() if today and each.support(today) == "UNSUPPORTED"}
+    return [each for each in kubernetes_versions() if each not in ended]
+
+
 def _kubernetes(context: Context) -> Iterator[Issue]:
-    version, today = context.spec.eks.version, context.today
-    known = {each.version: each for each in eks_versions()}
-    ended = {name for name, each in known.items() if today is not None and each.support(today) == "UNSUPPORTED"}
-    offered = [each for each in kubernetes_versions() if each == version or each not in ended]
-    if version not in offered:
+    version = context.spec.eks.version
+    # EKS004 reports a version that HyperPod offers, and EKS no longer supports.
+    if version not in kubernetes_versions():
+        offered = offered_versions(context.today)
         yield Issue(
             (*context.path, "eks", "version"),
             f"HyperPod on EKS doesn't offer Kubernetes {version} (offered: {listing(offered, 20)}){_known(version)}",

@@ -24,7 +24,7 @@ from hpkit.checks import (
     teams,
     waivers,
 )
-from hpkit.checks.rule import Context, Finding, Issue, PlacedIssue, Rule
+from hpkit.checks.rule import OF_SUMS, Context, Finding, Issue, PlacedIssue, Rule
 from hpkit.config.models.organization import Organization
 from hpkit.config.reading.compose import default_name, is_default
 from hpkit.config.reading.document import Document, Mark, Path, format_path
@@ -54,6 +54,8 @@ _OF_CREATION = frozenset(
 _AFTER_EKS002 = ("EKS004", "STO009")
 # Rules that report a missing key of a part; an unknown key in the same part (CFG001) is probably that one.
 _AFTER_CFG001 = ("ACC004", "ACC013", "CLU006", "GOV003", "TEA001")
+# Rules about teams, quota and capacity.
+_WITH_SUMS = ("CAP", "CFG004", "CLU003", "CLU006", "GOV", "KAR")
 _BY_ID = {rule.id: rule for rule in RULES}
 
 
@@ -83,7 +85,10 @@ def check(
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
         around = {problem.path[:-1] for problem in parsed.problems if problem.rule == "CFG001"}
+        empty = {problem.path for problem in parsed.problems if problem.rule == "CFG013"}
         for placed in _found(parsed, parsed.organization, wanted, today, policies or {}):
+            if placed.rule == "ACC004" and (*placed.issue.path, "account") in empty:
+                continue
             if placed.rule not in _AFTER_CFG001 or placed.issue.path not in around:
                 issues.setdefault(_key(placed), placed)
     shown = [placed for placed in issues.values() if _is_in(placed.issue.path, environment)]
@@ -134,7 +139,9 @@ def _found(
     today: datetime.date,
     policies: Mapping[str, Any],
 ) -> Iterable[PlacedIssue]:
-    for environment in sorted(plans):
+    # Which of two environments with one name, or of two values of a key, is meant is unknown.
+    unclear = {each.path[1] for each in parsed.problems if each.rule == "CFG004" and 2 <= len(each.path) <= 3}
+    for environment in sorted(plans.keys() - unclear):
         context = Context(organization, environment, plans[environment], today, is_whole=not parsed.unread)
         issues = [
             PlacedIssue(rule.id, issue)
@@ -145,12 +152,21 @@ def _found(
         found = list(waivers.apply(context, issues, _BY_ID, parsed.document, today, policies))
         is_offered = all(placed.rule != "EKS002" for placed in found)
         limits = {placed.issue.path for placed in found if placed.rule == "GOV002"}
+        is_read = all(problem.severity != "error" for problem in parsed.problems)
+        has_sums = is_read and not any(map(_changes_sums, found))
         yield from (
             placed
             for placed in found
             if (is_offered or placed.rule not in _AFTER_EKS002)
+            and (has_sums or placed.rule not in OF_SUMS)
             and not (placed.rule == "CAP006" and placed.issue.path in limits)
         )
+
+
+def _changes_sums(placed: PlacedIssue) -> bool:
+    """Return whether an issue makes the sums of quota uncertain, so that findings about them can be consequences."""
+    is_error = (placed.issue.severity or _BY_ID[placed.rule].severity) == "error"
+    return placed.rule in ("CAP004", "CAP011") or (is_error and placed.rule.startswith(_WITH_SUMS))
 
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:

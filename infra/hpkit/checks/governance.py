@@ -43,7 +43,7 @@ _NODE_STARTS = 900
 
 
 def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
-    for name, sharing, path in _sharings(context):
+    for _, sharing, path in _sharings(context):
         if sharing.strategy == "LendAndBorrow":
             continue
         limit = sharing.borrow_limit
@@ -54,7 +54,7 @@ def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
             if value:
                 yield Issue(
                     (*path, key),
-                    f"{name} has {key}, but its strategy {sharing.strategy} doesn't borrow",
+                    f"the strategy {sharing.strategy} doesn't borrow, so {key} must not be set",
                     f"Remove {key}" + (", or set `strategy: LendAndBorrow`." if usable else "."),
                 )
 
@@ -76,7 +76,7 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
         if 1 <= limit <= most:
             yield Issue(
                 (*path, "borrowLimit"),
-                f"borrowLimit of {name} is {limit}%; the API reference documents 1–{_DOCUMENTED_BORROW_LIMIT}, and "
+                f"borrowLimit is {limit}%; the API reference documents 1–{_DOCUMENTED_BORROW_LIMIT}, and "
                 f"the service model accepts up to {most}",
                 f"Use at most {_DOCUMENTED_BORROW_LIMIT}, or set absoluteBorrowLimits.",
                 severity="warning",
@@ -84,7 +84,7 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
         else:
             yield Issue(
                 (*path, "borrowLimit"),
-                f"borrowLimit of {name} is {limit}%; it must be 1–{_DOCUMENTED_BORROW_LIMIT}",
+                f"borrowLimit is {limit}%; it must be 1–{_DOCUMENTED_BORROW_LIMIT}",
                 (
                     f"Use at most {_DOCUMENTED_BORROW_LIMIT}, or set absoluteBorrowLimits."
                     if limit > most

@@ -9,6 +9,7 @@ from hpkit.catalog import (
     find_instance_type,
     find_nearest,
     is_offered,
+    is_zone_id,
 )
 from hpkit.catalog.group_constraints import group_problems, patch_problems, type_problems
 from hpkit.checks.cron import aws_schedule_problem
@@ -117,6 +118,9 @@ def _groups(context: Context) -> Iterator[tuple[InstanceGroup, Path]]:
 
 def _zone_has_subnet(context: Context) -> Iterator[Issue]:
     zones = [zone.availability_zone for zone in context.plan.network.zones]
+    if len({is_zone_id(zone) for zone in zones}) > 1:
+        # NET004 reports zones by ID and by name in one network.
+        return
     for path, group in context.groups:
         zone = group.availability_zone
         if zone is None or zone in (*zones, *context.zones_meant):
@@ -141,6 +145,8 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
     ends = [each for each in zones if each.endswith(zone)]
     if len(ends) == 1:
         return f"Use `{ends[0]}`."
+    if len(begin := [each for each in zones if each.startswith(zone)]) > 1:
+        return f"Add the zone's letter: {listing(begin)}."
     likely = near(zone, zones)
     # Zones of one region differ by a letter, so another zone is as likely as a typo.
     if likely is not None and zone[:-1] != likely[:-1]:

@@ -211,6 +211,16 @@ def _one_network(context: Context) -> Iterator[Issue]:
 def _zones(context: Context) -> Iterator[Issue]:
     if not context.knows_region:
         return
+    names = [zone.availability_zone for zone in context.plan.network.zones]
+    renamed = [name for zone in names if (name := context.zone_of_region(zone))]
+    region = context.spec.region
+    if len({zone[:-1] for zone in names}) == 1 < len(names) == len(renamed):
+        yield Issue(
+            (*context.path, "region"),
+            f"the region is {region}, but the network's zones are in {names[0][:-1]} ({listing(names)})",
+            f"Use `{names[0][:-1]}`, or change each zone in the environment to one of {region}: {listing(renamed)}.",
+        )
+        return
     seen: set[str] = set()
     for index, zone in enumerate(context.spec.network.zones):
         path = (*context.path, "network", "zones", index, "availabilityZone")

@@ -20,6 +20,7 @@ from hpkit.plan.principals import admits, made_role_arn, member_role_of
 from hpkit.text.printable import printable
 
 __all__ = [
+    "OF_SUMS",
     "Context",
     "Finding",
     "Issue",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 # Rules about the sum of all quota in an environment.
-_OF_SUMS: Final = ("CAP005", "CAP006")
+OF_SUMS: Final = ("CAP005", "CAP006")
 Severity = Literal["error", "warning"]
 
 
@@ -74,7 +75,7 @@ class Finding:
             self.file,
             self.severity != "error",
             not form,
-            self.rule in _OF_SUMS,
+            self.rule in OF_SUMS,
             self.line,
             self.column,
             self.rule,

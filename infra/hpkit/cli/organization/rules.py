@@ -1,6 +1,7 @@
 """`hpkit catalog rules`: what the validator and the policy pack demand, and why."""
 
 import json
+import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import click
 from pydantic import Field
 
 from hpkit.checks import RULES, rule_by_id
+from hpkit.checks.eks import offered_versions
 from hpkit.checks.rule import Rule
 from hpkit.cli.common.completion import complete_rules
 from hpkit.cli.common.documents import json_document
@@ -16,7 +18,9 @@ from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.tables import console, grid
 from hpkit.config.messages.suggest import rule_id as written
 from hpkit.errors import InputError
+from hpkit.project import today
 from hpkit.text.document import Document
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
 if TYPE_CHECKING:
@@ -53,9 +57,14 @@ class RuleList(Document):
 
 
 def examples() -> dict[str, Any]:
-    """Return rule ID → its example: failing and passing lines as a diff, and the rule's finding."""
+    """Return rule ID → its example: failing and passing lines as a diff, and the rule's finding.
+
+    EKS002 lists the Kubernetes versions that are supported today, not those of the day of the release.
+    """
     text = resources.files("hpkit.checks").joinpath("examples.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
+    versions, finding = offered_versions(today()), loaded["EKS002"]["finding"]
+    finding["message"] = re.sub(r"\(offered: .*?\)", f"(offered: {listing(versions, 20)})", finding["message"])
     return loaded
 
 

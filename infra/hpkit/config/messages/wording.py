@@ -42,18 +42,29 @@ __all__ = [
 # Texts that a rule reads as expressions; single words aren't valid ones.
 EXPRESSIONS = ("scheduleExpression",)
 _MOST_KEYS = 3
+_NO_MAP = ("model_type", "model_attributes_type")
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
 
 
 def root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Leave out the length of a list that is only too short because its items are wrong."""
+    """Leave out the length of a list that is only too short because its items are wrong, and repeated mistakes.
+
+    If several items of a list are texts instead of maps, only the first is reported.
+    """
+    texts = [each for each in details if each["type"] in _NO_MAP and isinstance(each["input"], str)]
+    of_lists = [each for each in texts if isinstance(each["loc"][-1], int)]
+    firsts = {each["loc"][:-1]: each["loc"] for each in reversed(of_lists)}
+    repeated = [each["loc"] for each in of_lists if firsts[each["loc"][:-1]] != each["loc"]]
     return [
         detail
         for detail in details
-        if detail["type"] != "too_short"
-        or not any(
-            len(other["loc"]) > len(detail["loc"]) and other["loc"][: len(detail["loc"])] == detail["loc"]
-            for other in details
+        if detail["loc"] not in repeated
+        and (
+            detail["type"] != "too_short"
+            or not any(
+                len(other["loc"]) > len(detail["loc"]) and other["loc"][: len(detail["loc"])] == detail["loc"]
+                for other in details
+            )
         )
     ]
 

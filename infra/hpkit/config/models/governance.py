@@ -293,7 +293,7 @@ class TeamOverride(Model):
     members: tuple[Annotated[str, Api("RoleArn")], ...] | None = Field(
         default=None,
         description="Replaces all members of the team. An empty list admits no one.",
-        examples=[["arn:aws:iam::123456789012:role/john-scientists"]],
+        examples=["arn:aws:iam::123456789012:role/john-scientists"],
     )
     member_role: MemberRole | None = Field(
         default=None, description="Replaces the team's memberRole, which `members` alone removes."

@@ -150,7 +150,7 @@ class GrafanaDashboards(Model):
     """Team dashboards that `hpkit cluster grafana export` writes in addition to the cluster's."""
 
     teams: tuple[str, ...] | None = Field(
-        default=None, description="Teams with their own dashboard. Default: all teams with quota.", examples=[["john"]]
+        default=None, description="Teams with their own dashboard. Default: all teams with quota.", examples=["john"]
     )
 
 

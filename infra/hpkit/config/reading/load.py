@@ -19,6 +19,7 @@ from hpkit.config.reading.document import Document, Mark, Problem, YamlNode
 from hpkit.config.reading.document import Path as ValuePath
 from hpkit.config.reading.syntax import syntax_error
 from hpkit.errors import InputError
+from hpkit.text.spelling import near
 
 __all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "MAX_NODES", "read_file", "read_text", "require_file", "resolve", "size"]
 
@@ -255,9 +256,10 @@ class _Composer:
         node = self.anchors.get(name or "")
         if node is None:
             known = ", ".join(f"&{anchor}" for anchor in sorted(self.anchors)) or "none"
+            likely = near(name or "", sorted(self.anchors))
             raise _RejectedError(
                 f"the alias *{name} has no anchor before it (anchors so far: {known})",
-                f"Mark the value with &{name} first.",
+                f"Did you mean `*{likely}`?" if likely else f"Mark the value with &{name} first.",
                 mark,
             )
         self.count += size(node)
@@ -331,8 +333,8 @@ class _Composer:
         if not isinstance(node.value, str):
             raise _RejectedError(
                 "a key must be a plain word, not a list or a map",
-                "Use a plain word as the key. If this is a template (`{{ … }}`), replace it with its value, "
-                "because hpkit doesn't expand templates.",
+                "Use a plain word, or close the map before it with `}`. If this is a template (`{{ … }}`), replace it "
+                "with its value, because hpkit doesn't expand templates.",
                 node.mark,
             )
         key = node.value

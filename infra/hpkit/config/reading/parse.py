@@ -122,13 +122,14 @@ def parse(document: Document) -> Parsed:
         for problem in read
     ]
     said = {problem.path for problem in read}
+    twice = tuple(problem.path for problem in read if problem.rule == "CFG004")
     # A key that was taken for `name` names its entry in all messages.
     problems = [
         replace(problem, message=_unknown(problem.path, reading.document))
         if problem.message.startswith("unknown key `")
         else problem
         for problem in reading.problems
-        if problem.path not in said
+        if problem.path not in said and not any(problem.path[: len(path)] == path for path in twice)
     ]
     if not document.is_whole:
         # What an unreadable file contains isn't missing.
@@ -561,7 +562,7 @@ class _Reading:
         name, space, rest = str(path[-1]).partition(" ")
         if space and value is None and name in key_names and name not in siblings:
             # A line without its colon.
-            return name, resolve(rest.strip())
+            return name, resolve(rest.strip().removeprefix("=").strip())
         if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in siblings:
             return pair[0], resolve(pair[1])
         single = name.removesuffix("s")
@@ -623,6 +624,16 @@ class _Reading:
         if path[-1] == "count" and _is_share(detail["input"]) and "share" in fields_at(path[:-1]):
             message = f"`count` is `{detail['input']}`; it must be a whole number"
             return Problem("CFG002", path, message, f"Set `share: {detail['input']}` instead.", document.locate(path))
+        if (
+            error_type == "tuple_type"
+            and isinstance(detail["input"], dict)
+            and str([*detail["input"], ""][0])[:1] == "-"
+        ):
+            message, mark = (
+                "a space is missing after the hyphen",
+                document.locate((*path, next(iter(detail["input"]))), key=True),
+            )
+            return Problem("CFG002", path, message, "Add a space after each `-`.", mark)
         several = f"{path[-1]}s"
         if (
             error_type == "string_type"

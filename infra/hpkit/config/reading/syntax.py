@@ -16,11 +16,16 @@ _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):
 # Spaces from web pages and word processors, where YAML requires a normal space; they look the same.
 _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
+_NO_COLON = re.compile(r"\s*(?:-\s+)?([A-Za-z][\w-]*)(?=\s*\Z|\s+[\[{&]|\s+(?!.*:(?:\s|\Z))\S)")
+_NO_DASH_SPACE = re.compile(r"\s*-(?=[{\[\"']|[A-Za-z][\w.-]*:(?:\s|\Z))")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
 _EQUALS = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(\S.*?)\s*\Z")
 _BLOCK = re.compile(r"\s*([A-Za-z][\w-]*)\s*=?\s*\{\s*\Z")
 _WORD, _LAST_WORD = re.compile(r"([\w-]+)"), re.compile(r"\s([\w-]+)\Z")
 _NO_VALUE = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:\s*(?:#.*)?\Z")
+_TEXT_BEFORE_MAP = re.compile(r"\s*(?:-\s+)?[\w.-]+:\s+([\w-]+)\s+\{")
+_LAST_KEY = re.compile(r"(?:\A|[{,])\s*([A-Za-z][\w-]*)\Z")
+_OPENS = {"}": "{", "]": "["}
 _BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
 _Found = tuple[Mark, str, str]
 
@@ -37,9 +42,11 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
         _tab(lines, mark),
         _other_space(lines, line_numbers),
         _open_quote(lines, mark),
+        _no_space_after_dash(lines, line_numbers),
         _no_space(lines, line_numbers),
         _block(lines, mark),
         _open_bracket(error, lines, mark),
+        _no_colon(error, lines, mark),
         _no_dash(lines, line_numbers),
         _list_and_map(error, lines, mark),
         _of_the_line(error.problem or "", lines, mark),
@@ -121,6 +128,13 @@ def _unclosed(line: str) -> Iterator[int]:
         position = closed.end()
 
 
+def _no_space_after_dash(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
+    for number in numbers:
+        if found := _NO_DASH_SPACE.match(_line(lines, number)):
+            return Mark(number, found.end()), "a space is missing after the hyphen", "Add a space after the `-`."
+    return None
+
+
 def _no_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
     for number in numbers:
         if found := _NO_SPACE.match(_line(lines, number)):
@@ -175,33 +189,95 @@ def _open_bracket(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> 
     # The parser stops at the colon of a key that it read as part of the value before it.
     line, stop = _line(lines, mark.line), mark.column - 1
     before, first = line[:stop].rstrip(), line[stop : stop + 1]
+    unclosed = f"the `{opens}` on line {begun.line + 1} isn't closed"
     if first in ("{", "[", '"', "'") and before[-1:] in ("}", "]", '"', "'"):
         return mark, f"a comma is missing before `{first}`", f"Add a comma after `{before[-1]}`."
-    after = _LAST_WORD.search(line[:stop]) if line[stop : stop + 1] == ":" else _WORD.match(line, stop)
-    if after and mark.line == begun.line + 1:
+    word = _LAST_KEY.search(before)
+    if first in ("{", "[", '"', "'") and word and opens == "{":
+        return Mark(mark.line, word.start(1) + 1), *_colon_after(word[1])
+    if first and first in "]}":
+        outer = "\n".join([*_flow_before(lines, begun.line), *lines[begun.line : mark.line - 1], before])
+        if outer.count(_OPENS[first]) > outer.count(first):
+            return mark, f"{unclosed} before this `{first}`", f"Add `{closes}` before `{first}`."
+        return mark, *_opens_nothing(first)
+    after = _LAST_WORD.search(line[:stop]) if first == ":" else _WORD.match(line, stop)
+    if after and (mark.line == begun.line + 1 or after.start(1) > _indent(line)):
         return (
             Mark(mark.line, after.start(1) + 1),
             f"a comma is missing before `{after[1]}`",
             f"Add a comma before `{after[1]}`.",
         )
-    return (
-        Mark(begun.line + 1, begun.column + 1),
-        f"the `{opens}` on line {begun.line + 1} isn't closed, or a comma is missing after one of its entries",
-        f"Add `{closes}`.",
-    )
+    last = next((each for each in range(mark.line - 1, begun.line, -1) if _line(lines, each).strip()), begun.line + 1)
+    if _indent(line) > _indent(_line(lines, begun.line + 1)) and not line.lstrip().startswith("- "):
+        end = Mark(last, len(_line(lines, last).rstrip()) + 1)
+        return end, "a comma is missing at the end of this line", f"Add a comma at the end of line {last}."
+    return Mark(begun.line + 1, begun.column + 1), unclosed, f"Add `{closes}` at the end of line {last}."
+
+
+def _flow_before(lines: list[str], number: int) -> list[str]:
+    """Return the lines before one that are part of the same bracketed value."""
+    first = number
+    while first > 0 and lines[first - 1].rstrip().endswith((",", "{", "[")):
+        first -= 1
+    return lines[first:number]
+
+
+def _opens_nothing(closing: str) -> tuple[str, str]:
+    opening, what = _OPENS[closing], "map" if closing == "}" else "list"
+    return f"a `{closing}` on this line has no `{opening}`", f"Add `{opening}` where the {what} begins, or remove it."
+
+
+def _colon_after(word: str) -> tuple[str, str]:
+    return f"a colon is missing after `{word}`", f"Add a colon after `{word}`."
+
+
+def _no_colon(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> _Found | None:
+    """Find the line of a key without its colon: the parser stops on it, or on the next line with one."""
+    problem = error.problem or ""
+    above = next((each for each in range(mark.line - 1, 0, -1) if _is_content(_line(lines, each))), 0)
+    if problem.startswith("could not find expected ':'") and error.context_mark:
+        numbers: tuple[int, ...] = (error.context_mark.line + 1,)
+    elif problem.startswith("mapping values are not allowed"):
+        numbers = (mark.line, above)
+    elif problem.startswith("did not find expected key"):
+        begins = mark.column - 1 == _indent(_line(lines, mark.line))
+        numbers = (mark.line, above) if begins else (mark.line,)
+    else:
+        return None
+    for number in numbers:
+        line = _line(lines, number).partition(" #")[0]
+        if (found := _NO_COLON.match(line)) and (
+            number != mark.line or line[found.end() :].lstrip()[:1] in ("[", "{", "&")
+        ):
+            pair = _EQUALS.match(line)
+            message, fix = _colon_after(found[1])
+            fix = f"Set `{pair[1]}: {pair[2]}`." if pair else fix
+            return Mark(number, found.start(1) + 1), message, fix
+    return None
+
+
+def _is_content(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
-    line, above = _line(lines, mark.line), _line(lines, mark.line - 1)
+    line = _line(lines, mark.line)
     begins = mark.column - 1 == _indent(line)
     first = line[mark.column - 1 : mark.column]
+    code = line.partition(" #")[0]
+    closed = next((each for each in "}]" if code.count(each) > code.count(_OPENS[each])), "")
+    if closed and problem.startswith(("mapping values", "did not find expected key")):
+        return Mark(mark.line, code.rfind(closed) + 1), *_opens_nothing(closed)
     if problem.startswith("mapping values are not allowed"):
+        if found := _TEXT_BEFORE_MAP.match(line):
+            place = Mark(mark.line, found.start(1) + 1)
+            return (
+                place,
+                f"there's a text before the map: `{found[1]}`",
+                f"Remove it. An anchor is written `&{found[1]}`.",
+            )
         if _KEY.match(line) and ": " in line[: mark.column - 1]:
             return mark, "the line has a second colon", "Quote the value, or start a map on the next line."
-        if above.strip() and not _KEY.match(above):
-            pair = _EQUALS.match(above)
-            fix = f"Set `{pair[1]}: {pair[2]}`." if pair else "Write it as `key: value`."
-            return Mark(mark.line - 1, _indent(above) + 1), "the line has no colon", fix
         return _indented_further(lines, mark)
     if problem.startswith("found character that cannot start") and first:
         shown = "a backtick" if first == "`" else f"`{first}`"

@@ -104,7 +104,7 @@ def example_of(field: FieldInfo) -> Any:
 def decorated(schema: Mapping[str, Any], hint: Hint) -> dict[str, Any]:
     """Return the JSON Schema of a key with its example, its unit, and the values and keys that may be completed."""
     result = {key: value for key, value in schema.items() if key not in ("examples", *_STATED)}
-    is_list = result.get("type") == "array"
+    is_list = "array" in result.get("type", "")
     if hint.keys:
         # Other keys remain valid: with additionalProperties, properties only name some.
         result["properties"] = dict.fromkeys(VALUES[hint.keys](), result["additionalProperties"])
