@@ -2,12 +2,17 @@
 
 import pytest
 
+from hpkit.cluster.jobs.check import check, read_manifests
 from hpkit.cluster.jobs.forecast import predict_all, tasks_of
+from hpkit.cluster.jobs.server import Server
+from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.kueue.organization import fair_sharing_of
 from hpkit.project import load_stack
 from tests.cluster.field.test_state import World, job
+from tests.cluster.jobs.builders import text_of
 from tests.program.cloud import Program
 from tests.running import eventually
+from tests.security.members import JOBS, member, tried
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
@@ -77,4 +82,31 @@ def test_without_fair_share_a_job_above_the_quota_waits_for_its_team_and_its_run
         assert world.runs("low1"), "it isn't preempted"
         world.create(of_class("high2", 2))
         eventually(lambda: world.runs("high2"), "within the quota, a higher priority preempts")
+        world.clean("john")
+
+
+def test_a_run_time_within_the_limit_of_its_team_is_accepted_as_job_check_says(clouds):
+    instance = clouds.empty()
+    data = clouds.repository.read("handson")
+    data["teams"][0]["maxRunTime"] = {"limit": "2h"}
+    clouds.repository.write("handson", data)
+    Program(instance, "handson-dev", root=clouds.repository.folder).up()
+    plan = load_stack("handson-dev", root=clouds.repository.folder).plans["dev"]
+    john = member(instance, "john")
+    server = Server(Kubernetes(john._client))
+    world = World(instance, plan)
+    with world.client:
+        for name, labels, checks in (
+            ("none", {}, ["run-time"]),
+            ("long", {"kueue.x-k8s.io/max-exec-time-seconds": "7201"}, ["run-time"]),
+            ("right", {"kueue.x-k8s.io/max-exec-time-seconds": "7200"}, []),
+        ):
+            document = job("john", name, gpus=1)
+            document["metadata"]["labels"] |= labels
+            found = [each.check for each in check(read_manifests("f", text_of(document)), plan, (), server)]
+            assert found == checks
+            rejected = tried(john.create, JOBS, document)
+            assert ("max-exec-time-seconds must be the job's run time" in rejected) == bool(checks)
+        eventually(lambda: world.runs("right"), "the label of its pods isn't required")
+        world.paths = [f"{JOBS}/right"]
         world.clean("john")
