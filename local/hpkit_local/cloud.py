@@ -4,7 +4,7 @@ Each name is imported on first use: `hpkit local doctor` needs only the tools, a
 supervisor needs.
 """
 
-from pkgutil import resolve_name
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,36 +57,26 @@ __all__ = [
     "usage_of",
 ]
 
-_SOURCES = {
-    "GO": "hpkit_local.toolchain:GO",
-    "TOOLS": "hpkit_local.toolchain:TOOLS",
-    "TOOL_NAMES": "hpkit_local.toolchain:TOOL_NAMES",
-    "VARIABLES": "hpkit_local.supervisor.control:VARIABLES",
-    "EngineEvents": "hpkit_local.supervisor.pulumi_run:EngineEvents",
-    "ResourceChange": "hpkit_local.supervisor.pulumi_run:ResourceChange",
-    "Work": "hpkit_local.supervisor.pulumi_run:Work",
-    "LocalCloud": "hpkit_local.supervisor.local_cloud:LocalCloud",
-    "Overview": "hpkit_local.supervisor.local_clouds:Overview",
-    "Stack": "hpkit_local.supervisor.pulumi_stack:Stack",
-    "Usage": "hpkit_local.supervisor.local_clouds:Usage",
-    "control": "hpkit_local.supervisor.control",
-    "create_existing": "hpkit_local.supervisor.existing:create_existing",
-    "exclusive": "hpkit_local.supervisor.local_cloud:exclusive",
-    "get_all": "hpkit_local.toolchain:get_all",
-    "local_clouds": "hpkit_local.supervisor.local_clouds:local_clouds",
-    "locate": "hpkit_local.toolchain:locate",
-    "overviews": "hpkit_local.supervisor.local_clouds:overviews",
-    "rehearsal": "hpkit_local.rehearsal.session:rehearsal",
-    "stacks_of": "hpkit_local.supervisor.local_clouds:stacks_of",
-    "stacks_up": "hpkit_local.supervisor.local_clouds:stacks_up",
-    "team_objects": "hpkit_local.rehearsal.jobs:team_objects",
-    "candidates": "hpkit_local.supervisor.local_clouds:candidates",
-    "the_only": "hpkit_local.supervisor.local_clouds:the_only",
-    "usage_of": "hpkit_local.supervisor.local_clouds:usage_of",
+_MODULES = {
+    "rehearsal.jobs": ("team_objects",),
+    "rehearsal.session": ("rehearsal",),
+    "supervisor.control": ("VARIABLES",),
+    "supervisor.existing": ("create_existing",),
+    "supervisor.local_cloud": ("LocalCloud", "exclusive"),
+    "supervisor.local_clouds": (
+        *("Overview", "Usage", "candidates", "local_clouds", "overviews", "stacks_of", "stacks_up", "the_only"),
+        "usage_of",
+    ),
+    "supervisor.pulumi_run": ("EngineEvents", "ResourceChange", "Work"),
+    "supervisor.pulumi_stack": ("Stack",),
+    "toolchain": ("GO", "TOOLS", "TOOL_NAMES", "get_all", "locate"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SOURCES:
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    return resolve_name(_SOURCES[name])
+    if name == "control":
+        return import_module("hpkit_local.supervisor.control")
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"hpkit_local.{module}"), name)
+    raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -10,7 +10,6 @@ places aren't known: a scenario's topology is that of the nodes when they were r
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -352,18 +351,14 @@ def writing(path: Path) -> Iterator[TextIO]:
 
     InputError where it cannot be written.
     """
+    half = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        file = half.open("w", encoding="utf-8", newline="")
     except OSError as error:
         raise InputError(f"{path} can't be written: {(error.strerror or str(error)).lower()}") from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        with file:
             yield file
-        # The permissions of any new file; only the owner can read the temporary file.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)

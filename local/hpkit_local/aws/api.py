@@ -206,7 +206,7 @@ def part(function: Part) -> Part:
 
 @dataclass(frozen=True)
 class BackendView:
-    """The view of a backend; while `held`, nothing in it changes."""
+    """The state of an endpoint, to be read from any thread, and a way to call it as the service itself."""
 
     _backend: Backend
 

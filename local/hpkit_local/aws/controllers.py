@@ -10,12 +10,11 @@ elsewhere, raise `RequeueAfter`: the same callback is called again. To fail the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["ControllerError", "Controllers", "EksConnection", "RequeueAfter", "Snapshot", "View"]
+__all__ = ["ControllerError", "Controllers", "EksConnection", "RequeueAfter", "Snapshot"]
 
 Documents = dict[str, dict[str, Any]]
 
@@ -39,26 +38,6 @@ class Snapshot:
     subnets: Documents
     cut_off: set[str]
     joining: set[str] = field(default_factory=set)
-
-
-class View(Protocol):
-    """The state of an endpoint, to be read from any thread, and a way to call it as the service itself."""
-
-    @property
-    def latency_factor(self) -> float:
-        """Return how long changes take: 1 as on AWS, 0 no time."""
-
-    def held(self) -> AbstractContextManager[None]:
-        """Hold the endpoint's lock, so that several reads are consistent; callbacks wait meanwhile."""
-
-    def snapshot(self) -> Snapshot:
-        """Return what exists."""
-
-    def contexts(self) -> Iterator[Any]:
-        """Yield the context of the endpoint's region and of others that have records; call it in `held`."""
-
-    def call(self, region: str, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Call an operation, not from a callback; ServiceError if it is rejected."""
 
 
 Document = Mapping[str, Any]
@@ -87,8 +66,8 @@ class EksConnection:
 class Controllers:
     """What happens in the cluster when something changes in the endpoint: here, nothing. Subclass it."""
 
-    def started(self, view: View) -> None:
-        """Hear that the endpoint begins to serve; `view` reads its state from any thread."""
+    def started(self, view: Any) -> None:
+        """Hear that the endpoint begins to serve; `view`, a BackendView, reads its state from any thread."""
 
     def stopped(self) -> None:
         """Hear that the endpoint no longer serves."""

@@ -23,7 +23,8 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from hpkit_local.aws.controllers import Snapshot, View
+from hpkit_local.aws.api import BackendView
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.services.eks.view import Caller, caller_of
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
@@ -150,7 +151,7 @@ class _RejectedError(ValueError):
 
 
 def review(
-    view: View, request: Mapping[str, Any], *, why_unreachable: str = "", now: datetime | None = None
+    view: BackendView, request: Mapping[str, Any], *, why_unreachable: str = "", now: datetime | None = None
 ) -> dict[str, Any]:
     """Answer a TokenReview. `why_unreachable`: why EKS's endpoint doesn't admit callers, or ""."""
     try:
@@ -211,7 +212,7 @@ def _key_of(credential: str) -> str:
     return parts[0]
 
 
-def _user(view: View, access_key: str) -> dict[str, Any]:
+def _user(view: BackendView, access_key: str) -> dict[str, Any]:
     with view.held():
         cluster = next(iter(view.snapshot().eks), None)
         if cluster is None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection, View
+from hpkit_local.aws.api import BackendView
+from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection
 from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.services.eks.view import why_cut_off
 from hpkit_local.controllers.access import review
@@ -43,10 +44,10 @@ class ClusterControllers(Controllers):
     def __init__(self, kubeconfig: Path, *, kubelet_port: int = 0) -> None:
         self._kubeconfig = kubeconfig
         self._kubelet_port = kubelet_port
-        self._view: View | None = None
+        self._view: BackendView | None = None
         self._reconciler: Reconciler | None = None
 
-    def started(self, view: View) -> None:
+    def started(self, view: BackendView) -> None:
         """Start reconciling."""
         self._view = view
         self._reconciler = Reconciler(self._kubeconfig, view, kubelet_port=self._kubelet_port)

@@ -19,7 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpkit_local.aws.controllers import ControllerError, RequeueAfter, Snapshot, View
+from hpkit_local.aws.api import BackendView
+from hpkit_local.aws.controllers import ControllerError, RequeueAfter, Snapshot
 from hpkit_local.controllers.access import access
 from hpkit_local.controllers.dependencies import missing_dependencies
 from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, kinds, marks, update_status
@@ -144,7 +145,7 @@ _Present = dict[str, dict[str, dict[str, Any]]]
 class Reconciler:
     """One thread for one API server; `submit` is called under the endpoint's lock, all else happens in the thread."""
 
-    def __init__(self, kubeconfig: Path, view: View, *, kubelet_port: int) -> None:
+    def __init__(self, kubeconfig: Path, view: BackendView, *, kubelet_port: int) -> None:
         self._kubeconfig = kubeconfig
         self._kubelet_port = kubelet_port
         self._view = view

@@ -26,7 +26,7 @@ _KUEUE = "kueue.x-k8s.io/v1beta2"
 _WORKLOADS = ApiResource(_KUEUE, "Workload", "workloads", namespaced=True)
 _LABELS = ",".join(f"{name}={value}" for name, value in REHEARSED.items())
 # What is compared with the model of a plan.
-_COMPARED = ("ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass")
+_COMPARED = ("ClusterQueue", "WorkloadPriorityClass")
 # In this order, because an object that others refer to can't be deleted.
 _DELETED = (
     *("LocalQueue", "ClusterQueue", "WorkloadPriorityClass", "ResourceFlavor", "Topology", "Node", "ConfigMap"),

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 from hypothesis import given, settings
-from kubernetes.utils.quantity import parse_quantity
 
 from generate.examples import example_files
 from hpkit.errors import CatalogError
@@ -37,17 +36,20 @@ def objects_of(plan):
     return team_objects(quota_requests(plan), policy_request(plan), permanent)
 
 
-def differences(plan, objects):
-    return object_differences(plan, model_of(plan), objects, quantity=lambda text: float(parse_quantity(text)))
-
-
 @pytest.mark.parametrize(("stem", "environment"), EXAMPLES)
 def test_the_service_makes_of_every_example_what_the_simulator_takes_it_for(stem, environment):
     plan = plan_of(stem, environment)
     objects = objects_of(plan)
     classes = {"WorkloadPriorityClass"} if plan.policy.priority_classes else set()
     assert {"ClusterQueue", "ResourceFlavor", *classes} <= {each["kind"] for each in objects}
-    assert differences(plan, objects) == []
+    assert object_differences(plan, objects) == []
+    queues = {each["metadata"]["name"]: each["spec"] for each in objects if each["kind"] == "ClusterQueue"}
+    for queue in model_of(plan).queues:
+        spec = queues[queue.name]
+        assert (spec["cohortName"], spec["preemption"]["reclaimWithinCohort"]) == (
+            queue.cohort,
+            queue.preemption.reclaim_within_cohort,
+        )
 
 
 TEAMS = [
@@ -91,7 +93,7 @@ def test_so_does_it_of_every_way_to_reserve_lend_and_borrow(fair, idle):
     policy = {"fairShare": fair, "idleResourceSharing": idle}
     data = organization(teams=TEAMS, groups=GROUPS, allocations=ALLOCATIONS, top={"clusterPolicy": policy})
     plan = derive(typed(data), "dev")
-    assert differences(plan, objects_of(plan)) == []
+    assert object_differences(plan, objects_of(plan)) == []
     assert (model_of(plan).fair_sharing is not None) == (fair == "Enabled")
 
 
@@ -115,20 +117,13 @@ def of_kind(objects, kind):
 
 
 CHANGES = {
-    "cohort": lambda objects: queue_of(objects, "john")["spec"].update(cohortName="elsewhere"),
-    "fairSharing.weight": lambda objects: queue_of(objects, "smith")["spec"].update(fairSharing={"weight": "7"}),
-    "preemption.reclaimWithinCohort": lambda objects: queue_of(objects, "john")["spec"]["preemption"].update(
-        reclaimWithinCohort="Never"
-    ),
-    "ml.g5.12xlarge nvidia.com/gpu": lambda objects: queue_of(objects, "john")["spec"]["resourceGroups"][0]["flavors"][
-        0
-    ]["resources"][2].update(nominalQuota="13"),
-    "stopPolicy": lambda objects: queue_of(objects, "john")["spec"].update(stopPolicy="Hold"),
-    "node.kubernetes.io/instance-type": lambda objects: of_kind(objects, "ResourceFlavor")["spec"].update(
-        nodeLabels={}
-    ),
-    "value": lambda objects: of_kind(objects, "WorkloadPriorityClass").update(value=1),
-    "not in the cluster": lambda objects: objects.remove(queue_of(objects, "smith")),
+    "fair-share weight 7": lambda objects: queue_of(objects, "smith")["spec"].update(fairSharing={"weight": "7"}),
+    "quota of 13 nvidia.com/gpu": lambda objects: queue_of(objects, "john")["spec"]["resourceGroups"][0]["flavors"][0][
+        "resources"
+    ][2].update(nominalQuota="13"),
+    "paused": lambda objects: queue_of(objects, "john")["spec"].update(stopPolicy="Hold"),
+    "priority class": lambda objects: of_kind(objects, "WorkloadPriorityClass").update(value=1),
+    "has no queue": lambda objects: objects.remove(queue_of(objects, "smith")),
 }
 
 
@@ -137,7 +132,7 @@ def test_a_field_that_differs_is_named(field):
     plan = ranked_handson()
     objects = copy.deepcopy(objects_of(plan))
     CHANGES[field](objects)
-    (line,) = differences(plan, objects)
+    (line,) = object_differences(plan, objects)
     assert field in line
 
 

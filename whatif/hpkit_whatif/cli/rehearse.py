@@ -156,8 +156,6 @@ class Rehearsal:
         self, cloud: LocalCloud, *, speed: float | None = None, say: Callable[[str], None] = to_stderr
     ) -> tuple[Report, list[str]]:
         """Return the report, and each difference from the simulator, in objects and in what happened."""
-        from kubernetes.utils.quantity import parse_quantity
-
         from hpkit_local.cloud import rehearsal, team_objects
         from hpkit_whatif.rehearse import event_differences, object_differences, policy_request, quota_requests, run
 
@@ -167,12 +165,7 @@ class Rehearsal:
         nodes = _nodes(self.model, objects, permanent)
         notes = _Notes(self, _Pace(speed, len(self.workloads), say))
         with rehearsal(cloud, objects, nodes, classes=self.classes) as session:
-            differences = object_differences(
-                self.plan,
-                self.model,
-                session.objects,
-                quantity=lambda text: float(parse_quantity(text)),  # type: ignore[no-untyped-call]
-            )
+            differences = object_differences(self.plan, session.objects)
             end = run(session.scheduler, self.workloads, until=until, on_event=notes.take, wait_for=notes.pace.wait_for)
             reasons = session.scheduler.reasons()
         stopped = _whole(end) if until is None else until

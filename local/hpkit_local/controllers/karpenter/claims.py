@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from hpkit_local.aws.controllers import Snapshot, View
+from hpkit_local.aws.api import BackendView
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.controllers.karpenter.conditions import (
     CAPACITY_LABEL,
@@ -84,7 +85,7 @@ def marks(claims: Iterable[Document]) -> dict[str, NodeMark]:
 class Provisioner:
     """Watches pods, NodePools, and claims, and creates or ends nodes; its whole state is in the API server."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: BackendView) -> None:
         self._view = view
         # What AWS had no room for, until when.
         self._rejected: dict[tuple[str, str, str], float] = {}

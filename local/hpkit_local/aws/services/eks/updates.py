@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpkit_local.aws.api import existing, operation, page
+from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
@@ -41,16 +41,3 @@ def describe_update(ctx: Context, params: Record) -> Record:
     if entry is None or entry["addon"] != params.get("addonName", ""):
         raise ServiceError("ResourceNotFoundException", f"No update found for ID: {params['updateId']}")
     return {"update": entry["update"]}
-
-
-# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_ListUpdates.html
-@operation("eks", "ListUpdates")
-def list_updates(ctx: Context, params: Record) -> Record:
-    """Ids of the updates of a cluster, or of one add-on."""
-    existing(ctx.table("eks"), params["name"], f"No cluster found for name: {params['name']}.")
-    ids = [
-        entry["update"]["id"]
-        for key, entry in ctx.table("updates").items()
-        if key.startswith(f"{params['name']}|") and entry["addon"] == params.get("addonName", "")
-    ]
-    return page("updateIds", ids, params, code="InvalidParameterException")

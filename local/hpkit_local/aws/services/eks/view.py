@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpkit_local.aws.api import part
+from hpkit_local.aws.api import BackendView, part
 from hpkit_local.aws.backend import Context
-from hpkit_local.aws.controllers import Snapshot, View
+from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.services.eks.addons import addon_document
 from hpkit_local.aws.services.eks.clusters import cluster_document
 from hpkit_local.aws.services.eks.entries import effective_policies, entry_key, is_admitted, principal_arn
@@ -29,7 +29,7 @@ class Caller:
     entry: Mapping[str, Any] | None
 
 
-def caller_of(view: View, access_key: str, *, cluster: str) -> Caller:
+def caller_of(view: BackendView, access_key: str, *, cluster: str) -> Caller:
     """Return the principal of an access key, and an EKS cluster's data about it."""
     with view.held():
         contexts = list(view.contexts())
@@ -41,7 +41,7 @@ def caller_of(view: View, access_key: str, *, cluster: str) -> Caller:
         return Caller(user_id, arn, account, principal, dict(found["entry"]) if found and admitted else None)
 
 
-def why_cut_off(view: View) -> str:
+def why_cut_off(view: BackendView) -> str:
     """Return why the endpoint's callers can't reach the EKS cluster's API server, or ""."""
     with view.held():
         for ctx in view.contexts():

@@ -1,4 +1,4 @@
-"""Training plans: SearchTrainingPlanOfferings, CreateTrainingPlan, DescribeTrainingPlan and ListTrainingPlans.
+"""Training plans: SearchTrainingPlanOfferings, CreateTrainingPlan and DescribeTrainingPlan.
 
 A plan is sold from the next 11:30 UTC on (SageMaker developer guide, "Search for training plan offerings": reserved
 capacity starts and ends at 11:30 AM UTC), in one zone. Its status follows the clock.
@@ -16,7 +16,7 @@ from typing import Any
 
 from hpkit.catalog.prices import find_price
 from hpkit.catalog.training_plans import training_plan_problem
-from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.sagemaker.records import moment, nodes_of
@@ -99,15 +99,6 @@ def describe_training_plan(ctx: Context, params: Record) -> Record:
             "Status": "Active",
         }
     return _described(ctx, plan)
-
-
-@operation("sagemaker", "ListTrainingPlans")
-def list_training_plans(ctx: Context, params: Record) -> Record:
-    """Plans in pages."""
-    plans = [_described(ctx, plan) for plan in ctx.table("training_plans").values()]
-    wanted = {entry["Value"] for entry in params.get("Filters", []) if entry["Name"] == "Status"}
-    found = [plan for plan in plans if not wanted or plan["Status"] in wanted]
-    return page("TrainingPlanSummaries", found, params)
 
 
 # Inferred from: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
