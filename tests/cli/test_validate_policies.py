@@ -46,7 +46,8 @@ def test_advice_is_a_warning_and_what_is_mandatory_an_error(project):
 def test_advice_for_several_environments_is_listed_once(project):
     file = project / "stacks" / "handson.yaml"
     data = yaml.safe_load(file.read_text())
-    data["environments"]["prod"] = data["environments"]["dev"]
+    dev = data["environments"]["dev"]
+    data["environments"]["prod"] = {**dev, "cluster": {**dev["cluster"], "name": "prod"}}
     file.write_text(yaml.safe_dump(data))
     found = json.loads(validate("stacks/handson.yaml", "--format", "json").stdout)["findings"]
     (pinned,) = [each for each in found if each["rule"] == "eks-addons-pinned"]
@@ -59,7 +60,8 @@ def test_trust_in_a_role_of_a_team_is_reported_where_the_file_states_it(project)
     data = yaml.safe_load(file.read_text())
     forge = {"provider": "token.actions.githubusercontent.com", "subjects": ["repo:acme/training:*"]}
     data["teams"][1]["memberRole"] = {"oidc": forge}
-    data["environments"]["prod"] = data["environments"]["dev"]
+    dev = data["environments"]["dev"]
+    data["environments"]["prod"] = {**dev, "cluster": {**dev["cluster"], "name": "prod"}}
     file.write_text(yaml.safe_dump(data))
     found = json.loads(validate("stacks/handson.yaml", "--format", "json").stdout)["findings"]
     (trusts,) = [each for each in found if each["rule"] == "iam-trust-limited"]
