@@ -96,9 +96,9 @@ def _without_karpenter(_: str, match: re.Match[str], first: Data, __: Data, envi
 
 # Each kind of advice as text, and how to follow it.
 _FOLLOW: dict[str, Callable[[str, re.Match[str], Data, Data, str], Iterator[Data]]] = {
-    r"the preview fails unless the environment has(?P<first>) (?P<all>`.*`)$": _allow,
-    r"to allow it, first run `pulumi up` with (?P<first>`.*`) and without this change, then make this change with "
-    r"(?P<all>`.*`)$": _allow,
+    r"to allow it once, set(?P<first>) (?P<all>`.*`) in the environment$": _allow,
+    r"to allow it once, first run `pulumi up` with (?P<first>`.*`) in the environment and without this change, then "
+    r"make this change with (?P<all>`.*`)$": _allow,
     r"to replace the group, write `name: (?P<name>\S+)`(?P<there> there and in its NodeClass)?"
     r"(?: and (?P<all>`.*`))?$": _replace_group,
     r'write `version: "(?P<version>[\d.]+)"`(?P<first> first, run `pulumi up`, then continue)?$': _version,

@@ -65,13 +65,12 @@ def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_noth
     assert "ada" in decision.reason
 
 
-def test_what_is_protected_is_refused_although_it_is_allowed():
+def test_what_is_allowed_is_no_longer_protected():
     change_ = changed(
         lambda dev: dev.update(allowReplace=["cluster"]) or dev["cluster"].update(name="other"),
         environment={"protect": True},
     )
-    assert codes(change_) == {("replace-cluster", "cluster"): True}
-    assert "first run `pulumi up` with `protect: false` and without this change" in change_.decisions[0].fix
+    assert codes(change_) == {("replace-cluster", "cluster"): False}
 
 
 def test_what_the_allowance_alone_would_not_do_is_said_at_once():
@@ -81,8 +80,9 @@ def test_what_the_allowance_alone_would_not_do_is_said_at_once():
     )
     (files,) = [each for each in change_.decisions if each.key == "fileSystem"]
     assert files.fix == (
-        "to allow it, first run `pulumi up` with `allowReplace: [fileSystem]` and without this change, then make this "
-        "change with `allowReplace: [fileSystem]` and `allowDelete: {addons: [aws-fsx-csi-driver]}`"
+        "to allow it once, first run `pulumi up` with `allowReplace: [fileSystem]` in the environment and without this "
+        "change, then make this change with `allowReplace: [fileSystem]` and "
+        "`allowDelete: {addons: [aws-fsx-csi-driver]}`"
     )
 
 
@@ -93,6 +93,9 @@ def test_an_eks_cluster_that_the_service_protects_is_refused_until_an_up_ends_th
 
     change_ = changed(move, environment={"protect": True})
     assert codes(change_)["replace-eks", "eks"] is True
+    assert "first run `pulumi up` with `allowReplace: [eks]` in the environment and" in change_.decisions[0].fix
+    change_ = changed(move, environment={"protect": True, "allowReplace": ["eks"]})
+    assert codes(change_)["replace-eks", "eks"] is False
     change_ = changed(move, environment={"protect": False})
     assert not change_.rejected
 

@@ -1,8 +1,11 @@
 """A rejected `up` of a live stack changes nothing, whatever rejects it."""
 
+import copy
 import json
+import re
 
 import pytest
+import yaml
 
 from hpkit_local.supervisor.pulumi_stack import Stack
 from tests.program.cloud import ROOT
@@ -83,3 +86,40 @@ def test_a_rejected_up_changes_nothing(change, error, stack, up, repository, liv
         repository.write("handson", repository.read("handson"))
         if protected:
             up.read("state", "unprotect", urn, "--yes")
+
+
+ALLOW = re.compile(
+    r"to allow it once, (?:first run `pulumi up` with (?P<first>`.*?`) in \S.*? and without this change, then make "
+    r"this change with (?P<then>`.*?`(?: and `.*?`)*)|set (?P<all>`.*?`(?: and `.*?`)*) in )"
+)
+
+
+def written(data, settings):
+    """Return the file with settings that a message has in backquotes."""
+    edited = copy.deepcopy(data)
+    for setting in re.findall(r"`(.*?)`", settings):
+        edited["environments"]["dev"] |= yaml.safe_load(setting)
+    return edited
+
+
+@pytest.mark.platform(taken_away=2)
+def test_the_printed_advice_about_a_protected_stack_is_enough(stack, repository, live):
+    def up(data):
+        repository.write("handson", data)
+        shown = []
+        return stack.run("up", show=shown.append), "\n".join(shown[-1].errors)
+
+    protected = repository.read("handson")
+    protected["environments"]["dev"]["protect"] = True
+    assert up(protected) == (0, "")
+    goal = copy.deepcopy(protected)
+    rename_the_cluster(goal, goal["environments"]["dev"])
+    code, error = up(goal)
+    assert code
+    advice = ALLOW.search(error)
+    assert advice, error
+    if advice["first"]:
+        assert up(written(protected, advice["first"])) == (0, "")
+    assert up(written(goal, advice["then"] or advice["all"])) == (0, "")
+    assert live.cluster()["ClusterName"] == "other"
+    assert stack.run("destroy", show=lambda _: None) == 0

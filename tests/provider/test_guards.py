@@ -1,5 +1,7 @@
 """Protected resources can't be deleted: the cluster, groups with instances, another region, a guarded ID."""
 
+import re
+
 import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2
@@ -214,9 +216,19 @@ def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
 def test_what_leaves_the_program_needs_a_run_that_lifts_its_protection():
     left = {name: id_ for name, id_ in identity().items() if name != "vpc"}
     new = {**GUARDED, "identity": left, "allowReplace": ["vpc"]}
-    with pytest.raises(RejectedError, match=r"still protected in the state(.|\n)*run `pulumi up`"):
-        guard().diff(GUARDED, new, {})
+    first = "first run `pulumi up` with `allowReplace: [vpc]` in environments.dev of stacks/acme.yaml and without this"
+    for allowed in ([], ["vpc", "eks", "cluster"]):
+        with pytest.raises(RejectedError, match=re.escape(first)):
+            guard().diff(GUARDED, {**new, "allowReplace": allowed}, {})
     assert guard().diff({**GUARDED, "allowReplace": ["vpc"]}, new, {}).changes
+
+
+def test_what_its_service_protects_needs_a_run_that_lifts_its_protection():
+    old = {**GUARDED, "protected": ["eks"]}
+    new = {**GUARDED, "identity": identity(vpc=UNKNOWN), "allowReplace": ["vpc", "eks", "cluster"]}
+    with pytest.raises(RejectedError, match=r"first run `pulumi up` with `allowReplace: \[eks\]`"):
+        guard().diff(old, new, {})
+    assert guard().diff({**old, "protected": []}, new, {}).changes
 
 
 PARTS = {

@@ -5,13 +5,14 @@ package make the same decisions without an engine.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hpkit.changes.compare import Recorded
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
+from hpkit.text.formatting import allowances, to_allow
 
 __all__ = [
     "CLUSTER",
@@ -22,7 +23,6 @@ __all__ = [
     "RELOCATIONS",
     "RENAMED",
     "REPLACE",
-    "UNPROTECTED",
     "VPC",
     "Allowance",
     "GuardDecision",
@@ -53,8 +53,6 @@ Allowance = tuple[str, str]
 REPLACE: Final = "allowReplace"
 # What to do about a deletion that the environment names.
 DELETION_ALLOWED: Final = "allowDelete allows it"
-# `protect: false` is a separate key.
-UNPROTECTED: Final[Allowance] = ("protect", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +92,7 @@ def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -
     if not needs and not first:
         return list(decisions)
     everything = _text([*needs, *first], after)
-    how = (
-        f"the preview fails unless the environment has {everything}"
-        if not first
-        else f"to allow it, first run `pulumi up` with {_text(first, before)} and without this change, then make this "
-        f"change with {everything}"
-    )
+    how = to_allow(everything, _text(first, before))
     return [_advised(each, how, everything) if each.rejected else each for each in decisions]
 
 
@@ -109,24 +102,15 @@ def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecisio
     return replace(decision, fix=f"{decision.fix} and {everything}" if decision.fix else how)
 
 
-def _text(needed: Iterable[Allowance], plan: Plan) -> str:
+def _text(needed: Sequence[Allowance], plan: Plan) -> str:
     """Return the allowances for the environment, including its existing ones."""
-    allowances = dict.fromkeys(needed)
-    allowance_keys = {kind for kind, _ in allowances}
-    settings = ["`protect: false`"] if UNPROTECTED in allowances else []
-    if REPLACE in allowance_keys:
-        keys = {name for kind, name in allowances if kind == REPLACE} | {*plan.spec.allow_replace}
-        settings.append(f"`{REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
-    deletions = allowance_keys - {REPLACE, UNPROTECTED[0]}
-    if deletions:
-        written = plan.spec.allow_delete.model_dump(by_alias=True)
-        names = {
-            allow_key: [*dict.fromkeys([*existing, *(name for other, name in allowances if other == allow_key)])]
-            for allow_key, existing in written.items()
-        }
-        listed = ", ".join(f"{kind}: [{', '.join(own)}]" for kind, own in names.items() if own)
-        settings.append(f"`allowDelete: {{{listed}}}`")
-    return " and ".join(settings)
+    if not needed:
+        return ""
+    names = {key: [name for kind, name in dict.fromkeys(needed) if kind == key] for key, _ in needed}
+    replaced = {*names.pop(REPLACE)} | {*plan.spec.allow_replace} if REPLACE in names else set()
+    existing = plan.spec.allow_delete.model_dump(by_alias=True) if names else {}
+    deleted = {key: [*dict.fromkeys([*existing[key], *names.get(key, ())])] for key in existing}
+    return allowances([key for key in GUARDED_TYPES.values() if key in replaced], deleted)
 
 
 # By key in `allowDelete`: the decision's code, and the resource with which it's deleted, by its name in `allowReplace`.

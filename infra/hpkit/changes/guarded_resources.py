@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.changes.compare import Recorded, RecordedResource
-from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, REPLACE, UNPROTECTED, VPC, Allowance, GuardDecision
+from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, REPLACE, VPC, GuardDecision
 from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import Plan
+from hpkit.plan.protected import deletion_protected
 from hpkit.text.formatting import listing
 
 __all__ = ["GUARDED_NAMES", "relocation_decision", "resource_decisions", "version_decisions"]
@@ -31,8 +32,6 @@ _BUCKETS: Final = {
 }
 # Consequences that the two values don't show.
 _WHY: Final = {"storageCapacity ": "; a file system can only grow"}
-# Resources that can't be deleted with `protect: true`: because of the service, or while they have contents.
-_PROTECTED_BY_FILE: Final = ("eks", "cluster", "bucket")
 _LOST_WITH_IT: Final = {
     "vpc": "everything in it",
     "eks": "everything in it",
@@ -111,21 +110,14 @@ def _decide(
     more = "".join(text for place, text in _WHY.items() if any(cause.startswith(place) for cause in causes))
     why = f" ({'; '.join(causes)}{more})" if causes else ""
     reason = f"{name} will be {action}d, together with {_lost_with_it(key, before)}{why}"
-    first = _first(key, before.plan, protected=protected)
-    rejected = not is_allowed or protected is not None or (key == "eks" and before.plan.spec.protect)
+    # The service protects it, or the engine protects what leaves the program: only an `up` before this one lifts that.
+    kept_by_service = key in ("eks", "bucket") and deletion_protected(before.plan, key)
+    first = ((REPLACE, key),) if kept_by_service or protected is False else ()
+    rejected = not is_allowed or protected is not None or kept_by_service
     fix = "" if rejected else "allowReplace allows it"
     return GuardDecision(
         f"{action}-{key}", key, key, reason, fix, rejected=rejected, needs=((REPLACE, key),), first=first
     )
-
-
-def _first(key: str, before: Plan, *, protected: bool | None) -> tuple[Allowance, ...]:
-    """Return what an `up` before this change must do, so that the allowance isn't followed by another rejection."""
-    # The service or the engine won't delete the old resource as it was deployed, regardless of this change.
-    first_needed = [UNPROTECTED] if before.spec.protect and key in _PROTECTED_BY_FILE else []
-    # What leaves the program is protected in the state.
-    first_needed += [(REPLACE, key)] if protected is False else []
-    return tuple(first_needed)
 
 
 def _lost_with_it(key: str, before: Recorded) -> str:

@@ -14,6 +14,7 @@ __all__ = [
     "DEPENDENCIES",
     "allowed_in",
     "contents_of",
+    "deletion_protected",
     "kept",
     "leaving_teams",
     "nested_of",
@@ -35,6 +36,11 @@ _NESTED = ("vpc", "eks", "cluster")
 def kept(plan: Plan, name: str) -> bool:
     """Return whether a resource, by its name in `allowReplace`, must be kept."""
     return name not in plan.spec.allow_replace
+
+
+def deletion_protected(plan: Plan, name: str) -> bool:
+    """Return whether `protect` keeps a resource from deletion, because `allowReplace` doesn't list it."""
+    return plan.spec.protect and kept(plan, name)
 
 
 def contents_of(plan: Plan) -> dict[str, str]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 __all__ = [
     "aligned",
+    "allowances",
     "amount",
     "borrowed",
     "compact_json",
@@ -21,7 +22,25 @@ __all__ = [
     "plural",
     "seconds_in",
     "span",
+    "to_allow",
 ]
+
+
+def allowances(replaced: Sequence[str], deleted: Mapping[str, Sequence[str]]) -> str:
+    """Return the settings of an environment that allow these losses: `allowReplace: […]` and `allowDelete: {…}`."""
+    parts = ", ".join(f"{key}: [{', '.join(names)}]" for key, names in deleted.items() if names)
+    settings = [f"`allowReplace: [{', '.join(replaced)}]`"] if replaced else []
+    return " and ".join([*settings, *([f"`allowDelete: {{{parts}}}`"] if parts else [])])
+
+
+def to_allow(needed: str, first: str = "", where: str = "the environment") -> str:
+    """Return how to allow a loss; first: settings that lift the protection of what is lost, in a run of their own."""
+    if not first:
+        return f"to allow it once, set {needed} in {where}"
+    return (
+        f"to allow it once, first run `pulumi up` with {first} in {where} and without this change, then make this "
+        f"change with {needed}"
+    )
 
 
 def is_loopback(url: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from hpkit.text.formatting import allowances, to_allow
 from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props, is_unknown
 from hpkit_provider.resources.handler import ResourceDiff
@@ -38,22 +39,10 @@ class ChangeGuardHandler(StateOnlyHandler):
                 + f"\nTo fix: revert the change{remedy}."
             )
         lost = _lost(old, new)
-        if lost.keys() - _allowed_names(new.get("allowReplace")):
-            raise RejectedError(_rejection(lost, old, new))
-        # What leaves the program is still protected in the state, until a run before has lifted that.
-        unseen = sorted(
-            name
-            for name in lost
-            if not _is_part(name)
-            and name not in new.get("identity", {})
-            and name not in _allowed_names(old.get("allowReplace"))
-        )
-        if unseen:
-            raise RejectedError(
-                f"{new['subject']}: {_listed(unseen, old)} would be DELETED, as allowed, but is still protected in "
-                f"the state. To fix: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, revert the rest of "
-                "the change, and run `pulumi up`, which removes the protection. Then make the change."
-            )
+        allowed = _allowed_names(new.get("allowReplace"))
+        first = _still_protected(lost, old, new)
+        if lost.keys() - allowed or first:
+            raise RejectedError(_rejection(lost, first, old, new))
         return super().diff(old, new, state)
 
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
@@ -68,7 +57,7 @@ class ChangeGuardHandler(StateOnlyHandler):
             warnings += [
                 (
                     f"{_key(name)} lists {name.rpartition('/')[2]}, but nothing "
-                    f"{'deletes' if _is_part(name) else 'replaces'} it in this change. Remove it{_where(new, 'from')}."
+                    f"{'deletes' if _is_part(name) else 'replaces'} it in this change. Remove it from {_where(new)}."
                 )
                 for name in sorted(_allowed_names(new.get("allowReplace")) - lost.keys())
             ]
@@ -104,13 +93,27 @@ def _fate(after: dict[str, Any], name: str) -> str:
     return "is replaced" if is_unknown(after[name]) else f"becomes {after[name]}"
 
 
-def _rejection(lost: dict[str, str], old: Props, new: Props) -> str:
-    nested, allowed = list(old.get("nested", [])), _allowed_names(new.get("allowReplace"))
+def _going(lost: dict[str, str], old: Props) -> list[str]:
+    """Return what is lost, with the resources inside it, although they can be later in the program."""
+    nested = list(old.get("nested", []))
     first = min((nested.index(name) for name in lost if name in nested), default=len(nested))
-    # Resources inside a lost one are lost with it, although they can be later in the program.
-    going = [*nested[first:], *sorted(set(lost) - set(nested))]
-    words = old.get("contents", {})
-    needed = [*going, *sorted(allowed - set(going))]
+    return [*nested[first:], *sorted(set(lost) - set(nested))]
+
+
+def _still_protected(lost: dict[str, str], old: Props, new: Props) -> list[str]:
+    """Return what can't be deleted until a run lifts its protection.
+
+    Its service protects it, or the engine protects what leaves the program in the state.
+    """
+    allowed = _allowed_names(old.get("allowReplace"))
+    leaving = {name for name in lost if not _is_part(name) and name not in new.get("identity", {})} - allowed
+    return [name for name in _going(lost, old) if name in leaving or name in old.get("protected", [])]
+
+
+def _rejection(lost: dict[str, str], first: list[str], old: Props, new: Props) -> str:
+    going, words = _going(lost, old), old.get("contents", {})
+    needed = [*going, *sorted(_allowed_names(new.get("allowReplace")) - set(going))]
+    remedy = to_allow(_allowance(needed), _allowance(first), _where(new))
     return "\n  ".join(
         [
             f"This change would REPLACE or DELETE parts of {new['subject']}:",
@@ -118,7 +121,7 @@ def _rejection(lost: dict[str, str], old: Props, new: Props) -> str:
             "This deletes:",
             *(f"  {words.get(name, name)}" for name in going),
         ]
-    ) + (f"\nTo fix: revert the change. To allow it once: {_allowance(needed)}{_where(new)}; remove this afterward.")
+    ) + (f"\nTo fix: revert the change, or, {remedy}; remove this afterward.")
 
 
 def _is_part(name: str) -> bool:
@@ -132,16 +135,11 @@ def _key(name: str) -> str:
 
 
 def _allowance(allowed: list[str]) -> str:
-    """Return the lines of the file that allow all of this."""
-    whole = [name for name in allowed if not _is_part(name)]
+    """Return the settings that allow all of this."""
     parts: dict[str, list[str]] = {}
     for part_type, _, name in (name.partition("/") for name in allowed if _is_part(name)):
         parts.setdefault(part_type, []).append(name)
-    lines = [f"`allowReplace: [{', '.join(whole)}]`"] if whole else []
-    if parts:
-        listed = ", ".join(f"{part_type}: [{', '.join(part_names)}]" for part_type, part_names in parts.items())
-        lines.append(f"`allowDelete: {{{listed}}}`")
-    return " and ".join(lines)
+    return allowances([name for name in allowed if not _is_part(name)], parts)
 
 
 def _listed(names: Any, old: Props) -> str:
@@ -149,8 +147,8 @@ def _listed(names: Any, old: Props) -> str:
     return "; ".join(str(words.get(name, name)) for name in sorted(names))
 
 
-def _where(new: Props, word: str = "in") -> str:
-    return f" {word} {new['where']}" if new.get("where") else ""
+def _where(new: Props) -> str:
+    return str(new.get("where") or "the environment")
 
 
 def _allowed_names(value: Any) -> set[str]:

@@ -81,6 +81,12 @@ _GUARDED = (
     _own(
         "allowReplace", "Names of resources that may be replaced or deleted, with a warning only.", "list", silent=True
     ),
+    _own(
+        "protected",
+        "Names of resources that their services don't delete until a run lifts their protection.",
+        "list",
+        silent=True,
+    ),
     _own("where", "Where to set allowReplace, for messages.", silent=True),
     _own("fixed", "Settings that can't change in place: an existing setting keeps its value.", "map", silent=True),
     _own("remedy", "What to do instead of changing a fixed setting.", silent=True),

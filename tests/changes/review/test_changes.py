@@ -97,7 +97,7 @@ def test_a_comment_shortens_what_is_lost_and_keeps_the_advice():
     assert lines
     for line in lines:
         assert "…" in line
-        assert "first run `pulumi up` with `protect: false` and without this change" in line
+        assert "first run `pulumi up` with `allowReplace: [eks, bucket]` in the environment and without this" in line
         assert "`allowReplace: [eks, cluster, bucket, fileSystem]`" in line
 
 

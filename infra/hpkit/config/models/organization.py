@@ -155,8 +155,8 @@ class Environment(Model):
     )
     protect: bool = Field(
         default=False,
-        description="Deletion protection for the HyperPod cluster, the EKS cluster, the VPC and buckets; for an "
-        "existing cluster, its policy.",
+        description="Deletion protection for the HyperPod cluster, the EKS cluster, the VPC and buckets, except those "
+        "in `allowReplace`; for an existing cluster, its policy.",
     )
     allow_replace: tuple[
         Literal["bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc"], ...

@@ -390,6 +390,8 @@ class ChangeGuardInputs(TypedDict):
     """Names of resources that depend on each other, in order: each depends on the one before it."""
     parts: NotRequired[Input[Mapping[str, Input[str]]] | None]
     """Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace."""
+    protected: NotRequired[Input[Sequence[Input[str]]] | None]
+    """Names of resources that their services don't delete until a run lifts their protection."""
     remedy: NotRequired[Input[str] | None]
     """What to do instead of changing a fixed setting."""
     version: NotRequired[Input[str] | None]

@@ -87,7 +87,7 @@ class ClusterHandler(Handler):
             raise RejectedError("HyperPod can't make these changes in place:\n  " + "\n  ".join(rejected))
         lost = [group for group in self._removed_with_instances(old, new, state) if not _may_delete(new, group.name)]
         if lost:
-            raise RejectedError(protection.deletion_rejected(lost))
+            raise RejectedError(protection.deletion_rejected(lost, new.get("allowDeleteInstanceGroups", [])))
         return difference
 
     def _with_undisclosed(self, old: Props, new: Props, state: Props) -> Props:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit.catalog.training_plans import training_plan_problem
+from hpkit.text.formatting import allowances, to_allow
 from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import PluginError, RejectedError
@@ -121,9 +122,8 @@ def replacement_rejected(name: str, why: Iterable[str], *, nodes: Iterable[str],
             *(["This also deletes:", *(f"  {each}" for each in going)] if going else []),
         ]
     ) + (
-        "\nTo fix: revert the change. To allow it once, set `allowReplace` to true on the Cluster or on its "
-        "provider (hpkit: `allowReplace: [cluster]` in the environment, with everything else that is replaced). "
-        "Remove it afterward."
+        f"\nTo fix: revert the change, or, {to_allow(allowances(['cluster'], {}))} (without an organization file: "
+        "`allowReplace` on the Cluster); remove this afterward."
     )
 
 
@@ -145,16 +145,16 @@ def nodes_by_group(state: Props) -> list[str]:
     ]
 
 
-def deletion_rejected(groups: Iterable[RemovedGroup]) -> str:
-    """Report which groups would be deleted with their instances, and how to allow it."""
+def deletion_rejected(groups: Iterable[RemovedGroup], allowed: Iterable[str]) -> str:
+    """Report which groups would be deleted with their instances, and how to allow it in addition to what is allowed."""
     groups = list(groups)
-    group_names = ", ".join(group.name for group in groups)
+    names = [*allowed, *(group.name for group in groups)]
     return (
         f"This change would DELETE {_plural(groups)} with all instances: {', '.join(group.text for group in groups)}. "
         "HyperPod can't rename an existing group: a new name deletes the group and creates an empty one.\n"
-        "To fix: revert the change, or create the new group first, and delete this one when nothing runs on it. "
-        f"To allow the deletion once, set `allowDeleteInstanceGroups` of the Cluster to [{group_names}] (hpkit: "
-        f"`allowDelete: {{instanceGroups: [{group_names}]}}` in the environment). Remove it afterward."
+        "To fix: revert the change, create the new group first, and delete this one when nothing runs on it, or, "
+        f"{to_allow(allowances([], {'instanceGroups': names}))} (without an organization file: "
+        "`allowDeleteInstanceGroups` on the Cluster); remove this afterward."
     )
 
 

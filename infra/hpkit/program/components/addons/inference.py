@@ -21,7 +21,7 @@ from hpkit.plan.existing import makes_certificate_bucket, makes_inference_keda
 from hpkit.plan.model import Plan
 from hpkit.plan.names import certificate_bucket_name, inference_role_name
 from hpkit.plan.principals import is_viewer, writers_of
-from hpkit.plan.protected import kept
+from hpkit.plan.protected import deletion_protected, kept
 from hpkit.program.components.access.roles import Roles
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.common.base import Component, DeployContext, document
@@ -122,7 +122,7 @@ class Inference(Component):
             "certificates",
             bucket=name,
             # The operator creates certificates again.
-            force_destroy=not plan.spec.protect,
+            force_destroy=not deletion_protected(plan, "bucket"),
             opts=self.child(protect=kept(plan, "bucket")),
         )
         policy = document(

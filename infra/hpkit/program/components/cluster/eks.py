@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 from hpkit.plan.model import Plan
 from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator
-from hpkit.plan.protected import kept
+from hpkit.plan.protected import deletion_protected, kept
 from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext, document
@@ -202,7 +202,7 @@ class Eks(Component):
             encryption_config=aws.eks.ClusterEncryptionConfigArgs(
                 provider=aws.eks.ClusterEncryptionConfigProviderArgs(key_arn=key.arn), resources=["secrets"]
             ),
-            deletion_protection=plan.spec.protect,
+            deletion_protection=deletion_protected(plan, "eks"),
             upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type=eks.support_type),
             vpc_config=aws.eks.ClusterVpcConfigArgs(
                 subnet_ids=list(network.control_plane_subnet_ids),

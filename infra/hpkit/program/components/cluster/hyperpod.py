@@ -21,7 +21,7 @@ from hpkit.config.models.cluster import (
 from hpkit.plan.endpoint import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.principals import DEPENDENCIES_NAMESPACE
-from hpkit.plan.protected import DEPENDENCIES
+from hpkit.plan.protected import DEPENDENCIES, deletion_protected
 from hpkit.program.components.access.roles import Identity
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.cluster.network import Network
@@ -211,7 +211,7 @@ class HyperPod(Component):
                 after=[*storage.ready, *identity.for_nodes, *network.connectivity, *after],
                 # The plugin won't replace it anyway; if it were protected, one whose creation failed couldn't be
                 # replaced.
-                protect=plan.spec.protect or None,
+                protect=deletion_protected(plan, "cluster") or None,
             ),
         )
         self.nodes = self._nodes(eks)

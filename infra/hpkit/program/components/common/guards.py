@@ -13,7 +13,16 @@ from typing import Final
 import pulumi
 
 from hpkit.plan.model import Plan
-from hpkit.plan.protected import allowed_in, contents_of, kept, nested_of, parts_allowed, parts_of, places_of
+from hpkit.plan.protected import (
+    allowed_in,
+    contents_of,
+    deletion_protected,
+    kept,
+    nested_of,
+    parts_allowed,
+    parts_of,
+    places_of,
+)
 from hpkit.program.sdk import ChangeGuard
 
 __all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version", "untagged"]
@@ -97,6 +106,7 @@ def _guard(
         identity=dict(identity),
         contents=contents_of(plan),
         nested=list(nested_of(plan)),
+        protected=[name for name in ("eks", "bucket") if deletion_protected(plan, name)] or None,
         allow_replace=sorted(allowed),
         where=allowed_in(plan),
         opts=opts,

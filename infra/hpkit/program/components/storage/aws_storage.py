@@ -20,7 +20,7 @@ from hpkit.plan.existing import makes_bucket, makes_script, verified_scripts
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name
 from hpkit.plan.principals import is_viewer, writers_of
-from hpkit.plan.protected import kept
+from hpkit.plan.protected import deletion_protected, kept
 from hpkit.plan.user_ids import SQUASHED
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext, document
@@ -148,7 +148,7 @@ class Storage(Component):
             "lifecycle",
             bucket=bucket_name(self._plan, context.account.id),
             # Old versions of scripts are no reason to keep an unprotected bucket.
-            force_destroy=not self._plan.spec.protect,
+            force_destroy=not deletion_protected(self._plan, "bucket"),
             opts=self.child(protect=kept(self._plan, "bucket")),
         )
         self.bucket_arn, self.kept = bucket.arn, {"bucket": bucket.id}
