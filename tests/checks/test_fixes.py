@@ -91,7 +91,7 @@ def applied(text, expected):
 def renames(expected, parent, last):
     """Return whether a fix changes a key: the key is wrong, not its value, unless an add-on lacks a value."""
     names = isinstance(parent, dict) and f"`{last}`" in expected.message
-    return names and not expected.message.startswith((f"add-on `{last}` has", f"`{last}` has"))
+    return names and not expected.message.startswith((f"add-on `{last}` ", f"`{last}` has"))
 
 
 def value_of(text):

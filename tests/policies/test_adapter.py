@@ -79,7 +79,7 @@ def test_a_violation_ends_with_how_to_fix_it():
         "Exceptions: `keys`, `values`, "
         "`waivers` of mandatory-tags in stacks/<organization>.policy.json."
     )
-    assert messages == [f"it has no tag team. {fix}"]
+    assert messages == [f"`it` has no tag team. {fix}"]
 
 
 @pytest.mark.parametrize(("stack", "config"), [("acme-dev", "{}"), ("dev", '{"hpkit:organization": "acme"}')])
@@ -104,7 +104,7 @@ def test_names_and_properties_of_others_reach_no_terminal_as_commands():
     policy.validate(sdk.ResourceValidationArgs("random:x", {}, "urn:x", hostile, OPTIONS, None, None, {}), run.report)
     run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(2020) | {"reason": hostile}])
     messages = list(run.said) + run.configuration()
-    assert messages[0].startswith(f"{shown} has the type")
+    assert messages[0].startswith("`::error::x\\u001b[2J\\u000a\\u202e` has the type")
     assert shown[6:] in messages[-1]
     assert [each for each in messages if not each.isprintable()] == []
     inputs = unknown_checking_proxy({"clusterArn": UNKNOWN_STRING_VALUE})
@@ -239,7 +239,7 @@ def test_a_guard_counts_by_what_the_program_says_now_though_its_output_is_old():
     )
     config = {**BY_NAME["protected-from-replacement"].defaults, "allowReplace": []}
     policy.validate(sdk.StackValidationArgs([stale], config), run.report)
-    assert "keep allows the replacement of vpc of acme-dev" in run.said[0]
+    assert "`keep` allows the replacement of vpc of acme-dev" in run.said[0]
 
 
 ROOT = Path(__file__).parents[2]
@@ -428,7 +428,7 @@ def test_elastic_quota_without_a_limit_is_undecided_and_not_passed():
     stack["node_pool"] = changed(stack["node_pool"], "spec.limits", ABSENT)
     stack["serving"] = quota("serving", 9, elastic=True, instanceType="ml.g5.8xlarge")
     said = results_of(FITS, stack)
-    assert [item.message for item in said] == ["train: no limit of inference bounds ml.g5.8xlarge"]
+    assert [item.message for item in said] == ["`train`: no limit of inference bounds ml.g5.8xlarge"]
 
 
 @pytest.mark.parametrize("hidden", [{}, {"spec": UNKNOWN}])

@@ -54,8 +54,8 @@ def _roles(context: Context) -> Iterator[Issue]:
         if member.role in administrators:
             yield Issue(
                 member.path,
-                f"{member.role} is both a data scientist of {member.team} and an administrator of "
-                f"{context.environment}",
+                f"{member.role} is both a data scientist of team `{member.team}` and an administrator of "
+                f"`{context.environment}`",
                 "Use two roles: an administrator bypasses every limit of the team.",
                 policy="team-access-policies-in-namespace",
             )
@@ -79,13 +79,14 @@ def _viewers(context: Context) -> Iterator[Issue]:
         if member is not None and member.role != viewer:
             yield Issue(
                 ("environments", context.environment, "eks", "viewers", position),
-                f"{viewer} is also a member of {member.team}, there written {member.role}; a role has one access entry",
+                f"{viewer} is also a member of team `{member.team}`, there written {member.role}; a role has one "
+                "access entry",
                 f"Use the same ARN in both places, such as {member.role}.",
             )
         if principal_of(viewer) in administrators:
             yield Issue(
                 ("environments", context.environment, "eks", "viewers", position),
-                f"{viewer} is a viewer of {context.environment}, and also an administrator",
+                f"{viewer} is a viewer of `{context.environment}`, and also an administrator",
                 "Remove it here: administrators can read everything. Or use two roles.",
             )
 
@@ -119,7 +120,7 @@ def _arns(context: Context) -> Iterator[Issue]:
         elif match["region"] and match["region"] != region and match["service"] in _OF_ONE_REGION:
             yield Issue(
                 path,
-                f"{arn} is in {match['region']}, but {context.environment} is in {region}",
+                f"{arn} is in {match['region']}, but `{context.environment}` is in {region}",
                 f"Use {_OF_ONE_REGION[match['service']]} in {region}.",
             )
 
@@ -139,7 +140,7 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
             fix = f"Use a role in account {account}. Or remove `{path[-1]}` if hpkit can create the role."
         yield Issue(
             path,
-            f"{arn} is in account {match['account']}, but {context.environment} is in {account}; {why}",
+            f"{arn} is in account {match['account']}, but `{context.environment}` is in {account}; {why}",
             fix,
         )
 
@@ -167,7 +168,7 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             path,
-            f"{arn} is in {account_text}; {context.environment} is in account {account}",
+            f"{arn} is in {account_text}; `{context.environment}` is in account {account}",
             f"Use {_named(arn, account)}. Or waive this rule and state the reason.",
         )
     yield from _left_out(context, account)
@@ -192,7 +193,7 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
             foreign = principal_of(member.role)[0]
             yield Issue(
                 member.path,
-                f"{member.role} is in account {foreign}, so it gets no access; {context.environment} is in account "
+                f"{member.role} is in account {foreign}, so it gets no access; `{context.environment}` is in account "
                 f"{account}",
                 f"Use {_named(member.role, account)}.",
             )
@@ -204,7 +205,7 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
         team = min(roles)
         yield Issue(
             (*context.path, "governance"),
-            f"{context.environment} is in account {account}, and members in other accounts get no access: "
+            f"`{context.environment}` is in account {account}, and members in other accounts get no access: "
             f"{listing(teams, 4)}",
             f"List roles from {account} in `governance.overrides`, such as `{team}: {{members: "
             f'["arn:{partition_of(context.spec.region)}:iam::{account}:role/NAME"]}}`; '
@@ -226,7 +227,7 @@ def _made_roles(context: Context) -> Iterator[Issue]:
         if context.spec.account is None:
             yield Issue(
                 path,
-                f"{context.environment} doesn't set its AWS account, so the ARN of team `{team.name}`'s role is "
+                f"`{context.environment}` doesn't set its AWS account, so the ARN of team `{team.name}`'s role is "
                 "unknown",
                 f"Add `account` to `environments.{context.environment}`.",
             )
@@ -246,7 +247,7 @@ def _open_trust(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "principals", position),
                     f"{principal} can assume the role of team `{team.name}`, but is in account {foreign}; "
-                    f"{context.environment} is in account {account}",
+                    f"`{context.environment}` is in account {account}",
                     f"Use {_named(principal, account)}. If environments differ, set `memberRole` in "
                     "`governance.overrides`. Or waive this rule and state the reason.",
                     policy=_TRUST_POLICY,
@@ -310,7 +311,7 @@ def _account(context: Context) -> Iterator[Issue]:
     if context.spec.account is None:
         yield Issue(
             context.path,
-            f"{context.environment} has no `account`: `pulumi up` deploys to the account of the current credentials, "
+            f"`{context.environment}` has no `account`: `pulumi up` deploys to the account of the current credentials, "
             "and `pulumi refresh` with other credentials empties the state",
             "Set `account` to the 12 digits that `aws sts get-caller-identity` prints, in quotes.",
         )

@@ -53,7 +53,7 @@ def _old_versions(context: Context) -> Iterator[Issue]:
         without = " Or disable it: `governance.topologyAwareScheduling: Disabled`." if for_topology else ""
         yield Issue(
             (*context.path, "addons", name),
-            f"{name} is at version {addon.version}; {minimum} is the oldest that {requirement}",
+            f"add-on `{name}` is at version {addon.version}; {minimum} is the oldest that {requirement}",
             f"Remove the version, or choose {minimum} or later: {_listed_by(name)}{without}",
         )
 
@@ -66,8 +66,8 @@ def _spelled(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             (*context.path, "addons", name),
-            f"{_cut(addon.version)} isn't a valid version of {name}; EKS versions look like v1.2.3-eksbuild.4, with "
-            "a build number",
+            f"{_cut(addon.version)} isn't a valid version of add-on `{name}`; EKS versions look like "
+            "v1.2.3-eksbuild.4, with a build number",
             f"Remove the version, or choose one that EKS offers: {_listed_by(name)}",
         )
 
@@ -94,7 +94,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
             missing = ", ".join(f"{each}: {{}}" for each in absent)
             yield Issue(
                 (*context.path, "addons", name),
-                f"{name} requires {listing(absent)}, which this environment doesn't have",
+                f"add-on `{name}` requires {listing(absent)}, which this environment doesn't have",
                 f"Add to addons: {missing}.",
             )
     yield from _not_there_yet(context)
@@ -109,7 +109,7 @@ def _not_there_yet(context: Context) -> Iterator[Issue]:
     if others:
         yield Issue(
             (*context.path, "inference", "installed"),
-            f"hpkit creates the EKS cluster of {context.environment}, so {listing(others)} can't be installed "
+            f"hpkit creates the EKS cluster of `{context.environment}`, so {listing(others)} can't be installed "
             "before the first `pulumi up`; the inference operator requires them, and EKS would fail the update",
             "Remove `installed`, and hpkit installs them. If they're installed by now, waive this rule.",
             "warning",
@@ -135,7 +135,7 @@ def _one_way(context: Context) -> Iterator[Issue]:
         if len(ways) > 1:
             yield Issue(
                 (*context.path, "addons", name),
-                f"{name} has {listing(ways)}; its pods can get their role in only one way",
+                f"add-on `{name}` has {listing(ways)}; its pods can get their role in only one way",
                 "Keep one: `role` for EKS Pod Identity, `serviceAccountRoleArn` for the OIDC provider (IRSA), or "
                 "podIdentity: false for neither.",
             )
@@ -146,7 +146,7 @@ def _known_account(context: Context) -> Iterator[Issue]:
         if addon.role is not None and name not in POD_ACCOUNTS:
             yield Issue(
                 (*context.path, "addons", name, "role"),
-                f"hpkit doesn't know the service account of {name}, so it can't assign the role {addon.role}",
+                f"hpkit doesn't know the service account of add-on `{name}`, so it can't assign the role {addon.role}",
                 "Remove `role`, and associate it outside hpkit. Supported add-ons: "
                 f"{listing(sorted(POD_ACCOUNTS), 20)}.",
             )
@@ -226,7 +226,7 @@ def _has_creators(context: Context) -> Iterator[Issue]:
         return
     yield Issue(
         (*context.path, "spaces"),
-        f"no team with quota in {context.environment} has `spaces` in its workloads, so no member can create a space",
+        f"no team with quota in `{context.environment}` has `spaces` in its workloads, so no member can create a space",
         "Add it to a team, such as `workloads: [training, spaces]`, or remove `spaces`.",
     )
 

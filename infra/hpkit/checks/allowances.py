@@ -23,9 +23,9 @@ def _staying(context: Context) -> Iterator[Issue]:
         if name in context.group_paths:
             yield Issue(
                 (*context.path, "allowDelete", "instanceGroups", index),
-                f"allowDelete lists the instance group {name}, which is still in "
+                f"allowDelete lists the instance group `{name}`, which is still in "
                 f"cluster.{context.group_paths[name][-2]}",
-                f"Remove {name} from allowDelete until you remove the group; otherwise a later change can delete it "
+                f"Remove `{name}` from allowDelete until you remove the group; otherwise a later change can delete it "
                 "without a warning.",
             )
     parts = parts_of(context.plan)
@@ -35,9 +35,9 @@ def _staying(context: Context) -> Iterator[Issue]:
             if f"{section}/{name}" in parts:
                 yield Issue(
                     (*context.path, "allowDelete", section, index),
-                    f"allowDelete lists the {_PARTS[section]} {name}, which is still in the file",
-                    f"Remove {name} from allowDelete until you remove the {_PARTS[section]}; otherwise a later change "
-                    "can delete it without a warning.",
+                    f"allowDelete lists the {_PARTS[section]} `{name}`, which is still in the file",
+                    f"Remove `{name}` from allowDelete until you remove the {_PARTS[section]}; otherwise a later "
+                    "change can delete it without a warning.",
                 )
 
 

@@ -428,7 +428,8 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
             if name not in context.plan.capacity and certain and not team.is_shared_pool and not is_reported:
                 yield Issue(
                     (*context.setting_path(team.name, "sharing"), "absoluteBorrowLimits"),
-                    f"team `{team.name}` may borrow {name}, but no instance group of {context.environment} provides it",
+                    f"team `{team.name}` may borrow {name}, but no instance group of `{context.environment}` "
+                    "provides it",
                     "Use a provided instance type, or remove the limit.",
                     "warning",
                 )
@@ -562,7 +563,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             key = "absoluteBorrowLimits" if team.absolute_borrow_limits else "borrowLimit"
             yield Issue(
                 (*context.setting_path(team.name, "sharing"), key),
-                f"in {context.environment}, team `{team.name}` may borrow more than the other teams can lend "
+                f"in `{context.environment}`, team `{team.name}` may borrow more than the other teams can lend "
                 f"({listing(beyond, 4)})",
                 "Lower the limit, or let other teams lend more. Jobs that rely on the limit would wait forever.",
             )
@@ -683,9 +684,10 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
         if not rows:
             path = (*context.path, "governance", "allocations", name)
             message = (
-                f"{name} has an empty list of allocations, so it has neither quota nor a queue in this environment"
+                f"team `{name}` has an empty list of allocations, so it has neither quota nor a queue in this "
+                "environment"
             )
-            yield Issue(path, message, f"Remove {name} from allocations, or add an allocation.")
+            yield Issue(path, message, f"Remove `{name}` from allocations, or add an allocation.")
     for team in context.plan.teams:
         for resource in team.quota_resources:
             if not resource.path or resource.instance_type in team.absolute_borrow_limits or not _is_nothing(resource):

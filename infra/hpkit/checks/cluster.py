@@ -148,8 +148,8 @@ def second_governance(
     if not environment.cluster.existing and not other.cluster.existing:
         return None
     message = (
-        f"{name} and {other_name} both govern the cluster {environment.cluster.name} in {environment.region}, and "
-        "each `pulumi up` "
+        f"environments `{name}` and `{other_name}` both govern the cluster `{environment.cluster.name}` in "
+        f"{environment.region}, and each `pulumi up` "
         "would remove the other's teams from the admission policies"
     )
     # Without a stated account, it's unknown whether the accounts differ.
@@ -171,8 +171,8 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
         is_known = context.spec.account and any(environments[each].account for each in same_clusters)
         yield Issue(
             (*context.path, "cluster", "name"),
-            f"{context.environment} and {listing(same_clusters)} both have a cluster {name} in {context.spec.region}; "
-            "cluster "
+            f"`{context.environment}` and {listing(same_clusters)} both have a cluster `{name}` in "
+            f"{context.spec.region}; cluster "
             "names are unique in an account and region",
             f"Use `{name}-{context.environment}`, or give the environments different accounts.",
             # Without an account, the environments can be in different ones.
@@ -193,7 +193,7 @@ def less_than_stated(own: Plan, stated: Plan, own_name: str, name: str) -> Itera
     """Yield where a cluster is smaller than the environment that governs it declares."""
     if not _governs(stated.spec, own.spec):
         return
-    fix = f"Restore it here. Or lower `cluster` and the quotas of {name} too, and deploy {stated.stack} first."
+    fix = f"Restore it here. Or lower `cluster` and the quotas of `{name}` too, and deploy {stated.stack} first."
     path, where = [("environments", plan.environment) for plan in (own, stated)]
     # Of two groups of one name, the first counts, as in `Context.group_paths`.
     groups = {group.name: (place, group) for place, group in reversed(groups_of(own.spec, path))}

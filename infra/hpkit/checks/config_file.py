@@ -141,7 +141,7 @@ def _taints(context: Context) -> Iterator[Issue]:
         taints = [(taint.key, taint.effect) for taint in owner.taints]
         for index, (key, effect) in enumerate(taints):
             if (key, effect) in taints[:index]:
-                message = f"{owner.name} has the taint {key} with {effect} twice"
+                message = f"`{owner.name}` has the taint `{key}` with {effect} twice"
                 yield Issue((*path, "taints", index), message, "Remove one, or change its effect.")
 
 

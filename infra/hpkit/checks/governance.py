@@ -65,8 +65,8 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
         if limit is not None and sharing.absolute_borrow_limits and sharing.strategy == "LendAndBorrow":
             yield Issue(
                 (*path, "borrowLimit"),
-                f"{name} has both borrowLimit and absoluteBorrowLimits; AWS documents only that the absolute limits "
-                "apply regardless of the percentage",
+                f"team `{name}` has both borrowLimit and absoluteBorrowLimits; AWS documents only that the absolute "
+                "limits apply regardless of the percentage",
                 "Remove borrowLimit, and list each type that the team borrows in absoluteBorrowLimits.",
                 severity="warning",
             )
@@ -100,7 +100,8 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
         if len(quota_resources) > _MOST_RESOURCES:
             yield Issue(
                 path,
-                f"{team} has {len(quota_resources)} quota resources; the limit of a compute quota is {_MOST_RESOURCES}",
+                f"team `{team}` has {len(quota_resources)} quota resources; the limit of a compute quota is "
+                f"{_MOST_RESOURCES}",
                 "Merge allocations of the same instance type, or split the team.",
             )
         for index, quota_resource in enumerate(quota_resources):
@@ -108,7 +109,7 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
             if message:
                 yield Issue(
                     (*path, index),
-                    f"{team}: {message}",
+                    f"team `{team}`: {message}",
                     "Set `count`, `share`, or fractions (`accelerators` or `acceleratorPartition`, `vCpu`, "
                     "`memoryInGiB`).",
                 )
@@ -116,7 +117,7 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
         if len(sharing.absolute_borrow_limits) > _MOST_RESOURCES:
             yield Issue(
                 (*path, "absoluteBorrowLimits"),
-                f"{name} has {len(sharing.absolute_borrow_limits)} absolute borrow limits; the limit is "
+                f"team `{name}` has {len(sharing.absolute_borrow_limits)} absolute borrow limits; the limit is "
                 f"{_MOST_RESOURCES}",
                 "Keep only the types that the team borrows.",
             )
@@ -125,7 +126,7 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
             if message:
                 yield Issue(
                     (*path, "absoluteBorrowLimits", index),
-                    f"{name}: {message}",
+                    f"team `{name}`: {message}",
                     "Set `count` or fractions (`accelerators` or `acceleratorPartition`, `vCpu`, `memoryInGiB`).",
                 )
 
@@ -236,7 +237,7 @@ def _names_of_classes(context: Context) -> Iterator[Issue]:
                     f"`{priority_class.name}-priority`",
                     f"Use `{name}`; jobs then use `{priority_class.name}`."
                     if is_free
-                    else f"Choose another name without `-priority`; {name} already exists.",
+                    else f"Choose another name without `-priority`; `{name}` already exists.",
                     "warning",
                 )
 
@@ -270,13 +271,13 @@ def _weights(context: Context) -> Iterator[Issue]:
     if policy.fair_share == "Disabled" and len(set(weights.values())) > 1:
         yield Issue(
             path,
-            f"fairShare is Disabled in {context.environment}, so the teams' weights have no effect ({team_weights})",
+            f"fairShare is Disabled in `{context.environment}`, so the teams' weights have no effect ({team_weights})",
             "Set fairShare to Enabled, or give all teams the same weight.",
         )
     if policy.fair_share == "Enabled" and len(weights) > 1 and not any(weights.values()):
         yield Issue(
             path,
-            f"all teams of {context.environment} have the weight 0 ({listing(sorted(weights))}), so idle compute "
+            f"all teams of `{context.environment}` have the weight 0 ({listing(sorted(weights))}), so idle compute "
             "goes to the oldest request",
             "Give at least one team a fairShareWeight above 0.",
         )
@@ -457,12 +458,12 @@ def _overrides(context: Context) -> Iterator[Issue]:
         if name not in teams:
             yield Issue(
                 path,
-                f"the override is for `{name}`, which has no quota in {context.environment} (teams with quota: "
+                f"the override is for `{name}`, which has no quota in `{context.environment}` (teams with quota: "
                 f"{listing(sorted(teams)) or 'none'})",
-                did_you_mean(name, teams, f"Remove it, or give {name} an allocation."),
+                did_you_mean(name, teams, f"Remove it, or give team `{name}` an allocation."),
             )
         elif not override.model_fields_set:
-            yield Issue(path, f"the override for {name} is empty", "Remove it, or set what differs here.")
+            yield Issue(path, f"the override for team `{name}` is empty", "Remove it, or set what differs here.")
 
 
 def _lent_to_nobody(context: Context) -> Iterator[Issue]:
@@ -473,7 +474,7 @@ def _lent_to_nobody(context: Context) -> Iterator[Issue]:
     if strategies and not any(team.borrows for team in context.plan.teams):
         yield Issue(
             (*context.path, "governance", "sharedPool"),
-            f"no team of {context.environment} can borrow from the shared pool {governance.shared_pool.name} "
+            f"no team of `{context.environment}` can borrow from the shared pool `{governance.shared_pool.name}` "
             f"({listing([f'{name} {strategy}' for name, strategy in sorted(strategies.items())])})",
             "Set the strategy of a team to LendAndBorrow, or remove sharedPool.",
         )
@@ -496,16 +497,16 @@ def _quota_names(context: Context) -> Iterator[Issue]:
         if team not in teams:
             yield Issue(
                 (*path, team),
-                f"the quota name {name} is for `{team}`, which has no quota here (teams with quota: "
+                f"the quota name `{name}` is for `{team}`, which has no quota here (teams with quota: "
                 f"{listing(sorted(teams)) or 'none'})",
-                f"Remove it, or add an allocation for {team}.",
+                f"Remove it, or add an allocation for team `{team}`.",
             )
             continue
         other_teams = sorted(other for other, called in teams.items() if called == name and other != team)
         if other_teams:
             yield Issue(
                 (*path, team),
-                f"the quotas of {team} and {listing(other_teams)} have the same name, {name}",
+                f"the quotas of team `{team}` and of {listing(other_teams)} have the same name, `{name}`",
                 "Use the names that `aws sagemaker list-compute-quotas` prints.",
             )
 

@@ -304,7 +304,7 @@ def _labels_and_taints(context: Context) -> Iterator[Issue]:
             if prefix:
                 yield Issue(
                     where,
-                    f"{group.name}: the key `{key}` has the reserved prefix {prefix}",
+                    f"group `{group.name}`: the key `{key}` has the reserved prefix {prefix}",
                     "Use your own prefix.",
                 )
 
@@ -318,8 +318,8 @@ def _lengths_of_keys(context: Context) -> Iterator[Issue]:
             if len(name) > _MOST_NAME or len(prefix) > _MOST_PREFIX:
                 yield Issue(
                     place,
-                    f"a key of {owner.name} is too long: Kubernetes allows {_MOST_PREFIX} characters before the slash, "
-                    f"and {_MOST_NAME} in the name",
+                    f"a key of `{owner.name}` is too long: Kubernetes allows {_MOST_PREFIX} characters before the "
+                    f"slash, and {_MOST_NAME} in the name",
                     "Shorten it.",
                 )
 

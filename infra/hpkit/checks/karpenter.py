@@ -82,14 +82,14 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
         if not names or len(names) > _MOST_GROUPS:
             yield Issue(
                 path,
-                f"the NodeClass {node_class.name} has {plural(len(names), 'group')}; the limit is 1–{_MOST_GROUPS}",
+                f"the NodeClass `{node_class.name}` has {plural(len(names), 'group')}; the limit is 1–{_MOST_GROUPS}",
                 "Add at least one group." if not names else "Split it into several NodeClasses.",
             )
         for position, name in enumerate(names):
             if name not in context.group_paths:
                 yield Issue(
                     (*path, position),
-                    f"the NodeClass {node_class.name} names the group `{name}`, which doesn't exist (groups: "
+                    f"the NodeClass `{node_class.name}` names the group `{name}`, which doesn't exist (groups: "
                     f"{listing(sorted(context.group_paths))})",
                     did_you_mean(
                         name, context.group_paths.keys() - set(names), "Use an instance group of this environment."
@@ -98,7 +98,7 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
             elif name in claimed:
                 yield Issue(
                     (*path, position),
-                    f"the group {name} is already in the NodeClass {claimed[name]}",
+                    f"the group `{name}` is already in the NodeClass `{claimed[name]}`",
                     "Keep it in one NodeClass.",
                 )
             claimed.setdefault(name, node_class.name)
@@ -115,7 +115,7 @@ def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
         }
         for problem in karpenter_problems(settings):
             key = "deepHealthChecks" if problem.path == ("onStartDeepHealthChecks",) else problem.path[0]
-            message = f"{group.name}, which the NodeClass {node_class} uses, {problem.message}"
+            message = f"group `{group.name}`, which the NodeClass `{node_class}` uses, {problem.message}"
             yield Issue((*path, key), message, problem.fix, policy=_POLICY_OF_GROUPS)
 
 
@@ -158,24 +158,27 @@ def _requirements(context: Context) -> Iterator[Issue]:
                     fix = f"List the types in a requirement with the key {INSTANCE_TYPE_KEY}."
                 elif requirement.key == "kubernetes.io/os":
                     fix = "Remove it: all HyperPod nodes run Linux."
-                yield Issue((*path, "key"), f"{pool.name}: HyperPod doesn't support the key `{requirement.key}`", fix)
+                yield Issue(
+                    (*path, "key"), f"NodePool `{pool.name}`: HyperPod doesn't support the key `{requirement.key}`", fix
+                )
             if requirement.operator not in _OPERATORS:
                 yield Issue(
                     (*path, "operator"),
-                    f"{pool.name}: the operator `{requirement.operator}` isn't one of {listing(list(_OPERATORS))}",
+                    f"NodePool `{pool.name}`: the operator `{requirement.operator}` isn't one of "
+                    f"{listing(list(_OPERATORS))}",
                     did_you_mean(requirement.operator, _OPERATORS, "Use In with values, or Exists without values."),
                 )
             elif (requirement.operator == "In") != bool(requirement.values):
                 yield Issue(
                     (*path, "values"),
-                    f"{pool.name}: {requirement.operator} has {plural(len(requirement.values), 'value')}",
+                    f"NodePool `{pool.name}`: {requirement.operator} has {plural(len(requirement.values), 'value')}",
                     "Use In with at least one value, or Exists with none.",
                 )
             if requirement.key == ARCHITECTURE_KEY and set(requirement.values) - {"amd64"}:
                 yield Issue(
                     (*path, "values"),
-                    f"{pool.name}: {listing(sorted(requirement.values))} isn't supported; Karpenter on HyperPod runs "
-                    "only amd64",
+                    f"NodePool `{pool.name}`: {listing(sorted(requirement.values))} isn't supported; Karpenter on "
+                    "HyperPod runs only amd64",
                     "Use `[amd64]`.",
                 )
 
@@ -189,8 +192,8 @@ def _requirements_and_labels(context: Context) -> Iterator[Issue]:
             if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
                 yield Issue(
                     (*path, "labels", key),
-                    f"{pool.name}: the label `{key}` is reserved for Karpenter or the kubelet, and Karpenter's API "
-                    "rejects it",
+                    f"NodePool `{pool.name}`: the label `{key}` is reserved for Karpenter or the kubelet, and "
+                    "Karpenter's API rejects it",
                     "Remove it, or use your own prefix.",
                 )
 
@@ -210,8 +213,8 @@ def _labels_match(context: Context) -> Iterator[Issue]:
             if key in had and had[key] and value not in had[key]:
                 yield Issue(
                     (*path, "labels", key),
-                    f"{pool.name}: Karpenter treats labels as requirements, and none of its nodes has `{key}: "
-                    f"{value}` ({listing(sorted(had[key]))}), so it would never add a node",
+                    f"NodePool `{pool.name}`: Karpenter treats labels as requirements, and none of its nodes has "
+                    f"`{key}: {value}` ({listing(sorted(had[key]))}), so it would never add a node",
                     "Remove it: nodes get this label automatically. To narrow types and zones, use requirements.",
                 )
 
@@ -245,7 +248,7 @@ def _groups_match(context: Context) -> Iterator[Issue]:
             )
             yield Issue(
                 (*path, "requirements"),
-                f"the requirements of NodePool `{pool.name}` match no group of {pool.node_class} "
+                f"the requirements of NodePool `{pool.name}` match no group of NodeClass `{pool.node_class}` "
                 f"({listing(have) or 'no group'})",
                 _type_meant(pool, {name for group in groups for name in group.spec.types}),
             )
@@ -316,7 +319,7 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
             if free:
                 yield Issue(
                     (*_pool_path(context, planned), "limits"),
-                    f"the limits of {planned.spec.name} ({_shown(planned.spec.limits)}) don't apply to "
+                    f"the limits of NodePool `{planned.spec.name}` ({_shown(planned.spec.limits)}) don't apply to "
                     f"{listing(free)}, so its nodes aren't bounded",
                     "Add a limit for a resource that `hpkit catalog instances` lists for this type.",
                 )
@@ -496,7 +499,7 @@ def _sources_of_keda(context: Context) -> Iterator[Issue]:
     elif keda.role is None and keda.prometheus and "prometheus" in stated and not workspace:
         yield Issue(
             (*path, "prometheus"),
-            f"keda uses Managed Prometheus, but {context.environment} has none",
+            f"keda uses Managed Prometheus, but `{context.environment}` has none",
             "Set `observability.prometheus: true`, or remove prometheus here.",
         )
 

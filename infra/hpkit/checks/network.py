@@ -73,7 +73,7 @@ def _environments_apart(context: Context) -> Iterator[Issue]:
     if shared:
         yield Issue(
             (*context.path, "network", "vpcCidr"),
-            f"the VPC of {context.environment} shares addresses with {listing(shared)}; overlapping VPCs can't be "
+            f"the VPC of `{context.environment}` shares addresses with {listing(shared)}; overlapping VPCs can't be "
             "peered or routed through a transit gateway or VPN",
             "Give each environment its own ranges. If they never need a connection, waive this rule and state the "
             "reason.",

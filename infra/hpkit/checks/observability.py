@@ -105,14 +105,14 @@ def _own_topic(context: Context) -> Iterator[Issue]:
     if context.spec.account is not None and account not in (context.spec.account, *PLACEHOLDER_ACCOUNTS):
         yield Issue(
             (*path, "alerts", "snsTopicArn"),
-            f"the topic is in account {account}, but {context.environment} is in {context.spec.account}; Managed "
+            f"the topic is in account {account}, but `{context.environment}` is in {context.spec.account}; Managed "
             "Prometheus and EventBridge only notify topics in their own account",
             f"Use a topic in account {context.spec.account}. It can forward notifications to others.",
         )
     if spec.alerts.events and region != context.spec.region:
         yield Issue(
             (*path, "alerts", "snsTopicArn"),
-            f"the topic is in {region}, but {context.environment} is in {context.spec.region}; EventBridge sends "
+            f"the topic is in {region}, but `{context.environment}` is in {context.spec.region}; EventBridge sends "
             "events only to topics in its own region",
             f"Use a topic in {context.spec.region}, or remove `events`.",
         )

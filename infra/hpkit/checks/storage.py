@@ -63,15 +63,15 @@ def _without_teams(context: Context) -> Iterator[Issue]:
         if team not in with_quota:
             yield Issue(
                 (*context.path, "storage", "teamBuckets", team),
-                f"{team} has buckets, but no quota and so no namespace in this environment",
-                f"Add an allocation for {team}, or use the name of a team with quota: "
+                f"team `{team}` has buckets, but no quota and so no namespace in this environment",
+                f"Add an allocation for team `{team}`, or use the name of a team with quota: "
                 f"{listing(sorted(with_quota)) or 'none'}.",
             )
     for team, link, path in _team_folders(context):
         if team and team not in with_quota:
             yield Issue(
                 (*path, "path"),
-                f"{link.path} is a folder of {team}, which has no quota and so no namespace in this environment",
+                f"{link.path} is a folder of team `{team}`, which has no quota and so no namespace in this environment",
                 f"Use the folder of a team with quota: {listing(sorted(with_quota)) or 'none'}.",
             )
     if storage is None or context.plan.teams:
@@ -97,7 +97,7 @@ def _buckets_are_separate(context: Context) -> Iterator[Issue]:
         if bucket.bucket in own and isinstance(bucket, TeamBucket):
             yield Issue(
                 (*path, "bucket"),
-                f"{team} would have access to {bucket.bucket}, {own[bucket.bucket]}",
+                f"team `{team}` would have access to bucket `{bucket.bucket}`, {own[bucket.bucket]}",
                 "Use a bucket that contains only data of the team.",
             )
     for position, (team, bucket, path) in enumerate(places):
@@ -105,7 +105,9 @@ def _buckets_are_separate(context: Context) -> Iterator[Issue]:
             mine, their = bucket.prefix or "", theirs.prefix or ""
             same = (team, bucket.bucket, mine) == (other, theirs.bucket, their)
             if same and type(bucket) is type(theirs) is TeamBucket:
-                yield Issue(path, f"{bucket.bucket}/{mine}* is listed twice for {team}", "Remove one of the two.")
+                yield Issue(
+                    path, f"`{bucket.bucket}/{mine}*` is listed twice for team `{team}`", "Remove one of the two."
+                )
             apart = team == other or bucket.bucket != theirs.bucket
             # Links that overlap with each other are another rule's.
             apart |= isinstance(bucket, DataRepository) and isinstance(theirs, DataRepository)
@@ -114,8 +116,8 @@ def _buckets_are_separate(context: Context) -> Iterator[Issue]:
             if _writes(bucket) or _writes(theirs):
                 yield Issue(
                     path,
-                    f"{team} and {other} share {bucket.bucket}/{max(mine, their, key=len)}*, and not both of them only "
-                    "read it",
+                    f"teams `{team}` and `{other}` share `{bucket.bucket}/{max(mine, their, key=len)}*`, and not "
+                    "both of them only read it",
                     "Give each team a prefix of its own, or let both only read it (`readOnly`, and no `autoExport`).",
                 )
                 break
@@ -135,7 +137,7 @@ def _links_are_separate(context: Context) -> Iterator[Issue]:
         if link.auto_export and link.bucket in own:
             yield Issue(
                 (*where, "bucket"),
-                f"files of {link.path} would be exported to {link.bucket}, {own[link.bucket]}",
+                f"files of {link.path} would be exported to bucket `{link.bucket}`, {own[link.bucket]}",
                 "Use a bucket that contains only data.",
             )
         for other in links[:index]:
@@ -182,8 +184,8 @@ def _policies_fit(context: Context) -> Iterator[Issue]:
         if size > _INLINE_SIZE:
             yield Issue(
                 (*context.path, "storage", "teamBuckets", team),
-                f"the policy of {team}'s role would have about {size:,} characters for {len(buckets)} buckets; IAM's "
-                f"limit is {_INLINE_SIZE:,}",
+                f"the policy of team `{team}`'s role would have about {size:,} characters for {len(buckets)} "
+                f"buckets; IAM's limit is {_INLINE_SIZE:,}",
                 "Put the data of several of these buckets into one, or use shorter prefixes.",
             )
 
@@ -284,7 +286,7 @@ def _own_ids(context: Context) -> Iterator[Issue]:
             earlier, its_name = widest
             yield Issue(
                 path,
-                f"userIds of {name} are {own.start}–{own.stop - 1}, and those of {its_name} are "
+                f"userIds of team `{name}` are {own.start}–{own.stop - 1}, and of `{its_name}` "
                 f"{earlier.start}–{earlier.stop - 1}; both include {own.start}–{min(own.stop, earlier.stop) - 1}",
                 f"Set `userIds: {{first: {_free(teams)}}}` for {name}.",
             )
@@ -306,14 +308,14 @@ def _ids_of_the_system(context: Context) -> Iterator[Issue]:
         if any(nobody in own for nobody in _NOBODY):
             yield Issue(
                 path,
-                f"userIds of {name} are {own.start}–{own.stop - 1}; this includes {_NOBODY[0]} or {_NOBODY[1]}, the "
-                "user `nobody`, to which root and unknown users are mapped",
+                f"userIds of team `{name}` are {own.start}–{own.stop - 1}; this includes {_NOBODY[0]} or "
+                f"{_NOBODY[1]}, the user `nobody`, to which root and unknown users are mapped",
                 f"Set `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
             )
         elif own.stop - 1 > MOST_ID:
             yield Issue(
                 path,
-                f"userIds of {name} end at {own.stop - 1}; the largest user ID in Kubernetes is {MOST_ID}",
+                f"userIds of team `{name}` end at {own.stop - 1}; the largest user ID in Kubernetes is {MOST_ID}",
                 f"Set `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
             )
 

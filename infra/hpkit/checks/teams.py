@@ -44,8 +44,8 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
             if name not in class_names:
                 yield Issue(
                     ("teams", index, *key),
-                    f"team `{team.name}` may use the priority class {name}, but the policy of {context.environment} "
-                    "doesn't "
+                    f"team `{team.name}` may use the priority class `{name}`, but the policy of "
+                    f"`{context.environment}` doesn't "
                     f"have it ({listing(class_names) or 'it has none'})",
                     did_you_mean(name, class_names, "Use a class of the policy, or remove it."),
                 )
@@ -61,7 +61,8 @@ def _nobody_works(context: Context) -> Iterator[Issue]:
         if governance.allocations.get(name) and name not in staffed:
             yield Issue(
                 path,
-                f"{name} has quota in {context.environment} but no members, so no one can submit work for it there",
+                f"team `{name}` has quota in `{context.environment}` but no members, so no one can submit work for "
+                "it there",
                 "Add the team's IAM roles to `members`. If you grant access elsewhere, waive this rule and state "
                 "the reason.",
             )

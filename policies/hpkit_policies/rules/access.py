@@ -73,8 +73,8 @@ def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
     for team in teams.teams_among(binding.get("subjects", [])):
         if namespace != f"{_NAMESPACE}{team}":
             yield Violation(
-                f"{binding.name} grants the team {team} the role {role} in {namespace}",
-                f"Bind it in {_NAMESPACE}{team}.",
+                f"`{binding.name}` grants team `{team}` the role `{role}` in namespace `{namespace}`",
+                f"Bind it in `{_NAMESPACE}{team}`.",
                 binding,
             )
 
@@ -87,8 +87,9 @@ def _in_cluster(binding: Resource, teams: "_TeamNames", roles: Mapping[Any, Reso
         )
         if excess:
             yield Violation(
-                f"{binding.name} grants the team {team} the role {name} in every namespace: {excess}",
-                f"Bind it in {_NAMESPACE}{team}, or limit it to reading {listing(settings[_CLUSTER_RESOURCES.name])}.",
+                f"`{binding.name}` grants team `{team}` the role `{name}` in every namespace: {excess}",
+                f"Bind it in `{_NAMESPACE}{team}`, or limit it to reading "
+                f"{listing(settings[_CLUSTER_RESOURCES.name])}.",
                 binding,
             )
 
@@ -169,7 +170,7 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
     if scope == "cluster":
         if policy not in settings[_CLUSTER_POLICIES.name]:
             yield Violation(
-                f"{association.name} grants the team {listing(teams)} {policy} in the whole cluster",
+                f"`{association.name}` grants the team {listing(teams)} {policy} in the whole cluster",
                 f"Set accessScope to the namespace {listing(sorted(allowed))}, or list the policy in "
                 f"{_CLUSTER_POLICIES.name}.",
                 association,
@@ -178,7 +179,7 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
     outside = sorted(set(association.get("accessScope.namespaces", [])) - allowed)
     if outside:
         yield Violation(
-            f"{association.name} grants the team {listing(teams)} {policy} in {listing(list(outside))}",
+            f"`{association.name}` grants the team {listing(teams)} {policy} in {listing(list(outside))}",
             f"Set the namespaces to {listing(sorted(allowed))} only.",
             association,
         )
@@ -192,10 +193,12 @@ def _administrators(association: Resource, settings: Settings) -> Results:
     principal, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
     if listed and principal not in listed:
         yield Violation(
-            f"{association.name} grants {principal} {policy}", f"Remove it, or list it in {_ADMINISTRATORS.name}."
+            f"`{association.name}` grants {principal} {policy}", f"Remove it, or list it in `{_ADMINISTRATORS.name}`."
         )
     elif not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:role/[^*?]+", principal):
-        yield Violation(f"{association.name} grants {principal} {policy}", "Grant it to a role, whose sessions expire.")
+        yield Violation(
+            f"`{association.name}` grants {principal} {policy}", "Grant it to a role, whose sessions expire."
+        )
 
 
 POLICIES = (

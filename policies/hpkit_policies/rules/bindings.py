@@ -80,14 +80,14 @@ def _binding(binding: Resource, roles: Mapping[tuple[Any, Any], Sequence[Resourc
     everybody = [each for each in subjects if _EVERYBODY.fullmatch(each)]
     if subjects and rights:
         yield Violation(
-            f"{binding.name} grants {listing(subjects)} the role {name} in "
+            f"`{binding.name}` grants {listing(subjects)} the role `{name}` in "
             f"{'the cluster' if everywhere else namespace}: {rights}",
             f"Bind a role of this stack with only the required permissions, or list the binding in {_ACCEPTED.name}.",
             binding,
         )
     elif everybody:
         yield Violation(
-            f"{binding.name} grants {listing(everybody)}, and so every team, the role {name}",
+            f"`{binding.name}` grants {listing(everybody)}, and so every team, the role `{name}`",
             f"Name the subjects, or list the binding in {_ACCEPTED.name}.",
             binding,
         )
@@ -126,9 +126,9 @@ def _aggregates(role: Resource) -> Results:
     for label in role.get("metadata.labels", {}):
         if label.startswith(_AGGREGATED):
             yield Violation(
-                f"{role.name} adds its rules to the role {label.removeprefix(_AGGREGATED)}, for everyone who has "
+                f"`{role.name}` adds its rules to the role {label.removeprefix(_AGGREGATED)}, for everyone who has "
                 "that role",
-                f"Remove the label {label}, and bind the role.",
+                f"Remove the label `{label}`, and bind the role.",
                 role,
             )
 
@@ -137,7 +137,7 @@ def _access_map(config_map: Resource) -> Results:
     """Yield the ConfigMap that maps AWS identities to groups of Kubernetes, in addition to the access entries."""
     if (config_map.get("metadata.namespace"), config_map.get("metadata.name")) == ("kube-system", "aws-auth"):
         yield Violation(
-            f"{config_map.name} writes aws-auth, which can make any role an administrator unnoticed",
+            f"`{config_map.name}` writes aws-auth, which can make any role an administrator unnoticed",
             "Use access entries.",
             config_map,
         )

@@ -28,7 +28,7 @@ def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Result
     for lost in elsewhere:
         # By its ARN, it is of a cluster that another stack or tool manages: the program compares that one's groups.
         if lost.get_or_unknown("clusterArn") is UNKNOWN:
-            yield Undecided(f"the cluster of {lost.name} isn't known before the update", lost)
+            yield Undecided(f"the cluster of `{lost.name}` isn't known before the update", lost)
     for cluster in of_type(resources, CLUSTER):
         capacity, quotas = cluster_capacity(cluster, resources), matched[cluster.urn]
         by_type: dict[str, list[Quota]] = {}
@@ -36,10 +36,10 @@ def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Result
             for name in {quota_resource.instance_type for quota_resource in quota.quota_resources}:
                 by_type.setdefault(name, []).append(quota)
             if quota.unknown_types:
-                yield Undecided(f"{quota.resource.name}: its quota isn't fully known before the update", cluster)
+                yield Undecided(f"`{quota.resource.name}`: its quota isn't fully known before the update", cluster)
         for name, own in sorted(by_type.items()):
             if not capacity.is_known(name):
-                yield Undecided(f"{cluster.name}: its number of {name} isn't known before the update", cluster)
+                yield Undecided(f"`{cluster.name}`: its number of {name} isn't known before the update", cluster)
             elif name in capacity.by_type:
                 yield from _compare(cluster, name, own, capacity=capacity.by_type[name])
 
@@ -55,11 +55,11 @@ def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, capacity:
         message = excess(name, all_quota, limit, instance=instance, with_karpenter=True)
         fix += " or the limits of its NodePools"
         if message is not None and capacity.maximum is None:
-            yield Undecided(f"{cluster.name}: no limit of {listing(list(capacity.pools))} bounds {name}", cluster)
+            yield Undecided(f"`{cluster.name}`: no limit of {listing(list(capacity.pools))} bounds {name}", cluster)
             return
     if message is not None:
         place, cause = f"computeQuotaConfig.computeQuotaResources[{name}]", quotas[-1].resource
-        yield Violation(f"{cluster.name}: {message}", f"{fix}.", cluster, place, cause)
+        yield Violation(f"`{cluster.name}`: {message}", f"{fix}.", cluster, place, cause)
 
 
 def _of_type(name: str, quotas: Sequence[Quota]) -> list[tuple[str, QuotaResource]]:
@@ -76,10 +76,10 @@ def _type_is_provided(resources: Sequence[Resource], _settings: Settings) -> Res
                 if name in capacity.by_type or name in quota.future:
                     continue
                 if not capacity.is_known(name):
-                    yield Undecided(f"{cluster.name}: its instance types aren't fully known", quota.resource)
+                    yield Undecided(f"`{cluster.name}`: its instance types aren't fully known", quota.resource)
                     continue
                 yield Violation(
-                    f"{quota.team} has quota of {name}, but no instance group of {cluster.name} provides it "
+                    f"team `{quota.team}` has quota of {name}, but no instance group of `{cluster.name}` provides it "
                     f"(provided: {listing(sorted(capacity.by_type)) or 'nothing'})",
                     "Use a provided instance type, add a group of this type, or list it in futureInstanceTypes of "
                     "the quota (`future: true` in the organization file).",

@@ -37,7 +37,7 @@ def _endpoint(cluster: Resource, _settings: Settings) -> Results:
     open_ranges = world_ranges(ranges)
     if open_ranges:
         yield Violation(
-            f"the public endpoint of {cluster.name} is open to {listing(open_ranges)}",
+            f"the public endpoint of `{cluster.name}` is open to {listing(open_ranges)}",
             "Set publicAccessCidrs to your own ranges, or set endpointPublicAccess to false.",
             property_path="vpcConfig.publicAccessCidrs",
         )
@@ -47,7 +47,7 @@ def _logging(cluster: Resource, _settings: Settings) -> Results:
     logged = cluster.get("enabledClusterLogTypes", [])
     missing = [kind for kind in _LOGS if kind not in logged]
     if missing:
-        yield Violation(f"{cluster.name} doesn't log {listing(missing)}", "List all five in enabledClusterLogTypes.")
+        yield Violation(f"`{cluster.name}` doesn't log {listing(missing)}", "List all five in enabledClusterLogTypes.")
 
 
 def _secrets(cluster: Resource, _settings: Settings) -> Results:
@@ -55,7 +55,7 @@ def _secrets(cluster: Resource, _settings: Settings) -> Results:
     resources = cluster.get("encryptionConfig.resources", [])
     if "secrets" not in resources or not cluster.get_or_unknown("encryptionConfig.provider.keyArn"):
         yield Violation(
-            f"{cluster.name} doesn't encrypt Kubernetes secrets with your own key",
+            f"`{cluster.name}` doesn't encrypt Kubernetes secrets with your own key",
             'Add encryptionConfig with resources ["secrets"] and a KMS key.',
         )
 
@@ -64,7 +64,7 @@ def _authentication(cluster: Resource, settings: Settings) -> Results:
     mode = cluster.get("accessConfig.authenticationMode", "CONFIG_MAP")
     if mode not in settings[_MODES.name]:
         yield Violation(
-            f"authenticationMode of {cluster.name} is {mode}",
+            f"authenticationMode of `{cluster.name}` is {mode}",
             f"Set it to {' or '.join(settings[_MODES.name])}, so that all access is visible in access entries. Or "
             f"list the mode in {_MODES.name}.",
         )
@@ -105,7 +105,7 @@ def _chart_pinned(release: Resource, _settings: Settings) -> Results:
         version = release.get_or_unknown("version")
         taken = "the newest version" if version is None else f"version {version}"
         yield Violation(
-            f"{release.name} uses {taken} of the chart {chart} from a repository, where the content of a version can "
+            f"`{release.name}` uses {taken} of the chart {chart} from a repository, where the content of a version can "
             "change",
             "Run `helm pull`, keep the .tgz in the repository, verify its sha256 before each run, and set the file "
             "as the chart.",

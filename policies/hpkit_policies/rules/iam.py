@@ -138,7 +138,7 @@ def _named_policies(resource: Resource, settings: Settings) -> Results:
         accepted = settings[_ATTACHED.name]
         if not (managed and (name in _MANAGED or name in accepted)) and arn not in accepted:
             yield Violation(
-                f"{resource.name} attaches {arn}",
+                f"`{resource.name}` attaches {arn}",
                 f"Move the required permissions to a policy of the stack, or list this policy in {_ATTACHED.name}.",
             )
 
@@ -161,7 +161,7 @@ def _granting(document: Any) -> Iterator[Statement | Violation | Undecided]:
 
 
 def _where(resource: Resource, statement: Statement) -> str:
-    return f"{resource.name}, statement {statement.sid}," if statement.sid else resource.name
+    return f"`{resource.name}`, statement {statement.sid}," if statement.sid else f"`{resource.name}`"
 
 
 def _trust_is_limited(role: Resource, settings: Settings) -> Results:

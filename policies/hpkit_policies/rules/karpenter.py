@@ -25,13 +25,13 @@ def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Results
     group_names = {str(group.get("instanceGroupName")) for groups in listed for group in groups or ()}
     for node_class in of_type(resources, NODE_CLASS):
         if not clusters or None in listed:
-            yield Undecided(f"{node_class.name}: the groups of its cluster aren't known", node_class)
+            yield Undecided(f"`{node_class.name}`: the groups of its cluster aren't known", node_class)
             continue
         names = node_class.get_or_unknown("spec.instanceGroups", [])
         for name in [] if names is UNKNOWN else names:
             if name is not UNKNOWN and name not in group_names:
                 yield Violation(
-                    f"{node_class.name} uses the group {name}, which doesn't exist in any cluster (groups: "
+                    f"`{node_class.name}` uses the group `{name}`, which doesn't exist in any cluster (groups: "
                     f"{listing(sorted(group_names))})",
                     "Use an instance group of the cluster.",
                     node_class,
@@ -43,12 +43,12 @@ def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Results:
     for cluster in of_type(resources, CLUSTER):
         groups = instance_groups(cluster)
         if groups is None and owners:
-            yield Undecided(f"{cluster.name}: its instance groups aren't known before the update", cluster)
+            yield Undecided(f"`{cluster.name}`: its instance groups aren't known before the update", cluster)
         for group in groups or ():
             name = str(group.get("instanceGroupName"))
             if name not in owners:
                 continue
-            where = f"the group {name} of {cluster.name}, which {owners[name].name} uses,"
+            where = f"the group `{name}` of `{cluster.name}`, which `{owners[name].name}` uses,"
             place = f"instanceGroups[{name}]"
             yield from (Violation(f"{where} {problem}", fix, cluster, place) for problem, fix in _problems(group))
             if UNKNOWN in (group.get("instanceCount"), group.get("minInstanceCount")):
@@ -66,7 +66,7 @@ def _problems(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _pool_limits(pool: Resource, _settings: Settings) -> Results:
     if not pool.get("spec.limits"):
         yield Violation(
-            f"{pool.name} has no limits, so neither the nodes that Karpenter adds nor their cost are bounded",
+            f"`{pool.name}` has no limits, so neither the nodes that Karpenter adds nor their cost are bounded",
             "Add spec.limits, such as {cpu: 256}.",
             property_path="spec.limits",
         )

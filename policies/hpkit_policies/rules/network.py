@@ -40,7 +40,7 @@ def _not_open(resource: Resource, settings: Settings) -> Results:
         sources = [UNKNOWN] if rule is UNKNOWN else _flat(rule)
         world = world_ranges([source for source in sources if isinstance(source, str)])
         if UNKNOWN in sources and not world:
-            yield Undecided(f"{resource.name}: the source of an ingress rule isn't known before the update")
+            yield Undecided(f"`{resource.name}`: the source of an ingress rule isn't known before the update")
             continue
         low, high = rule.get("fromPort"), rule.get("toPort")
         protocol = rule.get("protocol") or rule.get("ipProtocol")
@@ -48,7 +48,7 @@ def _not_open(resource: Resource, settings: Settings) -> Results:
         if world and not public:
             ports = "all traffic" if protocol == "-1" else f"{protocol} {low}–{high}"
             yield Violation(
-                f"{resource.name} allows ingress from {world[0]} ({ports})",
+                f"`{resource.name}` allows ingress from {world[0]} ({ports})",
                 f"Use a range or a security group as the source, or list the port in {_PORTS.name}.",
             )
 
@@ -84,7 +84,7 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
             for source in set(sources) - set(settings[_SOURCES.name]):
                 if _OF_ANOTHER_ACCOUNT.fullmatch(source):
                     yield Violation(
-                        f"{resource.name} allows ingress from {source}, a security group of another account",
+                        f"`{resource.name}` allows ingress from {source}, a security group of another account",
                         f"Use a range, or list it in {_SOURCES.name}.",
                         resource,
                     )
@@ -101,7 +101,7 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
         world = world_ranges(cidrs)
         if world:
             yield Violation(
-                f"the rules of a security group, of which {last[group].name} is the last, together allow ingress "
+                f"the rules of a security group, of which `{last[group].name}` is the last, together allow ingress "
                 f"from {listing(world)}",
                 "Use fewer and smaller ranges.",
                 last[group],
@@ -137,7 +137,7 @@ def _entries(
     ]
     if not lists:
         yield Violation(
-            f"{resource.name} allows ingress from a prefix list "
+            f"`{resource.name}` allows ingress from a prefix list "
             f"({listed[0] if isinstance(listed[0], str) else 'of others'}) whose ranges this stack doesn't define",
             f"Use its ranges, create the list in this stack, or list its ID in {_SOURCES.name}.",
             resource,
@@ -156,7 +156,7 @@ def _entries(
         cidrs += [entry.get_or_unknown("cidr") for entry in single]
         yield from (cidr for cidr in cidrs if isinstance(cidr, str))
         if UNKNOWN in cidrs:
-            yield Undecided(f"{prefix_list.name}: its ranges aren't fully known before the update", resource)
+            yield Undecided(f"`{prefix_list.name}`: its ranges aren't fully known before the update", resource)
 
 
 POLICIES = (

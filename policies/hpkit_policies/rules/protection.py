@@ -30,7 +30,7 @@ def _protected(resources: Sequence[Resource], settings: Settings) -> Results:
     for resource in of_type(resources, *_PROTECTED):
         if not resource.protect and _PROTECTED[resource.type] not in guarded:
             yield Violation(
-                f"{resource.name} isn't protected: changing certain inputs replaces it, with everything that runs on "
+                f"`{resource.name}` isn't protected: changing certain inputs replaces it, with everything that runs on "
                 "it",
                 "Set the resource option protect, or add it to a ChangeGuard.",
                 resource,
@@ -54,7 +54,7 @@ def _allowed(guard: Resource, accepted: Sequence[Any]) -> Results:
     for name in stated if isinstance(stated, list) else []:
         if isinstance(name, str) and "/" not in name and name not in accepted:
             yield Violation(
-                f"{guard.name} allows the replacement of {name} of "
+                f"`{guard.name}` allows the replacement of {name} of "
                 f"{subject if isinstance(subject, str) else 'this stack'}",
                 f"Remove `{name}` from allowReplace of the environment, or list it in {_ALLOW.name} of this policy.",
                 guard,

@@ -66,7 +66,7 @@ def _private(bucket: Resource, resources: Sequence[Resource]) -> Results:
     missing = [switch for switch in _SWITCHES if not any(block.get(switch) is True for block in blocks)]
     if missing:
         yield Violation(
-            f"{bucket.name} doesn't block public access ({listing(missing)})",
+            f"`{bucket.name}` doesn't block public access ({listing(missing)})",
             "Add a BucketPublicAccessBlock with all four settings on.",
             bucket,
         )
@@ -77,7 +77,7 @@ def _encrypted(bucket: Resource, resources: Sequence[Resource]) -> Results:
     stated = isinstance(bucket.get_or_unknown("serverSideEncryptionConfiguration"), Mapping)
     if not stated and not _companions(bucket, resources, _ENCRYPTIONS):
         yield Violation(
-            f"{bucket.name} has no encryption configuration",
+            f"`{bucket.name}` has no encryption configuration",
             "Add a BucketServerSideEncryptionConfiguration with aws:kms or AES256.",
             bucket,
         )
@@ -88,7 +88,7 @@ def _versioned(bucket: Resource, resources: Sequence[Resource]) -> Results:
     states = [companion.get("versioningConfiguration.status") for companion in companions]
     if "Enabled" not in states and bucket.get_or_unknown("versioning.enabled") is not True:
         yield Violation(
-            f"{bucket.name} has no versioning ({listing([str(state) for state in states]) or 'not configured'})",
+            f"`{bucket.name}` has no versioning ({listing([str(state) for state in states]) or 'not configured'})",
             "Add a BucketVersioning with status Enabled.",
             bucket,
         )
@@ -103,15 +103,15 @@ def _tls_only(bucket: Resource, resources: Sequence[Resource]) -> Results:
             statement for document in documents if document is not UNKNOWN for statement in statements(document)
         ]
     except DocumentError as error:
-        yield Violation(f"the policy of {bucket.name} can't be read: {error}", "Use a JSON policy document.", bucket)
+        yield Violation(f"the policy of `{bucket.name}` can't be read: {error}", "Use a JSON policy document.", bucket)
         return
     if any(_rejects_plain_http(statement) for statement in known_statements):
         return
     if UNKNOWN in documents:
-        yield Undecided(f"{bucket.name}: its bucket policy isn't known before the update", bucket)
+        yield Undecided(f"`{bucket.name}`: its bucket policy isn't known before the update", bucket)
         return
     yield Violation(
-        f"{bucket.name} accepts requests without TLS",
+        f"`{bucket.name}` accepts requests without TLS",
         'Add a BucketPolicy that denies s3:* on the bucket and its objects where aws:SecureTransport is "false".',
         bucket,
     )
@@ -124,7 +124,7 @@ def _allows_no_others(resource: Resource, settings: Settings) -> Results:
     try:
         allowed = [statement for statement in statements(document) if statement.allows]
     except DocumentError as error:
-        yield Violation(f"the policy of {resource.name} can't be read: {error}", "Use a JSON policy document.")
+        yield Violation(f"the policy of `{resource.name}` can't be read: {error}", "Use a JSON policy document.")
         return
     for statement in allowed:
         others = {name for names in statement.principals.values() for name in names} - set(settings[_PRINCIPALS.name])
@@ -134,7 +134,7 @@ def _allows_no_others(resource: Resource, settings: Settings) -> Results:
             others.add(f"everyone except {listing(list(statement.not_principals))}")
         if others:
             yield Violation(
-                f"the policy of {resource.name} allows {listing(sorted(others))} {listing(list(statement.actions))}",
+                f"the policy of `{resource.name}` allows {listing(sorted(others))} {listing(list(statement.actions))}",
                 "Grant roles of this account access in their own policies, or list the principal in "
                 f"{_PRINCIPALS.name}.",
             )

@@ -62,7 +62,7 @@ def _tagged(resource: Resource, settings: Settings) -> Results:
     missing = _missing(resource, settings[_KEYS.name])
     if missing:
         yield Violation(
-            f"{resource.name} has no tag {listing(missing)}",
+            f"`{resource.name}` has no tag {listing(missing)}",
             "Add it. To have it added automatically, set its value in the parameter values, and the level to "
             "remediate.",
             property_path="tags",

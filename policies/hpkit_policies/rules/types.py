@@ -47,7 +47,7 @@ def _is_covered(resource: Resource, settings: Settings) -> Results:
     reason = _reason(resource.type, package)
     if reason:
         yield Violation(
-            f"{resource.name} has the type {resource.type}, which {reason}",
+            f"`{resource.name}` has the type {resource.type}, which {reason}",
             f"Replace it with resources that the pack checks, or list the type in {_TYPES.name}.",
         )
 

@@ -115,8 +115,8 @@ class Admissions:
         """Yield what isn't counted."""
         if self._evicted:
             yield (
-                f"{self._evicted:,} Workloads were evicted; Kueue keeps only the last admission of each, so earlier "
-                "ones aren't counted unless a history has them"
+                f"{plural(self._evicted, 'Workload')} had evictions; Kueue keeps only the last admission of each, so "
+                "earlier ones aren't counted unless a history has them"
             )
 
 
