@@ -181,8 +181,6 @@ class Observability(Component):
     IDs of what must not be lost, by name in `allowReplace`.
     """
 
-    workspace: aws.amp.Workspace | None = None
-    grafana: aws.grafana.Workspace | None = None
     values: Mapping[str, pulumi.Input[Mapping[str, Any]]]
     policies: Mapping[str, pulumi.Output[str]]
     kept: Mapping[str, pulumi.Output[str]]
@@ -192,6 +190,9 @@ class Observability(Component):
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._context = plan, context
+        # Declared here, because Pulumi imports the types that a class declares.
+        self.workspace: aws.amp.Workspace | None = None
+        self.grafana: aws.grafana.Workspace | None = None
         values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
         policies: dict[str, pulumi.Output[str]] = {}
         if spec.cloudwatch:

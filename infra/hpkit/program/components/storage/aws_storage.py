@@ -118,7 +118,6 @@ class Storage(Component):
     lifecycle_uri: pulumi.Output[str] | None = None
     loader_uris: Mapping[tuple[str, str], pulumi.Output[str]]
     ready: tuple[pulumi.Resource, ...] = ()
-    lustre: aws.fsx.LustreFileSystem | None = None
     kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(
@@ -126,6 +125,8 @@ class Storage(Component):
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan = plan
+        # Declared here, because Pulumi imports the types that a class declares.
+        self.lustre: aws.fsx.LustreFileSystem | None = None
         self.kept, self.loader_uris = {}, {}
         spec = plan.spec.storage
         if spec is not None and spec.existing is not None:
