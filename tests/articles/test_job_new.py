@@ -112,3 +112,32 @@ def test_each_job_runs_as_written(kind, checkpoint, count, plan, api, john):
     finally:
         john.delete(f"{folder}/train")
         eventually(lambda: not phases(), phases)
+
+
+def test_the_operator_starts_no_pod_of_a_pytorch_job_on_the_file_system(plan, api, john):
+    """As `job new` and `job check` say: its types (k8s.io/api 0.27) don't have the field that the policy requires."""
+    team = team_of(plan, "john")
+    document = manifest(
+        plan,
+        team,
+        kind="pytorchjob",
+        name="train",
+        instance_type="ml.g5.12xlarge",
+        count=2,
+        priority=None,
+        topology=None,
+        image="train",
+    )
+    checkpoints = Checkpoints.at("/fsx/train", plan, team)
+    for role in document["spec"]["pytorchReplicaSpecs"].values():
+        role["template"]["spec"] = checkpoints.pod(role["template"]["spec"])
+    found = list(check(read_manifests("f", text_of(document)), plan))
+    assert {each.check for each in found} == {"operator"}
+    folder = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
+    john.create(folder, document)
+    events = lambda: [each["message"] for each in api.items(f"{CORE}/events") if each["type"] == "Warning"]  # noqa: E731
+    try:
+        eventually(lambda: any("supplementalGroupsPolicy must be Strict" in each for each in events()), events, 150)
+        assert api.items(f"{CORE}/pods", labels="training.kubeflow.org/job-name=train") == []
+    finally:
+        john.delete(f"{folder}/train")
