@@ -78,13 +78,11 @@ _FLAT: Mapping[str, set[str]] = {
     "ClusterOnDemandOptions": set(),
     "ClusterSpotOptions": set(),
 }
-# Other sections of the file set these, or they are the same on every platform. Slurm clusters aren't supported. The
-# service sets the date of the next patch, so a date in the file would be outdated after each patch.
+# Other sections of the file set these, or they are the same on every platform. Slurm clusters aren't supported.
 ELSEWHERE: Mapping[str, set[str]] = {
     "CreateClusterRequest": {
         "AutoScaling", "ClusterRole", "NodeProvisioningMode", "Orchestrator", "Tags", "VpcConfig",
     },
-    "ClusterAutoPatchConfig": {"PatchSchedule"},
     "ClusterInstanceGroupSpecification": {"SlurmConfig"},
     # FSx systems of a group require Slurm (developer guide, "FSx configuration via InstanceStorageConfigs").
     "ClusterInstanceStorageConfig": {"FsxLustreConfig", "FsxOpenZfsConfig"},
@@ -121,10 +119,7 @@ def without_key_text() -> str:
             "",
             "## CreateCluster properties without a key",
             "",
-            (
-                "hpkit sets most of these from other sections of the file. "
-                "It doesn't support Slurm, and AWS sets the patch date."
-            ),
+            ("hpkit sets most of these from other sections of the file. It doesn't support Slurm."),
             "",
             *lines,
             "",

@@ -295,6 +295,7 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
             "lifecycleScript": "s3://sagemaker-mine/folder/run.sh",
             "autoPatch": {
                 "patchingStrategy": "DrainFirst",
+                "patchSchedule": {"nextPatchDate": "2027-01-31T02:00:00Z"},
                 "deploymentConfig": {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}},
             },
         },
@@ -324,6 +325,7 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
     assert registered["gpu"]["autoPatchConfig"]["deploymentConfig"] == {
         "rollingUpdatePolicy": {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}}
     }
+    assert registered["gpu"]["autoPatchConfig"]["patchSchedule"] == {"nextPatchDate": "2027-01-31T02:00:00Z"}
     assert [name for name, each in registered.items() if "threadsPerCore" in each] == ["gpu"]
     assert registered["gpu"]["threadsPerCore"] == 1
     assert registered["any"]["instanceRequirements"] == {"instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"]}

@@ -265,6 +265,27 @@ def test_software_is_never_updated_as_a_side_effect(world, engine):
     assert sent(world, "sagemaker.UpdateClusterSoftware") == 0
 
 
+def test_the_date_of_a_patch_is_sent_once(world, engine):
+    def dated(day, **group):
+        schedule = {} if day is None else {"patchSchedule": {"nextPatchDate": f"2027-01-{day}T02:00:00Z"}}
+        return world.cluster(world.group(autoPatchConfig={"patchingStrategy": "WhenIdle", **schedule}, **group))
+
+    def sent_dates():
+        (live,) = world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]
+        return live["AutoPatchConfig"].get("DesiredPatchSchedule", {}).get("NextPatchDate")
+
+    engine.up("Cluster", "c", dated(None))
+    assert sent_dates() is None
+    engine.up("Cluster", "c", dated(30))
+    assert sent_dates().isoformat().startswith("2027-01-30T02:00:00")
+    assert list(engine.diff("Cluster", "c", dated(30)).detailedDiff) == []
+    assert engine.refresh("Cluster", "c")["inputs"] == dated(30)
+    before = sent(world, "sagemaker.UpdateCluster")
+    engine.up("Cluster", "c", dated(30, kubernetesConfig={"labels": {"team": "nlp"}}))
+    assert sent(world, "sagemaker.UpdateCluster") == before + 1
+    assert sent_dates() is None, "the request with the label has no date; the endpoint takes groups as they are"
+
+
 def test_an_image_that_the_service_sets_back_is_a_failed_update_and_stays_a_difference(world, engine):
     before, after = (world.cluster(world.group(imageReleaseVersion=each)) for each in ("1.0.0", "1.2.3"))
     engine.up("Cluster", "c", before)

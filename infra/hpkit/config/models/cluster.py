@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from hpkit.config.models.base import Api, Model
 
@@ -103,8 +103,25 @@ class DrainPolicy(Model):
     )
 
 
+def _with_time(value: object) -> object:
+    """Reject a number, which pydantic reads as seconds, and a date without a time."""
+    if not isinstance(value, str) or "T" not in value:
+        raise ValueError("no time")
+    return value
+
+
+class PatchSchedule(Model):
+    """When the next patch is applied."""
+
+    next_patch_date: Annotated[AwareDatetime, BeforeValidator(_with_time), Field(strict=False)] = Field(
+        description="Time to which the next patch moves, with its zone, such as `2027-01-31T02:00:00Z`. HyperPod sets "
+        "the dates of later patches.",
+        examples=["2027-01-31T02:00:00Z"],
+    )
+
+
 class AutoPatch(Model):
-    """Security patches without a schedule."""
+    """Security patches, on dates that HyperPod sets."""
 
     patching_strategy: Annotated[Literal["WhenIdle", "WhenAllIdle", "DrainFirst"], Api("ClusterPatchingStrategy")] = (
         Field(description="When nodes are patched.")
@@ -114,6 +131,9 @@ class AutoPatch(Model):
         description="Seconds, 3600–2160000. The service's default is 86400.",
         examples=[86400],
         json_schema_extra={"unit": "seconds"},
+    )
+    patch_schedule: PatchSchedule | None = Field(
+        default=None, description="Date of the next patch. Default: HyperPod's."
     )
     drain_policy: DrainPolicy | None = Field(default=None, description="Only with DrainFirst.")
     deployment_config: DeploymentConfig | None = Field(

@@ -200,19 +200,26 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
             # Karpenter's own number: sending anything else would start or stop nodes.
             full["instanceCount"] = existing[name]["instanceCount"]
         past = before.get(name, group)
-        owned = {each.name for each in item.members if each.service_owned}
-        moved = {key for key in owned if key in full and full[key] != past.get(key)}
         restated = not same(item, {**past, "instanceCount": 0}, {**group, "instanceCount": 0})
-        if moved or restated or _group_differs(item, full, existing[name]):
-            kept = {key: value for key, value in full.items() if key not in owned or key in moved}
+        if restated or _group_differs(item, full, existing[name]):
             kept = {
                 key: value
-                for key, value in kept.items()
+                for key, value in _without_kept(item, full, past).items()
                 # The service might reject even a group's current value if it's set for the first time.
                 if not (item.by_name[key].undisclosed and key not in existing[name])
             }
             sent.append(to_api(item, kept))
     return sent
+
+
+def _without_kept(spec: Field, value: Props, past: Props) -> Props:
+    """Return settings without unchanged ones that the service changes itself: sending one would undo that."""
+    members = {name: spec.by_name[name] for name in value}
+    return {
+        name: _without_kept(member, value[name], past.get(name) or {}) if member.kind == "object" else value[name]
+        for name, member in members.items()
+        if not (member.service_owned and value[name] == past.get(name))
+    }
 
 
 def _with_group_resets(item: Field, group: Props, live: Props, old: Props) -> Props:
