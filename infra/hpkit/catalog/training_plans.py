@@ -7,13 +7,14 @@ Sources:
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-__all__ = ["reserved_types", "training_plan_dates", "training_plan_problem"]
+__all__ = ["ends_soon", "reserved_types", "training_plan_dates", "training_plan_problem"]
 
 _TARGET: Final = "hyperpod-cluster"
 _ENDED: Final = ("Expired", "Failed")
+_SOON: Final = timedelta(days=7)
 
 
 def training_plan_problem(
@@ -65,6 +66,12 @@ def training_plan_problem(
     if reserved and total < needed:
         return f"reserves {total} × {' or '.join(instance_types)}, and {needed} are needed"
     return None
+
+
+def ends_soon(document: Mapping[str, Any], now: datetime) -> str:
+    """Return when a plan ends as text, if that is within a week; otherwise ""."""
+    end = document.get("EndTime")
+    return f"{_moment(end)} UTC" if end is not None and end - now < _SOON else ""
 
 
 def reserved_types(document: Mapping[str, Any]) -> frozenset[str]:

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from hpkit.catalog import find_instance_type
-from hpkit.catalog.training_plans import training_plan_dates, training_plan_problem
+from hpkit.catalog.training_plans import ends_soon, training_plan_dates, training_plan_problem
 from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.preflight.calls import training_plan, zone_name
@@ -18,7 +18,6 @@ from hpkit.text.formatting import listing
 __all__ = ["Offering", "check_training_plans", "offering_calls", "offerings_of"]
 
 _AREA: Final = "capacity"
-_SOON: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +132,8 @@ def _check(
         why = f"The plan starts at {start} UTC, and no nodes are created before"
         fix = "Deploy at that time, or expect no nodes in the group until then"
         return unknown(_AREA, subject, why=why, fix=fix, found=status, needed=needed)
-    end = document.get("EndTime")
-    if end is not None and end - now < _SOON:
-        why = f"The plan ends at {training_plan_dates(document).partition(' to ')[2]}, and the group then has no nodes"
+    if end := ends_soon(document, now):
+        why = f"The plan ends at {end}, and the group then has no nodes"
         fix = "Let jobs save and end before, or set trainingPlanArn to a plan that lasts longer (`--offerings`)"
         return unknown(_AREA, subject, why=why, fix=fix, found=status, needed=needed)
     return ok(_AREA, subject, found=status, needed=needed)

@@ -4,7 +4,7 @@ import io
 import sys
 import time
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -249,3 +249,12 @@ def test_without_a_terminal_it_says_what_to_do_instead(monkeypatch):
         status.click.UsageError, match="requires a terminal; elsewhere, run `hpkit cluster status --format json`"
     ):
         status._watch(derive(typed(organization()), "dev"), None, "text", 5.0)
+
+
+@pytest.mark.parametrize(("days", "shown"), [(3, True), (30, False)])
+def test_a_training_plan_that_ends_soon_needs_attention(days, shown):
+    cluster = {"ClusterName": "acme", "ClusterStatus": "InService", "ClusterArn": "arn:aws:sagemaker:r:1:cluster/abc"}
+    plan = {"EndTime": datetime.now(tz=UTC) + timedelta(days=days)}
+    found = platform_of(cluster, [], None, [], [], training_plans={"gpu": plan})
+    problems = status_of(observed(platform=found)).problems
+    assert any(each.startswith("the training plan of group gpu ends at ") for each in problems) is shown

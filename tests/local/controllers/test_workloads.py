@@ -159,7 +159,7 @@ def test_pods_of_each_kind_of_job_new_are_admitted_at_the_pod_security_level_res
     team = dataclasses.replace(team, spec=both)
     installed = plan.spec.model_copy(update={"operators": ("kuberay-operator", "lws")})
     plan = dataclasses.replace(plan, spec=installed)
-    # The inference operator, which isn't public, writes the pods of its kinds.
+    # The inference operator writes the pods of its kinds; its image isn't public.
     kinds = set(KINDS) - {"inferenceendpointconfig", "jumpstartmodel"}
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": labels}}

@@ -129,6 +129,7 @@ class Platform:
     - policy: None if the cluster has none.
     - kubernetes: the version of the EKS cluster. log_group: of the lifecycle scripts.
     - karpenter: the mode of managed Karpenter, karpenter_failure: why it failed, or "".
+    - ending: instance group → when its training plan ends, if that is soon.
     - unread: which of nodes, policy and `addons` weren't read, and so might exist.
     """
 
@@ -145,6 +146,7 @@ class Platform:
     karpenter: str = ""
     karpenter_failure: str = ""
     log_group: str = ""
+    ending: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
 
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from hpkit.catalog import NETWORK_LAYERS
+from hpkit.catalog.training_plans import ends_soon
 from hpkit.cluster.live.model import (
     AddonHealth,
     ClusterEvent,
@@ -94,11 +95,12 @@ def platform_of(
     *,
     kubernetes: str = "",
     logs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    training_plans: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     unread: frozenset[str] = frozenset(),
 ) -> Platform:
     """Return AWS's data, from the responses of DescribeCluster, ListClusterNodes and the others.
 
-    logs: the last lines of lifecycle scripts, by stream.
+    logs: the last lines of lifecycle scripts, by stream. training_plans: responses of DescribeTrainingPlan, by group.
     """
     instances = (_instance(each) for each in nodes)
     groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
@@ -117,6 +119,7 @@ def platform_of(
         node_recovery=cluster.get("NodeRecovery") or "",
         karpenter=scaling.get("Mode") or "Disable",
         karpenter_failure=scaling.get("FailureMessage") or "Failed" if scaling.get("Status") == "Failed" else "",
+        ending={group: end for group, each in training_plans.items() if (end := ends_soon(each, datetime.now(tz=UTC)))},
         unread=unread,
     )
 

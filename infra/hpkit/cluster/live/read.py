@@ -36,7 +36,7 @@ from hpkit.errors import MissingClusterError, ToolError
 __all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "instances", "objects_of", "read"]
 
 OnWorkload = Callable[[Mapping[str, Any]], None]
-AwsPart = Literal["nodes", "policy", "addons", "events"]
+AwsPart = Literal["nodes", "policy", "addons", "events", "training-plans"]
 AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 
 # One page of events, because all would be thousands.
@@ -204,7 +204,16 @@ def _platform(
         for group in (log_group_of(cluster),)
         for stream in failed_streams(first.items(nodes, "ClusterNodeSummaries"))[:_LOGS]
     }
-    second = _Answers(session, [*addons, *([] if policy is None else [policy]), *logs.values()], unknown)
+    plans = {
+        group["InstanceGroupName"]: ApiCall(
+            "sagemaker", "DescribeTrainingPlan", {"TrainingPlanName": group["TrainingPlanArn"].rpartition("/")[2]}
+        )
+        for group in cluster.get("InstanceGroups") or ()
+        if group.get("TrainingPlanArn") and "training-plans" in parts
+    }
+    second = _Answers(
+        session, [*addons, *([] if policy is None else [policy]), *logs.values(), *plans.values()], unknown
+    )
     described = [second.one(each) for each in addons]
     unread = {
         "nodes": "nodes" in parts and first.one(nodes) is None,
@@ -218,6 +227,7 @@ def _platform(
         [each["addon"] for each in described if each is not None],
         first.items(events, "Events"),
         kubernetes=eks_cluster.get("version") or "",
+        training_plans={group: second.one(call) or {} for group, call in plans.items()},
         logs={stream: [each["message"] for each in second.items(call, "events")] for stream, call in logs.items()},
         unread=frozenset(name for name, is_missing in unread.items() if is_missing),
     )

@@ -386,6 +386,11 @@ def _of_platform(platform: Platform) -> Iterable[str]:
         yield _because(f"the cluster policy is {platform.policy.status}", (platform.policy.message,))
     if platform.karpenter_failure:
         yield _because("Karpenter failed", (platform.karpenter_failure,))
+    for group, end in platform.ending.items():
+        yield (
+            f"the training plan of group {group} ends at {end}, and the group then has no nodes; let jobs save and end "
+            "before"
+        )
     for addon in platform.addons:
         if addon.status != "ACTIVE" or addon.issues:
             yield _because(f"add-on {addon.name} is {addon.status}", addon.issues)

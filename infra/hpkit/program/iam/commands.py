@@ -25,6 +25,7 @@ _READ: Final = (
     "eks:ListAddons",
     "sagemaker:DescribeCluster",
     "sagemaker:DescribeClusterSchedulerConfig",
+    "sagemaker:DescribeTrainingPlan",
     "sagemaker:ListClusterEvents",
     "sagemaker:ListClusterNodes",
     "sagemaker:ListClusterSchedulerConfigs",
