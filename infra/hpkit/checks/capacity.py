@@ -550,7 +550,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
         if not team.borrows or (team.spec.sharing.borrow_limit is None and not team.absolute_borrow_limits):
             continue
-        beyond, reachable = [], False
+        beyond, reachable, fit = [], False, 0
         for name, share in shares.get(team.name, []):
             # CAP003 reports a type that no group provides.
             if team.absolute_borrow_limits and name not in team.absolute_borrow_limits.keys() & context.plan.capacity:
@@ -558,6 +558,8 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             above = _above_lenders(context, team, name, share) if share.borrow_limit else []
             beyond += above
             reachable |= bool(share.borrow_limit) and not above
+            if above and team.spec.sharing.borrow_limit is not None:
+                fit = max(fit, int(team.spec.sharing.borrow_limit * share.borrowable / share.borrow_limit))
         # One percentage serves all types: it is too high only where no type can fill it.
         if beyond and (team.absolute_borrow_limits or not reachable):
             key = "absoluteBorrowLimits" if team.absolute_borrow_limits else "borrowLimit"
@@ -565,7 +567,9 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
                 (*context.setting_path(team.name, "sharing"), key),
                 f"in `{context.environment}`, team `{team.name}` may borrow more than the other teams can lend "
                 f"({listing(beyond, 4)})",
-                "Lower the limit, or let other teams lend more. Jobs that rely on the limit would wait forever.",
+                f"{f'Set `borrowLimit: {fit}`' if fit else 'Lower the limit to what they can lend'}, or let other "
+                "teams lend more. Kueue accepts the limit, but the excess has no effect, and jobs that rely on it wait "
+                "forever.",
             )
 
 
