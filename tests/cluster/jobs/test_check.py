@@ -480,7 +480,7 @@ def test_a_kind_that_the_teams_workloads_do_not_include_is_said():
     plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, spec=spec),))
     (finding,) = findings(changed(lambda *_: None), plan=plan)
     assert (finding.check, finding.line) == ("kind", 2)
-    assert finding.message == "members of john can't create a Job: the team's workloads are inference"
+    assert finding.message == "members of john can't create the kind Job: the team's workloads are inference"
     assert finding.fix == "Use a kind that they can create (Deployment), or add training to `teams[john].workloads`"
 
 

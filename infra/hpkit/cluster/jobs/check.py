@@ -48,6 +48,7 @@ _MOST_OF_A_NODE = 0.8
 # Kinds that run pods but that members can't create → what to use instead.
 _INSTEAD: Final = {
     "AppWrapper": "Use a Job or a JobSet",
+    "Ingress": "Use a Service of type ClusterIP, or add Ingress to `governance.teamLimits.publish` in the environment",
     "CronJob": "Use a Job, and create it on a schedule from a pipeline",
     "StatefulSet": "Use a Deployment: the add-on would let the pods run without a queue",
     "TrainJob": "Use a PyTorchJob or a JobSet: task governance doesn't queue TrainJobs",
@@ -191,7 +192,7 @@ def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None, server
         return
     theirs = (name for name, workload in WORKLOADS.items() if workload in team.spec.workloads)
     can = listing([name for name in theirs if missing_operator(name, plan) is None])
-    message = f"members of {team.name} can't create a {kind}"
+    message = f"members of {team.name} can't create the kind {kind}"
     # Of another API group, even a Job isn't the kind that task governance queues.
     if kind not in CREATABLE or (kind in WORKLOADS and not any(units(document))):
         of_group = f" of {document['apiVersion']}" if kind in CREATABLE else ""
@@ -208,7 +209,7 @@ def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None, server
     elif (key := missing_operator(kind, plan)) is not None:
         yield Breach(
             ("kind",),
-            f"{plan.stack} doesn't install the operator of a {kind}, so the API server doesn't know the kind",
+            f"{plan.stack} doesn't install the operator of {kind}, so the API server doesn't know the kind",
             f"Add `{key}` to `environments.{plan.environment}`",
             "operator",
         )
