@@ -535,7 +535,7 @@ def test_a_named_pipe_or_a_device_is_refused_without_opening_it_and_the_callers_
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
     for path in (pipe, "/dev/zero"):
-        with pytest.raises(InputError, match="this is a pipe or device, not a file; to read from a pipe, use"):
+        with pytest.raises(InputError, match="this is a pipe or device, not a file; to read from a pipe, pass"):
             read_file(path)
     reading, writing = os.pipe()
     os.write(writing, b"a: 1\n")

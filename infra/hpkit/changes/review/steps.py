@@ -40,7 +40,7 @@ def steps_of(text: str) -> list[Step]:
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError("the input isn't the output of `pulumi preview --json` with steps") from None
     if not steps:
-        raise InputError("the preview has no step, not even for the stack itself")
+        raise InputError("the preview is empty: Pulumi reported no steps. Run `pulumi preview --json` again")
     return sorted(changes, key=lambda step: (step["urn"], step["op"]))
 
 

@@ -110,7 +110,7 @@ def require_file(path: str | os.PathLike[str]) -> None:
         return
     mode = Path(name).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise InputError(f"{name}: this is a pipe or device, not a file; to read from a pipe, use /dev/stdin")
+        raise InputError(f"{name}: this is a pipe or device, not a file; to read from a pipe, pass /dev/stdin")
 
 
 def _unreadable(message: str, fix: str, *, mark: Mark | None = None) -> Document:
