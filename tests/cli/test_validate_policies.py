@@ -66,7 +66,7 @@ def test_trust_in_a_role_of_a_team_is_reported_where_the_file_states_it(project)
     found = json.loads(validate("stacks/handson.yaml", "--format", "json").stdout)["findings"]
     (trusts,) = [each for each in found if each["rule"] == "iam-trust-limited"]
     assert trusts["path"] == "teams[smith].memberRole"
-    assert trusts["message"] == "team-smith trusts repo:acme/training:*, which any branch can claim"
+    assert trusts["message"] == "`team-smith` trusts repo:acme/training:*, which any branch can claim"
 
 
 def test_placeholders_are_reported_until_they_are_replaced(project):

@@ -53,8 +53,8 @@ def test_of_two_faults_at_one_place_the_one_that_is_fixed_is_told_by_its_words()
     half = shares(ada=2, bob=2)
     half["environments"]["prod"] = both["environments"]["prod"]
     (file,) = review_of(text_of(both), text_of(half)).files
-    assert ["in dev" in each.message for each in file.findings.fixed] == [True]
-    assert ["in prod" in each.message for each in file.findings.remaining] == [True]
+    assert ["in `dev`" in each.message for each in file.findings.fixed] == [True]
+    assert ["in `prod`" in each.message for each in file.findings.remaining] == [True]
 
 
 def test_a_preview_that_fails_blocks_and_one_that_replaces_asks_for_attention():

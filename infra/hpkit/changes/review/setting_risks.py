@@ -29,6 +29,10 @@ _SAID: Final = tuple(
             "guarantee", "elastic quota", "accelerators", "vCPU", "memory GiB", "shared-pool",
         ),
         r"hyperpod\.Cluster \S* nodeRecovery": ("node-recovery",),
+        # The admission limit follows from quota and borrow limit.
+        r"kubernetes\.ResourceQuota (?P<subject>\S*) spec\.hard.*": (
+            "guarantee", "elastic quota", "accelerators", "vCPU", "memory GiB", "borrow limit", "sharing",
+        ),
         r"environment\.cluster\.nodeRecovery": ("node-recovery",),
         r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),
         r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work .*": ("priority classes",),

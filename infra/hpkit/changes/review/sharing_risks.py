@@ -85,8 +85,8 @@ def _lowered(diff: PlanDiff) -> Iterator[Risk]:
             "guarantee-lowered",
             "attention",
             "guarantees",
-            f"lower guarantees ({listing(list(lowered.values()))}) stop no running job: what exceeds them counts as "
-            "borrowed, even above the borrow limit, until other teams reclaim it and preempt the newest jobs",
+            f"lower guarantees ({listing(list(lowered.values()))}): running jobs continue. Usage above a guarantee "
+            "counts as borrowed, and other teams can reclaim it, the newest jobs first",
             teams=tuple(lowered),
         )
 
