@@ -81,7 +81,7 @@ def test_placeholders_are_reported_until_they_are_replaced(project):
     (account,) = found()
     assert (account["path"], account["severity"]) == ("environments.dev.account", "warning")
     assert account["message"].startswith(
-        "123456789012 is a placeholder of the examples, as are 3 values with it, publicCidrs 203.0.113.0/24; "
+        "123456789012 is a placeholder of the examples, and so are the values with it in lines "
     )
     file.write_text(file.read_text().replace('account: "123456789012"', 'account: "210987654321"'))
     assert {each["rule"] for each in found()} == {"ACC011", "EKS010"}

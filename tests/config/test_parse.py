@@ -384,6 +384,7 @@ def problem(content: bytes):
         (b"a:\n  -{x: 1}\n  - {x: 2}\n", 2, "a space is missing after the hyphen"),
         (b"a:\n  - {x: 1}\n  -x: 2\n", 3, "a space is missing after the hyphen"),
         (b"a:\n  b: 1\n c: 2\n", 3, "the indentation of this line matches none"),
+        (b"a:\n  b:\n    c: {}\n  d:\n      e: 1\n    f: 2\n", 4, "indented less than the other keys of its map"),
         (b"a:\n   b: 1\n  c:\n    - 2\n  d: 3\n", 2, "indented further than the lines below it"),
         (b"a:\n  b:\n  c: 1\n    d: 2\n", 3, "indented less than the lines below it"),
         (b"a:\n  - {x: 1}\n  {x: 2}\n  - {x: 3}\n", 3, "`- ` is missing before this entry"),

@@ -15,7 +15,7 @@ from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.plan.registered import Registered, config_path
 from hpkit.project import Loaded, policy_file, policy_settings
-from hpkit.text.formatting import listing, plural
+from hpkit.text.formatting import listing
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
@@ -56,8 +56,8 @@ def placeholder_findings(loaded: Loaded) -> list[Finding]:
             continue
         path = ("environments", environment, "account")
         texts = Context(organization, environment, plan).texts
-        named = len({text for place, text in texts if spec.account in text and place != path})
-        others = [f"{plural(named, 'value')} with it"] if named else []
+        lines = sorted({document.locate(place).line for place, text in texts if spec.account in text and place != path})
+        others = [f"the values with it in lines {listing([*map(str, lines)])}"] if lines else []
         others += [f"publicCidrs {cidr}" for cidr in documentation_ranges(spec.eks.endpoint.public_cidrs)]
         mark = document.locate(path)
         findings.append(
@@ -69,8 +69,8 @@ def placeholder_findings(loaded: Loaded) -> list[Finding]:
                 line=mark.line,
                 column=mark.column,
                 message=f"{spec.account} is a placeholder of the examples"
-                f"{f', as are {listing(others)}' if others else ''}; the local cloud accepts placeholders, but on AWS "
-                "`pulumi up` fails before it starts",
+                f"{f', and so are {listing(others)}' if others else ''}; the local cloud accepts placeholders, but "
+                "on AWS `pulumi up` fails before it starts",
                 fix="Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). "
                 "`hpkit validate` then reports ARNs of other accounts and documentation ranges.",
             )

@@ -316,10 +316,26 @@ def _indented(lines: list[str], mark: Mark) -> _Found:
     below = next((each for each in lines[mark.line :] if each.strip() and _indent(each) <= _indent(line)), "")
     if alone and _indent(below) == _indent(line):
         return _of_the_line_above(mark, above, "further", "below it")
-    return (
+    return _key_indented_less(lines, mark) or (
         mark,
         "the indentation of this line matches none of the lines around it",
         "Align it with the line that it belongs to.",
+    )
+
+
+def _key_indented_less(lines: list[str], mark: Mark) -> _Found | None:
+    """Return the key above that left its map: other keys of the map are above it, and at the marked line."""
+    indent = _indent(_line(lines, mark.line))
+    numbers = [each for each in range(mark.line - 1, 0, -1) if _line(lines, each).strip(" #")]
+    number = next((each for each in numbers if _indent(_line(lines, each)) < indent), 0)
+    above = next((each for each in numbers if each < number and _indent(_line(lines, each)) <= indent), 0)
+    key, child = _line(lines, number), _line(lines, number + 1)
+    if not (number and above and _NO_VALUE.match(key) and _indent(_line(lines, above)) == indent < _indent(child)):
+        return None
+    return (
+        Mark(number, _indent(key) + 1),
+        "this line is indented less than the other keys of its map",
+        f"Indent it by {indent - _indent(key)} more spaces, like lines {above} and {mark.line}.",
     )
 
 
