@@ -184,7 +184,7 @@ class Jobs:
             is_stuck = all(map(self._is_held, leaving))
             words = f"it's admitted and holds quota, but {self._leftover(task, leaving)}"
             return ("blocked", words, "Finalizer") if is_stuck else ("ending", words, "")
-        obstacle = _obstacle(usable) or self._uncreated(task, usable, expected)
+        obstacle = _obstacle(usable) or _failed(pods, usable) or self._uncreated(task, usable, expected)
         if obstacle is not None:
             return "blocked", f"it's admitted and holds quota, but {count}: {obstacle[1]}", obstacle[0]
         if not usable:
@@ -230,6 +230,17 @@ class Jobs:
             f"no pod exists, and no event explains it. Check whether the operator for {task.owner_kind} runs, and "
             f"`kubectl describe {task.owner_kind.lower()} {task.owner_name} -n {task.namespace}`"
         )
+
+
+def _failed(pods: Sequence[Pod], usable: Sequence[Pod]) -> tuple[str, str] | None:
+    """Return that all pods of a task have failed, while its controller waits before it creates the next one."""
+    failed = sum(pod.phase == "Failed" and pod.deleted is None and not pod.evicted for pod in pods)
+    if usable or not failed:
+        return None
+    return (
+        "PodsFailed",
+        f"{plural(failed, 'pod')} failed, and the next one is created after a delay. See `kubectl logs`",
+    )
 
 
 def _lost(evicted: Sequence[Pod]) -> str:
