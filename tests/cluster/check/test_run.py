@@ -35,12 +35,19 @@ class Clock:
 
 
 class Api:
-    """Objects by path; pods as a list of what each read returns, the last one forever."""
+    """Objects by path; pods as a list of what each read returns, the last one forever.
 
-    def __init__(self, *reads, workloads=(), refuses=()):
+    late: how often the webhook of pods answers that the namespace doesn't exist.
+    """
+
+    def __init__(self, *reads, workloads=(), refuses=(), late=0):
         self.objects, self.reads, self.workloads, self.refuses = {}, list(reads), workloads, refuses
+        self.late = late
 
     def create(self, path, document):
+        if path == f"{SPACE}/pods" and self.late:
+            self.late -= 1
+            raise ApiException(status=404, reason="Not Found")
         path = f"{path}/{document['metadata']['name']}"
         if path in self.objects:
             raise ApiException(status=409, reason="Conflict")
@@ -112,6 +119,13 @@ def test_a_job_of_a_killed_check_is_replaced():
     api = Api([pod("Succeeded")])
     api.objects[f"{JOBS}/{NAME}"] = {"metadata": {"name": NAME}}
     assert checked(api, probe())[0][0] == "ok"
+
+
+@pytest.mark.parametrize(("late", "result"), [(2, ("ok", 2.0)), (99, ("failed", 30.0))])
+def test_a_pod_waits_until_the_webhook_knows_the_new_namespace(late, result):
+    document = {"metadata": {"name": "a"}}
+    api = Api([pod("Succeeded")], late=late)
+    assert checked(api, Probe("group a", "a pod", "", f"{SPACE}/pods", document))[0][:2] == result
 
 
 def test_ctrl_c_deletes_everything():

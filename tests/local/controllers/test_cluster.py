@@ -2,6 +2,7 @@
 
 import pytest
 
+from hpkit_local.kubernetes.api import RejectedError
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.local.controllers.karpenter import POOLS, has, node_class, node_pool, nodes_of_pool, update
 from tests.running import eventually
@@ -133,7 +134,17 @@ def test_a_namespace_ends_with_its_last_object(environment, cluster, api):
     api.create(maps, {"metadata": {"name": "free"}})
     api.create(maps, {"metadata": {"name": "held", "finalizers": ["example.com/held"]}})
     pod = {"nodeName": "a-node-that-is-gone", "containers": [{"name": "a", "image": "a"}]}
-    api.create("/api/v1/namespaces/ending/pods", {"metadata": {"name": "stray"}, "spec": pod})
+
+    def created():
+        # Kueue's webhook answers NotFound until its cache has the namespace.
+        try:
+            return api.create("/api/v1/namespaces/ending/pods", {"metadata": {"name": "stray"}, "spec": pod})
+        except RejectedError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    eventually(created, "the pod is created")
     api.delete(namespace)
     eventually(lambda: names(api, maps) == {"held"}, "only what a finalizer holds is left")
     assert api.read(namespace)["spec"]["finalizers"] == ["kubernetes"]

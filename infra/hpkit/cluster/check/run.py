@@ -19,6 +19,7 @@ __all__ = ["Result", "cleared", "run"]
 _NAMESPACES: Final = "/api/v1/namespaces"
 _PAUSE_SECONDS: Final = 1.0
 _DELETE_SECONDS: Final = 120.0
+_NAMESPACE_SECONDS: Final = 30.0
 _WITH_PODS: Final = {"propagationPolicy": "Foreground"}
 Document = Mapping[str, Any]
 
@@ -141,16 +142,25 @@ def run(
 
 
 def _create(api: Kubernetes, probe: Probe, made: list[str], clock: Clock) -> None:
-    """Create a probe's object; one that a killed check left is deleted first."""
+    """Create a probe's object; one that a killed check left is deleted first.
+
+    Kueue's webhook for pods answers NotFound until its cache has the namespace, which is new.
+    """
     document = probe.document or {}
     made.append(f"{probe.path}/{document['metadata']['name']}")
-    try:
-        api.create(probe.path, document)
-    except ApiException as error:
-        if error.status != CONFLICT:
-            raise
-        _delete(api, made[-1:], clock)
-        api.create(probe.path, document)
+    until = clock.monotonic() + _NAMESPACE_SECONDS
+    while True:
+        try:
+            api.create(probe.path, document)
+        except ApiException as error:
+            if error.status == CONFLICT:
+                _delete(api, made[-1:], clock)
+            elif error.status == NOT_FOUND and _namespace(probe) == NAME and clock.monotonic() < until:
+                clock.sleep(_PAUSE_SECONDS)
+            else:
+                raise
+        else:
+            return
 
 
 def _pods(api: Kubernetes, probe: Probe) -> list[Document]:
