@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-__all__ = ["claims_of", "may_go_to", "pod_requests", "selects"]
+__all__ = ["claims_of", "may_go_to", "pod_requests", "selects", "tolerates"]
 
 Number = TypeVar("Number", int, Decimal)
 Convert = Callable[[str, object], Number]
@@ -129,6 +129,25 @@ def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collecti
         for term in _mappings(required.get("nodeSelectorTerms"))
     ]
     return not terms or any(all(_matches(each, labels) for each in term) for term in terms)
+
+
+def tolerates(
+    tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any], resources: Collection[str] = ()
+) -> bool:
+    """Return whether a pod with tolerations can go to a node with a taint.
+
+    resources: those that it requests. EKS adds a toleration for taints that have the name of one
+    (ExtendedResourceToleration).
+    """
+    key, effect = taint.get("key"), taint.get("effect")
+    if effect == "PreferNoSchedule" or (key in resources and effect == "NoSchedule"):
+        return True
+    return any(
+        each.get("effect") in (None, "", effect)
+        and (each.get("key") == key or not each.get("key"))
+        and (each.get("operator") == "Exists" or (each.get("value") or "") == (taint.get("value") or ""))
+        for each in tolerations
+    )
 
 
 def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

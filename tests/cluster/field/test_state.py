@@ -248,7 +248,9 @@ LENT = job("smith", "lent", 2)
 ZONE = {"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2b"}}
 CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]}
 GATES = [{"name": "example.com/wait"}]
+NO_FLAVOR = {"nodeSelector": {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}}
 CASES = [
+    Case("train", [job("john", "train", **NO_FLAVOR)], "pending", "it can never run: its node selector, affinity or"),
     Case("train", [job("john", "train", 2)], "running", "all 2 pods run", 2),
     Case("train", [job("john", "train", **ZONE)], "blocked", "1 pod has no node: 0/5 nodes are available: 5 node(s)"),
     Case("train", [job("john", "train", **CLAIM)], "blocked", 'persistentvolumeclaim "fsx-claim" not found'),
@@ -297,6 +299,78 @@ def test_a_job_for_which_no_node_has_room_is_not_said_to_start(world):
     world.create(job("john", "small"))
     eventually(lambda: world.state("small") == "blocked", "no node has room")
     assert world.why("small").outlook == parts
+
+
+def test_memory_that_no_node_has_left_is_named_with_its_holder_although_accelerators_are_free(world):
+    def with_memory(name, pods, gpus):
+        document = job("john", name, pods, gpus)
+        document["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "100Gi"
+        return document
+
+    world.create(with_memory("cached", 4, 0))
+    eventually(lambda: world.runs("cached"), "most memory of each node is used")
+    seen = world.jobs().observed
+    (forecast,) = predict_all(seen, tasks_of([with_memory("more", 1, 1)], PLAN, seen), fair_sharing=FAIR)
+    words = "no node has 100 GiB memory free for a pod; cached of john holds 400 GiB memory on 4 nodes"
+    assert (forecast.fate, words in forecast.reason, forecast.remedies) == ("waits", True, ("task cached ends",))
+    world.create(with_memory("more", 1, 1))
+    eventually(lambda: "4 Insufficient memory" in world.reason("more"), "the scheduler says so")
+    assert world.why("more").outlook == words
+
+
+def test_taints_decide_about_nodes_and_rules_about_other_pods_are_left_open(world):
+    nodes = [each["metadata"]["name"] for each in world.live.api.items("/api/v1/nodes")]
+
+    def taint(*taints):
+        for name in nodes:
+            world.live.api.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": [*taints] or None}})
+
+    def fate(document):
+        seen = world.jobs().observed
+        (forecast,) = predict_all(seen, tasks_of([document], PLAN, seen), fair_sharing=FAIR)
+        return forecast.fate
+
+    reserved = {"key": "vpc.amazonaws.com/efa", "value": "yes", "effect": "NoSchedule"}
+    patient = job("john", "patient", tolerations=[reserved])
+    try:
+        taint(reserved)
+        assert [fate(job("john", "plain")), fate(patient)] == ["waits", "now"]
+        world.create(job("john", "plain"), patient)
+        eventually(lambda: world.runs("patient"), "it tolerates the taint")
+        assert "had untolerated taint(s)" in world.reason("plain")
+        assert world.why("plain").outlook.endswith("and only taints that they tolerate")
+        # The API server lets pods that request a resource tolerate a taint with its name.
+        taint({"key": "nvidia.com/gpu", "value": "yes", "effect": "NoSchedule"})
+        assert fate(job("john", "other")) == "now"
+        eventually(lambda: world.runs("plain"), "it tolerates the taint")
+    finally:
+        taint()
+    term = {"labelSelector": {"matchLabels": {"app": "apart"}}, "topologyKey": "kubernetes.io/hostname"}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    apart = job("smith", "apart", 5, 0, affinity=rule)
+    apart["spec"]["template"]["metadata"]["labels"]["app"] = "apart"
+    assert fate(apart) == "unknown"
+    world.create(apart)
+    eventually(lambda: "4 of 5 pods run: 1 pod has no node" in world.reason("apart"), "there are four nodes")
+
+
+def test_a_stopped_local_queue_admits_nothing(world):
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/hyperpod-ns-john/localqueues/hyperpod-ns-john-localqueue"
+    words = "its LocalQueue hyperpod-ns-john-localqueue is stopped (stopPolicy Hold), and admits nothing"
+    world.live.api.merge(path, {"spec": {"stopPolicy": "Hold"}})
+    try:
+        seen = world.jobs().observed
+        (forecast,) = predict_all(seen, tasks_of([job("john", "held")], PLAN, seen), fair_sharing=FAIR)
+        assert (forecast.fate, forecast.reason) == ("waits", words)
+        world.create(job("john", "held"))
+        eventually(lambda: world.reason("held") == words, "Kueue leaves it inadmissible")
+        found = world.why("held")
+        assert (found.remedies, found.outlook) == ((), "it can only run once the stopPolicy of its LocalQueue is None")
+        (john,) = (each for each in status_of(world.jobs().observed).teams if each.team == "john")
+        assert john.problem == "LocalQueue hyperpod-ns-john-localqueue is stopped"
+    finally:
+        world.live.api.merge(path, {"spec": {"stopPolicy": "None"}})
+    eventually(lambda: world.runs("held"), "what the answer promised comes true")
 
 
 def test_a_rollout_that_waits_for_its_own_old_pods_says_so(world):

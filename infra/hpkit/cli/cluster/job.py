@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["JobCheck", "check", "new"]
 
-_FATES = {"now": "starts at once", "borrowing": "starts by borrowing", "waits": "waits", "never": "never runs"}
+_FATES = {
+    "now": "starts at once",
+    "borrowing": "starts by borrowing",
+    "unknown": "gets quota",
+    "waits": "waits",
+    "never": "never runs",
+}
 _COLORS = {"error": "red", "warning": "yellow"}
 
 
@@ -50,8 +56,9 @@ class _Finding(Document):
 class _Forecast(Document):
     name: str = Field(validation_alias=AliasPath("task", "owner_name"))
     team: str = Field(validation_alias=AliasPath("task", "team"))
-    fate: Literal["now", "borrowing", "waits", "never"] = Field(
-        description="now: on its team's quota; borrowing: now, on lent quota."
+    fate: Literal["now", "borrowing", "unknown", "waits", "never"] = Field(
+        description="now: on its team's quota; borrowing: now, on lent quota; unknown: it has quota, but whether nodes "
+        "have room isn't known."
     )
     reason: str
     borrows_from: list[str] = Field(description="Teams that have what it borrows idle.")

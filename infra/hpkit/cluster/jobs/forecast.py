@@ -24,7 +24,7 @@ from hpkit.text.formatting import listing
 
 __all__ = ["Forecast", "predict", "predict_all", "tasks_of"]
 
-Fate = Literal["now", "borrowing", "waits", "never"]
+Fate = Literal["now", "borrowing", "unknown", "waits", "never"]
 _UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
 _BASIC: Final = ("cpu", "memory", EFA)
 
@@ -146,6 +146,8 @@ def predict(
         return Forecast(task, "never", f"its queue {task.queue} doesn't exist; deploy the team's quota first")
     if not queue.active:
         return Forecast(task, "waits", f"its queue admits nothing: {queue.message or 'not active'}")
+    if stop := observed.stop(task):
+        return Forecast(task, "waits", stop)
     simulation = CohortSimulation(observed, task, queue, fair_sharing)
     never = simulation.never()
     if never is not None:
@@ -171,11 +173,11 @@ def predict(
         remedies = tuple(room(jobs, task, queue, simulation, places, start.preempted))
         return Forecast(task, "waits", f"quota is free, but {lacking}. {then}", remedies=remedies)
     names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
-    unknown = "; whether nodes have room isn't known, because other teams' pods couldn't be read"
+    unknown = places.unknown(task, queue)
     return Forecast(
         task,
-        "borrowing" if start.borrowed else "now",
-        _reason(start, task) + (unknown if places.is_unknown(task, queue) else ""),
+        "unknown" if unknown else "borrowing" if start.borrowed else "now",
+        "; ".join(filter(None, (_reason(start, task), unknown))),
         borrows_from=_teams(observed, start.lenders),
         preempts=tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in start.preempted),
         may_be_preempted_by=tuple(_preemptors(observed, queue, start, fair=bool(fair_sharing))),
@@ -227,7 +229,7 @@ def _in_order(
 ) -> list[Forecast]:
     forecasts: list[Forecast] = []
     for task in tasks:
-        starting = [each.task.uid for each in forecasts if each.fate in ("now", "borrowing")]
+        starting = [each.task.uid for each in forecasts if each.fate in ("now", "borrowing", "unknown")]
         forecasts.append(predict(observed, task, fair_sharing=fair_sharing, starting=starting, ended=ended))
         observed = replace(observed, tasks=(*observed.tasks, task))
     return forecasts

@@ -208,11 +208,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A ResourceFlavor: the labels of its nodes, and whether its pods are placed by a topology."""
+    """A ResourceFlavor: the labels of its nodes, whether a topology places its pods, and the tolerations they get."""
 
     name: str
     labels: Mapping[str, str]
     topology: bool
+    tolerations: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +314,7 @@ class KubernetesNode:
     cordoned: bool
     allocatable: Mapping[str, Decimal]
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, Any], ...] = ()
     trouble: str = ""
 
 
@@ -372,8 +374,9 @@ class NodePool:
 class Observed:
     """All that was read at one time. unknown: what could not be, each with the reason; its part is empty then.
 
-    unread: the kinds of which nothing was read, in the plural. namespaces: where pods, events, LocalQueues and
-    Workloads were read; None is everywhere. kueue_configuration: the text of Kueue's own configuration.
+    stopped: stopPolicy of stopped LocalQueues, by namespace and name. unread: the kinds of which nothing was read, in
+    the plural. namespaces: where pods, events, LocalQueues and Workloads were read; None is everywhere.
+    kueue_configuration: the text of Kueue's own configuration.
     """
 
     time: datetime
@@ -387,9 +390,17 @@ class Observed:
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
+    stopped: Mapping[tuple[str, str], str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     namespaces: tuple[str, ...] | None = None
     kueue_configuration: str = ""
+
+    def stop(self, task: Task) -> str:
+        """Return that a task's LocalQueue is stopped, as a text; or ""."""
+        policy = self.stopped.get((task.namespace, task.local_queue))
+        return (
+            f"its LocalQueue {task.local_queue} is stopped (stopPolicy {policy}), and admits nothing" if policy else ""
+        )
 
     def sees(self, namespace: str, kind: str = "workloads") -> bool:
         """Return whether all objects of a kind in a namespace were read; unread ones aren't known to be missing."""

@@ -354,7 +354,12 @@ def _longest_pod(template: Mapping[str, Any]) -> float | None:
 def flavor_of(document: Mapping[str, Any]) -> Flavor:
     """Return a ResourceFlavor."""
     spec = document.get("spec") or {}
-    return Flavor(document["metadata"]["name"], dict(spec.get("nodeLabels") or {}), bool(spec.get("topologyName")))
+    return Flavor(
+        document["metadata"]["name"],
+        dict(spec.get("nodeLabels") or {}),
+        bool(spec.get("topologyName")),
+        tuple(spec.get("tolerations") or ()),
+    )
 
 
 def _requests(pod_sets: Iterable[Mapping[str, Any]], status: Mapping[str, Any]) -> Amounts:
@@ -420,6 +425,7 @@ def node_of(document: Mapping[str, Any]) -> KubernetesNode:
         cordoned=bool((document.get("spec") or {}).get("unschedulable")),
         allocatable={name: _quantity(each) for name, each in (status.get("allocatable") or {}).items()},
         labels=labels,
+        taints=tuple((document.get("spec") or {}).get("taints") or ()),
         trouble=_trouble(labels, status),
     )
 

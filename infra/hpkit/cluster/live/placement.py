@@ -1,22 +1,23 @@
 """Finds out whether nodes have room for a task's pods, which quota doesn't say, and which jobs hold the parts.
 
-It places pods as closely as possible, and ignores taints. Nothing is known for nodes that Karpenter adds, or if pods of
-other teams couldn't be read.
+It places pods as closely as possible. Nothing is known for nodes that Karpenter adds, for pods whose place depends on
+other pods, or if pods of other teams couldn't be read.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from hpkit.cluster.live.model import KubernetesNode, Pod, Queue, Task, TaskPods, main_resource
 from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.waiting import counted
 from hpkit.cluster.live.without_task import CohortSimulation
-from hpkit.plan.pods import may_go_to
+from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM
+from hpkit.plan.pods import claims_of, may_go_to, tolerates
 from hpkit.text.formatting import listing, plural
 
 __all__ = ["Places"]
@@ -57,10 +58,11 @@ class Places:
             if nodes is None:
                 return ""
             if not nodes:
-                return "no node that is ready has the labels that its pods require"
+                return "no ready node has the labels that its pods require and only taints that they tolerate"
             fitting = _placed(pods, nodes, free)
             if fitting < (pods.count if pods.least is None else pods.least):
-                return f"{_words(pods, fitting)}{self._holding(nodes, there, main_resource(pods.requests))}"
+                scarce = _scarce(pods, nodes, free)
+                return f"{_words(pods, fitting, scarce)}{self._holding(nodes, there, scarce)}"
         return ""
 
     def _place_earlier(self, task: Task, without: Collection[str], free: dict[str, dict[str, Decimal]]) -> None:
@@ -79,16 +81,22 @@ class Places:
                 if count and (nodes := self._candidates(pods, queues[other.queue])):
                     _placed(replace(pods, count=count), nodes, free)
 
-    def is_unknown(self, task: Task, queue: Queue) -> bool:
-        """Return whether other teams use the task's instance types, but their pods couldn't be read."""
+    def unknown(self, task: Task, queue: Queue) -> str:
+        """Return why it isn't known whether the nodes have room for a task's pods; "" if it is."""
         observed = self.jobs.observed
         flavors = {flavor for pods in task.pod_sets for flavor in self.simulation.flavors_of(pods, queue)}
-        return observed.namespaces is not None and any(
+        if observed.namespaces is not None and any(
             quota.used and flavor in flavors
             for other in observed.queues
             if other.name != queue.name and not observed.sees(other.namespace, "pods")
             for (flavor, _), quota in other.quotas.items()
-        )
+        ):
+            return "whether nodes have room isn't known, because other teams' pods couldn't be read"
+        rules = dict.fromkeys(rule for pods in task.pod_sets for rule in _not_computed(pods.spec))
+        if rules:
+            return f"whether nodes fit depends on {listing([*rules])}, which hpkit doesn't compute"
+        is_elastic = observed.nodes and any(self._candidates(pods, queue) is None for pods in task.pod_sets)
+        return "its pods may wait until nodes for them have been added" if is_elastic else ""
 
     def _candidates(self, pods: TaskPods, queue: Queue) -> list[KubernetesNode] | None:
         """Return the nodes to which pods may go; None if more can be added, or none exists yet."""
@@ -102,15 +110,24 @@ class Places:
         if not nodes or any(node.pool for node in nodes):
             return None
         selected = pods.spec.get("nodeSelector") or {}
+        tolerations = [
+            *(pods.spec.get("tolerations") or ()),
+            *(each for flavor in flavors for each in flavor.tolerations),
+        ]
         return [
             node
             for node in nodes
-            if node.ready and not node.cordoned and may_go_to(pods.spec, node.labels, {*node.labels, *selected})
+            if node.ready
+            and not node.cordoned
+            and may_go_to(pods.spec, node.labels, {*node.labels, *selected})
+            and all(tolerates(tolerations, each, pods.requests) for each in node.taints)
         ]
 
-    def _holding(self, nodes: Sequence[KubernetesNode], there: Mapping[str, Sequence[Pod]], resource: str) -> str:
+    def _holding(
+        self, nodes: Sequence[KubernetesNode], there: Mapping[str, Sequence[Pod]], scarce: Sequence[str]
+    ) -> str:
         """Return which jobs hold parts of the nodes, those with most first."""
-        tasks = {(task.namespace, task.name): task for task in self.jobs.observed.tasks}
+        tasks, resource = {(task.namespace, task.name): task for task in self.jobs.observed.tasks}, scarce[0]
         held: defaultdict[str, Decimal] = defaultdict(Decimal)
         on: defaultdict[str, set[str]] = defaultdict(set)
         for node in nodes:
@@ -159,10 +176,39 @@ def _room(free: Amounts, requests: Amounts) -> int:
     )
 
 
-def _words(pods: TaskPods, fitting: int) -> str:
-    resource = main_resource(pods.requests)
-    wanted = f"{counted(pods.requests.get(resource, Decimal(0)), resource)} free for a pod"
+def _scarce(pods: TaskPods, nodes: Sequence[KubernetesNode], free: Mapping[str, Amounts]) -> list[str]:
+    """Return a resource of which no node has enough for one more pod, or else all that some node lacks."""
+    main = main_resource(pods.requests)
+    names = sorted(pods.requests, key=lambda name: (name != main, name))
+    lacks = {name: sum(free[node.name].get(name, Decimal(0)) < pods.requests[name] for node in nodes) for name in names}
+    everywhere = [name for name in names if lacks[name] == len(nodes)]
+    return everywhere[:1] or [name for name in names if lacks[name]] or [main]
+
+
+def _words(pods: TaskPods, fitting: int, scarce: Sequence[str]) -> str:
+    amounts = listing([counted(pods.requests.get(name, Decimal(0)), name) for name in scarce])
     level = "" if pods.topology is None or pods.topology.mode != "required" else f" under one {pods.topology.level}"
     if not fitting:
-        return f"no node{level} has {wanted}"
-    return f"only {fitting} of {pods.count} pods find a node{level} with {wanted}"
+        return f"no node{level} has {amounts} free for a pod"
+    return f"only {fitting} of {pods.count} pods find a node{level} with {amounts} free for a pod"
+
+
+def _not_computed(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what decides about nodes for pods, but isn't computed here: mostly, where other pods are."""
+    affinity = spec.get("affinity") or {}
+    for name in ("podAffinity", "podAntiAffinity"):
+        if (affinity.get(name) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+            yield f"its {name}"
+    if any(each.get("whenUnsatisfiable") != "ScheduleAnyway" for each in spec.get("topologySpreadConstraints") or ()):
+        yield "its topologySpreadConstraints"
+    required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        if term.get("matchFields") or any(
+            each.get("operator") in ("Gt", "Lt") for each in term.get("matchExpressions") or ()
+        ):
+            yield "its nodeAffinity"
+    if any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ()):
+        yield "its host ports"
+    if spec.get("resourceClaims"):
+        yield "its resourceClaims"
+    yield from (f"the claim {name}" for name in claims_of(spec) if name not in (CLAIM, LOCAL_CLAIM))

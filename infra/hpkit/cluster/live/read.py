@@ -338,6 +338,11 @@ class _Objects:
             for local_queue in lists.get("localqueues", ())
         }
         return {
+            "stopped": {
+                (each["metadata"]["namespace"], each["metadata"]["name"]): policy
+                for each in lists.get("localqueues", ())
+                if (policy := each["spec"].get("stopPolicy", "None")) != "None"
+            },
             "nodes": tuple(map(node_of, lists.get("nodes", ()))),
             "pods": tuple(map(pod_of, lists.get("pods", ()))),
             "warnings": tuple(each for each in map(warned_of, lists.get("events", ())) if each is not None),

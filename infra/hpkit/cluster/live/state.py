@@ -165,7 +165,7 @@ class Jobs:
         queue = self._queues.get(task.queue)
         if queue is None and self.observed.unread & {"localqueues", "clusterqueues"}:
             return message_words(task, self.observed.time)
-        return waiting_reason(task, queue, self.observed.time)
+        return self.observed.stop(task) or waiting_reason(task, queue, self.observed.time)
 
     def _admitted(self, task: Task, pods: Sequence[Pod], running: int, *, is_read: bool) -> tuple[State, str, str]:
         if not is_read:

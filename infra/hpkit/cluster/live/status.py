@@ -226,9 +226,14 @@ def _teams(jobs: Jobs) -> Iterable[TeamStatus]:
             shares=tuple(_shares(queue, idle, total, borrowed)),
             running=tuple(_running(jobs, each) for each in _by_rank(tasks) if each.has("Admitted") and _is_open(each)),
             waiting=tuple(_waiting(jobs, each) for each in _by_rank(tasks) if each.waits),
-            problem="" if queue.active else queue.message or "its queue isn't active",
+            problem=(queue.message or "its queue isn't active") if not queue.active else _stopped(observed, queue),
             seen=observed.sees(queue.namespace),
         )
+
+
+def _stopped(observed: Observed, queue: Queue) -> str:
+    names = [name for namespace, name in observed.stopped if namespace == queue.namespace]
+    return f"LocalQueue {names[0]} is stopped" if names else ""
 
 
 def _by_rank(tasks: Iterable[Task]) -> list[Task]:

@@ -34,6 +34,8 @@ _TOO_LARGE: Final = re.compile(
 _NO_ROOM: Final = re.compile(
     r"insufficient unused quota for (?P<resource>\S+) in flavor (?P<flavor>\S+), (?P<missing>\S+) more needed"
 )
+_NO_FLAVOR: Final = re.compile(r"flavor \S+ doesn't match node affinity|untolerated taint .* in flavor")
+_NOT_COUNTED: Final = re.compile(r"resource (?P<resource>\S+) unavailable in ClusterQueue")
 # pkg/scheduler/flavorassigner/tas_flavorassigner.go, and pkg/cache/scheduler/tas_flavor_snapshot.go.
 _NO_TOPOLOGY: Final = re.compile(r'Flavor "(?P<flavor>[^"]+)" does not support TopologyAwareScheduling')
 _CROWDED: Final = re.compile(
@@ -159,7 +161,11 @@ def _topology_words(message: str, *, placed: bool) -> str:
             f"only {crowded['fit'] or 0} of {crowded['asked']} pods fit as close together as requested; for free "
             "nodes, run `hpkit cluster status --topology`"
         )
+    if not_counted := _NOT_COUNTED.search(message):
+        return f"it can never run: its queue doesn't count {not_counted['resource']}"
     without = dict.fromkeys(each["flavor"] for each in _NO_TOPOLOGY.finditer(message))
+    if not without and _NO_FLAVOR.search(message):
+        return "it can never run: its node selector, affinity or tolerations exclude every flavor of its queue"
     return (
         "it can never run: its pods request a topology, but EC2 reports no network position for "
         f"{' or '.join(without)}. Remove the topology annotation, or select an instance type with network layers"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -133,6 +133,8 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
         return replace(explanation, outlook="it can never run without its LocalQueue")
     if not queue.active:
         return replace(explanation, outlook="it can only run once its queue is active")
+    if observed.stop(task):
+        return replace(explanation, outlook="it can only run once the stopPolicy of its LocalQueue is None")
     if task.holds:
         return replace(explanation, outlook="it needs no more quota")
     if task.retry_at is not None and task.retry_at > observed.time:
@@ -167,10 +169,15 @@ def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing:
     never = simulation.never()
     if never is not None:
         fewer = tuple(fewer_pods(simulation, task, never=True))
-        return replace(explanation, remedies=fewer, outlook="" if fewer else f"it can never run as it is: {never}")
+        if fewer:
+            return replace(explanation, remedies=fewer)
+        return replace(explanation, holders=(), outlook=f"it can never run as it is: {never}")
     places = Places(jobs, simulation)
     has_quota = simulation.runs(task)
     lacking = places.lacking(task, queue) if has_quota else ""
+    alone = "" if has_quota else places.lacking(task, queue, without={each.uid for each in observed.tasks})
+    if alone:
+        return replace(explanation, holders=(), outlook=f"even if nothing else ran, {alone}")
     if has_quota and not lacking and is_crowded(task):
         return replace(explanation, outlook="the simulator can't tell which tasks hold the nodes that it needs")
     remedies = tuple(_remedies(jobs, task, queue, simulation, places, lacking=lacking))
@@ -245,8 +252,7 @@ def _namespace(observed: Observed, team: str) -> str:
 def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
     """Return which teams hold a task's quota, those that hold most first."""
     teams = {each.name: each.team or "idle capacity" for each in observed.queues if each.cohort == queue.cohort}
-    # A task that waits for accelerators doesn't wait for CPUs.
-    scarce = task.requests.keys() - {"cpu", "memory"} or task.requests.keys()
+    scarce = _scarce(simulation, observed, task, queue)
     held: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
     for running in simulation.running:
         for (flavor, resource), used in running.holds.items():
@@ -254,6 +260,26 @@ def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue:
                 held[teams[running.queue], flavor, resource] += used
     for (team, flavor, resource), used in sorted(held.items(), key=lambda each: (-each[1], each[0])):
         yield f"{team} holds {counted(used, resource)} of {flavor}"
+
+
+def _scarce(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Set[str]:
+    """Return the resources of which a task's queue has too little left; of several, without CPUs and memory."""
+    total: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    own: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    for other in observed.queues:
+        for key, quota in other.quotas.items() if other.name == queue.name or other.cohort == queue.cohort else ():
+            total[key] += quota.nominal
+    for running in simulation.running:
+        for key, used in running.holds.items():
+            total[key] -= used
+            own[key] += used if running.queue == queue.name else 0
+    short = {
+        key[1]
+        for key, quota in queue.quotas.items()
+        if (asked := task.requests.get(key[1], Decimal(0))) > total[key]
+        or (quota.borrowing_limit is not None and asked > quota.nominal + quota.borrowing_limit - own[key])
+    } or task.requests.keys()
+    return short - {"cpu", "memory"} or short
 
 
 def _remedies(
@@ -268,7 +294,13 @@ def _remedies(
         return
     needed = {key for key in queue.quotas if key[1] in task.requests}
     tried = [each for each in simulation.running if needed & each.holds.keys() and each.owner_name][:_MOST_TRIED]
-    ended = [each for each in tried if each.uid not in own and simulation.runs(task, without=each.uid)]
+    ended = [
+        each
+        for each in tried
+        if each.uid not in own
+        and simulation.runs(task, without=each.uid)
+        and not places.lacking(task, queue, without=(each.uid,))
+    ]
     ends = list(dict.fromkeys(_ends(jobs, each) for each in ended))
     if any(each.uid in own and simulation.runs(task, without=each.uid) for each in tried if jobs.is_older(each, task)):
         yield f"an old pod of Deployment {jobs.owner(task)[1]} ends"

@@ -68,7 +68,11 @@ class CohortSimulation:
             (*holding, *_unread(observed, mine, holding)), key=lambda each: (each.priority, -each.created.timestamp())
         )
         self._running = {each.uid: _admitted(each, queues[each.queue]) for each in self.running}
-        self._waiting = [self._pending(each) for each in others if each.waits and not each.holds and each.pod_sets]
+        self._waiting = [
+            self._pending(each)
+            for each in others
+            if each.waits and not each.holds and each.pod_sets and not observed.stop(each)
+        ]
 
     def never(self) -> str | None:
         """Return why a task isn't admitted even if nothing else ran; None if it would be."""
