@@ -13,6 +13,16 @@ SECONDS = 600
 # Kueue or kubelets update these a moment after kubectl returns.
 PATIENCE = 90.0
 _HEREDOC = re.compile(r"<<'(\w+)'")
+# What varies: times and dates, hours and prices, random parts of names, numbers of a stack's resources, and what some
+# versions of kubectl add.
+_VARYING = re.compile(
+    r"""(?<![\w.])\d+(\.\d+)?\ s\b | (?<![\w.])(\d+[dhms])+\b | (?<=\bin\ )\d+\ min\b
+    | \d{4}-\d\d-\d\d(\ \d\d:\d\d\ UTC)? | (?<![\w.])\d+\.\d\d\b
+    | (?<=\bi-)[0-9a-f]{17}\b | (?<=\w-)([0-9a-f]{5} | [bcdfghj-np-tv-xz2-9]{5} | [bcdfghj-np-tv-xz2-9]{8,10})\b
+    | \d{2,}(?=\ (resources\ )?(created|unchanged|deleted))
+    | (?<="\ deleted)(\ from\ \S+\ namespace)?$""",
+    re.VERBOSE,
+)
 _LOOKS = re.compile(r"kubectl (--\S+ )*(get|describe) |hpkit (cluster status|job why) ")
 
 
@@ -55,10 +65,13 @@ def steps_of(page: str) -> list[Step]:
 
 
 def agrees(shown: tuple[str, ...], said: str) -> bool:
-    """Return whether the output contains all lines that a page shows, in order; `…` matches anything."""
+    """Return whether the output contains all lines that a page shows, in order.
+
+    `…` matches anything, and what varies matches other values.
+    """
     lines = iter(" ".join(line.split()) for line in said.splitlines())
     wanted = [" ".join(line.split()) for line in shown if line.strip() not in ("", "…")]
-    patterns = [re.compile(re.escape(line).replace("…", ".*")) for line in wanted]
+    patterns = [re.compile(re.escape(_VARYING.sub("…", line)).replace("…", ".*")) for line in wanted]
     return all(any(pattern.fullmatch(line) for line in lines) for pattern in patterns)
 
 

@@ -36,6 +36,10 @@ PAGES = sorted(
 OF_OTHERS = {"--policy-pack-config", "--refresh", "--create-bucket-configuration"}
 
 
+# The badge's address is that of the repository, wherever it is hosted.
+LINK = r"\]\((?!https?:|#|\.\./\.\./actions/)([^)#\s]+)"
+
+
 def name_of(page):
     return str(page.relative_to(ROOT))
 
@@ -43,7 +47,7 @@ def name_of(page):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_of_a_page_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+    targets = re.findall(LINK, text)
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
@@ -54,7 +58,7 @@ def test_links_of_the_pages_in_the_wheel_lead_to_files_in_it():
     links = {
         os.path.normpath(page.parent.relative_to(ROOT) / target)
         for page in pages
-        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        for target in re.findall(LINK, page.read_text(encoding="utf-8"))
     }
     folders = {str(parent) for file in included for parent in PurePath(file).parents}
     assert {link for link in links if not link.startswith("docs") and link not in {*included, *folders}} == set()

@@ -47,7 +47,7 @@ def edited(repository, change):
 
 
 def one_team_more(data, prod):
-    """Give a new team an instance; take it from the first team if no instance is unreserved."""
+    """Give a new team an instance; take it from the first team if no instance is unallocated."""
     data["teams"].append({"name": "serving"})
     allocations = prod["governance"]["allocations"]
     if sum(rows[0]["count"] for rows in allocations.values()) == INSTANCES:

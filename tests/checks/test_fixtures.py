@@ -269,7 +269,7 @@ def test_each_fix_of_counts_and_accelerators_together_holds(lowered):
         },
     )
     (finding,) = [each for each in findings(data) if each.rule == "CAP001"]
-    assert finding.message == "6 × ml.p5.48xlarge reserved (ada 5 instances, bob 8 accelerators), but only 4 exist"
+    assert finding.message == "6 × ml.p5.48xlarge allocated (ada 5 instances, bob 8 accelerators), but only 4 exist"
     assert finding.fix == ("Lower allocations by 2 instances (16 accelerators), or raise instanceCount of gpu to 6.")
     dev = data["environments"]["dev"]
     if name == "raised":

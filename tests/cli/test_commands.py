@@ -104,12 +104,12 @@ def test_quota_says_how_to_get_a_price_that_is_unknown(tmp_path):
 def test_quota_shows_capacity_and_every_teams_part():
     (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)["items"]
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")
-    assert (gpu["permanent"], gpu["maximum"], gpu["unreserved"]) == (4, 4, 0)
+    assert (gpu["permanent"], gpu["maximum"], gpu["unallocated"]) == (4, 4, 0)
     costs = [(share.pop("monthlyUsd"), share.pop("pricesOf")) for share in gpu["teams"]]
     assert costs == [(15527, "us-east-1"), (5176, "us-east-1")], "no price of it in us-west-2 is known"
     assert gpu["teams"] == [
-        {"team": "john", "reserved": 3, "elastic": 0, "borrowLimit": 1.5, "borrowable": 1, "lendable": 3},
-        {"team": "smith", "reserved": 1, "elastic": 0, "borrowLimit": 1, "borrowable": 1, "lendable": 1},
+        {"team": "john", "quota": 3, "elastic": 0, "borrowLimit": 1.5, "borrowable": 1, "lendable": 3},
+        {"team": "smith", "quota": 1, "elastic": 0, "borrowLimit": 1, "borrowable": 1, "lendable": 1},
     ]
 
 
@@ -139,7 +139,7 @@ def test_quota_of_a_team_without_an_allocation_is_refused():
 def test_quota_says_what_a_teams_part_costs_where_the_price_is_known():
     (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)["items"]
     shares = next(row for row in stack["types"] if row["instanceType"] == "ml.p4d.24xlarge")["teams"]
-    prices = {round(share["monthlyUsd"] / share["reserved"], -1) for share in shares}
+    prices = {round(share["monthlyUsd"] / share["quota"], -1) for share in shares}
     assert len(prices) == 1
     assert prices != {0}
 
@@ -242,7 +242,7 @@ def test_rules_lists_all_and_explains_one_with_an_example():
     assert (
         "    - - {instanceType: ml.g5.12xlarge, count: 3}\n    + - {instanceType: ml.g5.12xlarge, count: 2}\n" in text
     )
-    assert "ml.g5.12xlarge reserved (nlp 3, vision 2), but only 4 exist" in " ".join(text.split())
+    assert "ml.g5.12xlarge allocated (nlp 3, vision 2), but only 4 exist" in " ".join(text.split())
     assert hpkit("catalog", "rules", "CAP999", cwd=ROOT).returncode == 1
 
 

@@ -222,7 +222,7 @@ def test_a_stack_pointed_at_another_organization_shows_the_difference(repository
     (stack,) = [stack for stack in said["stacks"] if stack["stack"] == "acme-dev"]
     assert "replace-eks" in {each["code"] for each in stack["watch"]}
     kind = "ml.g5.12xlarge"
-    loss = {"team": "ada", "what": "guarantee", "instanceType": kind, "before": 3, "after": 1, "names": []}
+    loss = {"team": "ada", "what": "quota", "instanceType": kind, "before": 3, "after": 1, "names": []}
     assert loss in stack["losses"]
 
 
@@ -370,7 +370,7 @@ def test_the_quick_way_compares_files_and_names_what_it_cannot_know(repository):
     assert stack["verdict"] == "attention"
     assert stack["changes"] == []
     assert "a review without `quick` shows replacements" in stack["note"]
-    assert [each["code"] for each in stack["watch"]] == ["guarantee-lowered", "group-settings"]
+    assert [each["code"] for each in stack["watch"]] == ["quota-lowered", "group-settings"]
 
 
 @pytest.mark.parametrize("quick", [True, False])

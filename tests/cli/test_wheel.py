@@ -251,7 +251,7 @@ def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_t
         assert " M stacks/acme.yaml" in state
         assert ".local" not in state, "keys and state of the local cloud aren't committed"
         said = typed(reviewed)
-        assert "models: guarantee of ml.g6e.xlarge 5 → 4" in said
+        assert "models: quota of ml.g6e.xlarge 5 → 4" in said
         assert "update hyperpod.ComputeQuota models" in said
         # With an environment elsewhere, the project has no path: the engine finds the plugin on PATH.
         settings, plugins, _ = (tmp_path / "Pulumi.yaml").read_text().partition("# Where pip")

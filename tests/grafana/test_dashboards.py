@@ -249,7 +249,7 @@ def test_of_waits_only_one_tells():
     both = rules(alerts={"emails": ["ops@example.com"]})
     assert rules().keys() - both.keys() == {
         "Kueue admits nothing",
-        "Tasks wait although the team is below its guarantee",
+        "Tasks wait although the team is below its quota",
         "A team preempts often",
     }
     assert "GPU is too hot" in both
@@ -267,7 +267,7 @@ def test_limits_are_those_of_the_file():
             "unhealthyNodeMinutes": 9,
         }
     )
-    assert alert_rules["Tasks wait although the team is below its guarantee"]["for"] == "7m"
+    assert alert_rules["Tasks wait although the team is below its quota"]["for"] == "7m"
     assert expression(alert_rules["A team preempts often"]).endswith("> 3")
     assert expression(alert_rules["GPU is too hot"]).endswith("> 77")
     assert expression(alert_rules["Allocated GPUs are idle"]).endswith("> 80")

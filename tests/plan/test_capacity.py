@@ -126,7 +126,7 @@ def six_and_five(limit):
     data = organization(teams=teams, groups=[group("cpu", "ml.c5.2xlarge", 11)], allocations=quota_resources)
     plan = derive(typed(data), "dev")
     instances = {"ml.c5.2xlarge": find_instance_type("ml.c5.2xlarge")}
-    (quota,) = quota_table(plan.teams, plan.capacity, instances, lend_unreserved=False)
+    (quota,) = quota_table(plan.teams, plan.capacity, instances, lend_unallocated=False)
     return {share.team: share for share in quota.teams}
 
 
@@ -307,7 +307,7 @@ def test_the_way_back_is_the_way_there_turned_around(before, after):
     assert [each.permanent for each in back.capacity] == [flipped(each.permanent) for each in there.capacity]
     for one, other in zip(there.teams, back.teams, strict=True):
         assert one.name == other.name
-        assert [share.guarantee for share in other.shares] == [flipped(share.guarantee) for share in one.shares]
+        assert [share.quota for share in other.shares] == [flipped(share.quota) for share in one.shares]
 
 
 @given(plans, plans)
@@ -315,10 +315,10 @@ def test_every_amount_is_what_the_quota_table_says(before, after):
     difference = diff(before, after, stack="acme-dev")
     for side, plan in (("before", before), ("after", after)):
         amounts = {
-            (team.name, share.instance_type): (getattr(share.guarantee, side), getattr(share.borrowable, side))
+            (team.name, share.instance_type): (getattr(share.quota, side), getattr(share.borrowable, side))
             for team in difference.teams
             for share in team.shares
-            if getattr(share.guarantee, side) is not None
+            if getattr(share.quota, side) is not None
         }
         table = quotas_of(plan) if plan else ()
         assert amounts == {
@@ -333,7 +333,7 @@ def test_a_team_that_only_may_borrow_less_changed_but_was_not_edited():
     by_name = {each.name: each for each in found.teams}
     assert by_name["ada"].edited
     (share,) = by_name["ada"].shares
-    assert share.guarantee == Change(4, 1)
+    assert share.quota == Change(4, 1)
     assert share.lendable == Change(4, 1)
 
 

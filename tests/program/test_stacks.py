@@ -355,13 +355,13 @@ def test_outputs_say_who_has_what_and_how_to_get_in():
         "priorityClasses": [],
         "namespace": "hyperpod-ns-john",
         "queue": "hyperpod-ns-john-localqueue",
-        "guarantee": {"ml.g5.12xlarge": 3},
+        "quota": {"ml.g5.12xlarge": 3},
         "elastic": {},
         "borrowable": {"ml.g5.12xlarge": 1},
     }
     serving = recorded("autoscale-dev").outputs["teams"]["serving"]
     assert serving["priorityClasses"] == ["inference-priority", "training-priority"]
-    assert (serving["guarantee"], serving["elastic"]) == ({"ml.g5.8xlarge": 0}, {"ml.g5.8xlarge": 8})
+    assert (serving["quota"], serving["elastic"]) == ({"ml.g5.8xlarge": 0}, {"ml.g5.8xlarge": 8})
     assert outputs["kubeconfigCommand"] == "aws eks update-kubeconfig --region us-west-2 --name handson-dev"
 
 

@@ -50,20 +50,20 @@ class ShareChange:
     """
 
     instance_type: str
-    guarantee: Change[Amount]
+    quota: Change[Amount]
     elastic: Change[Amount]
     borrow_limit: Change[Amount]
     borrowable: Change[Amount]
     lendable: Change[Amount]
     monthly_usd: Annotated[
-        Change[int], Field(description="null: nothing is reserved on that side, or the catalog has no price.")
+        Change[int], Field(description="null: there's no quota on that side, or the catalog has no price.")
     ]
     monthly_usd_is_about: bool
 
     @property
     def changed(self) -> bool:
         """Return whether any amount differs."""
-        return any(part.changed for part in (self.guarantee, self.elastic, self.borrowable, self.lendable))
+        return any(part.changed for part in (self.quota, self.elastic, self.borrowable, self.lendable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ class TeamChange:
             self.preempt_team_tasks,
             self.activation_state,
         )
-        quota = (part for share in self.shares for part in (share.guarantee, share.elastic, share.borrow_limit))
+        quota = (part for share in self.shares for part in (share.quota, share.elastic, share.borrow_limit))
         return any(part.changed for part in (*settings, *quota)) or bool(self.members_added or self.members_removed)
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """One instance type: permanent, maximum and unreserved amounts.
+    """One instance type: permanent, maximum and unallocated amounts.
 
     - present: whether a group provides the type.
     - bounded: whether a NodePool limit bounds its maximum. If not, a maximum of None means unbounded if the type is
@@ -123,13 +123,15 @@ class CapacityChange:
         Change[int], Field(description="On a side that has the type, null means that no NodePool limit bounds it.")
     ]
     bounded: Change[bool]
-    unreserved: Change[Amount]
+    unallocated: Change[Amount]
     quota: Change[Amount]
 
     @property
     def changed(self) -> bool:
-        """Return whether capacity or the unreserved amount differs."""
-        return any(part.changed for part in (self.present, self.permanent, self.maximum, self.bounded, self.unreserved))
+        """Return whether capacity or the unallocated amount differs."""
+        return any(
+            part.changed for part in (self.present, self.permanent, self.maximum, self.bounded, self.unallocated)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,7 @@ def _share(kind: str, was: TeamShare | None, now: TeamShare | None, regions: Cha
     before, after = cost(was, regions.before), cost(now, regions.after)
     return ShareChange(
         instance_type=kind,
-        guarantee=_both(was, now, lambda share: share.reserved),
+        quota=_both(was, now, lambda share: share.reserved),
         elastic=_both(was, now, lambda share: share.elastic),
         borrow_limit=_both(was, now, lambda share: share.borrow_limit),
         borrowable=_both(was, now, lambda share: share.borrowable),
@@ -250,7 +252,7 @@ def _capacity(
             permanent=_both(was, now, lambda quota: quota.capacity.permanent),
             maximum=_both(was, now, lambda quota: quota.capacity.maximum),
             bounded=_both(was, now, lambda quota: quota.capacity.maximum is not None),
-            unreserved=_both(was, now, lambda quota: quota.unreserved),
+            unallocated=_both(was, now, lambda quota: quota.unallocated),
             quota=_both(was, now, _sum),
         )
 

@@ -1,4 +1,4 @@
-"""CAP: reserved quota against capacity."""
+"""CAP: quota against capacity."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from hpkit.plan.capacity import (
     reserve,
     usage,
 )
-from hpkit.plan.derive import unreserved
+from hpkit.plan.derive import unallocated
 from hpkit.plan.model import QuotaResource, TeamPlan, resource_of
 from hpkit.text.formatting import amount, listing, plural
 from hpkit.text.spelling import near
@@ -77,9 +77,9 @@ def excess(
     teams = _contributors(quota_resources, instance)
     if over[0].dimension == "instances":
         reserved = amount(_wanted(quota_resources, instance))
-        return f"{reserved} × {name} reserved ({teams}), but {_exist(instances, with_karpenter=with_karpenter)}"
+        return f"{reserved} × {name} allocated ({teams}), but {_exist(instances, with_karpenter=with_karpenter)}"
     measures = "; ".join(
-        f"{amount(each.reserved)} {each.dimension} reserved, but {_exist(each.limit, with_karpenter=with_karpenter)}"
+        f"{amount(each.reserved)} {each.dimension} allocated, but {_exist(each.limit, with_karpenter=with_karpenter)}"
         for each in over
     )
     return f"{name}: {measures} ({teams})"
@@ -99,7 +99,7 @@ def _overruns(
     """Return in which dimensions quota exceeds a number of instances.
 
     Only in instances, if the sum is a whole number of them or the counts alone exceed them. MIG slices are compared
-    only if some team reserves them.
+    only if a team has quota for them.
     """
     needed = _wanted(quota_resources, instance)
     counted = sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
@@ -391,8 +391,7 @@ def _elastic_by_something(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*resource.path, "elastic"),
                     f"team `{team.name}` has elastic quota of {resource.instance_type}, but no NodePool adds nodes of "
-                    "that "
-                    "type, and elastic quota doesn't count as reserved",
+                    "this type",
                     "Add a NodePool whose NodeClass has a group of this type. If the quota fits the static groups, "
                     "remove `elastic` instead.",
                 )
@@ -502,11 +501,11 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources
     }
     lent = {
-        unreserved_resource.instance_type: as_instances(
-            unreserved_resource, context.instances.get(unreserved_resource.instance_type)
+        unallocated_resource.instance_type: as_instances(
+            unallocated_resource, context.instances.get(unallocated_resource.instance_type)
         )
         or 0
-        for unreserved_resource in unreserved(context.plan.teams, context.plan.capacity, context.instances)
+        for unallocated_resource in unallocated(context.plan.teams, context.plan.capacity, context.instances)
     }
     for quota in context.quotas:
         instance = context.instances.get(quota.instance_type)
@@ -517,29 +516,29 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "governance"),
                 f"{amount(unlent)} of {quota.capacity.permanent} × {quota.instance_type} "
-                f"{'is' if unlent <= 1 else 'are'} neither reserved nor shared, so no job can use "
+                f"{'is' if unlent <= 1 else 'are'} neither allocated nor shared, so no job can use "
                 f"{'it' if unlent <= 1 else 'them'}",
                 _lending(context, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
             )
 
 
 def _unlent(quota: TypeQuota) -> Amount:
-    """Return the unreserved permanent instances, less those that elastic quota relies on."""
+    """Return the unallocated permanent instances, less those that elastic quota relies on."""
     maximum = quota.capacity.maximum
     if maximum is None:
-        return quota.unreserved
-    return max(min(quota.unreserved, maximum - sum(share.reserved + share.elastic for share in quota.teams)), 0)
+        return quota.unallocated
+    return max(min(quota.unallocated, maximum - sum(share.reserved + share.elastic for share in quota.teams)), 0)
 
 
 def _lending(context: Context, *, by_a_pool: bool) -> str:
-    """Return how to make unreserved capacity useful; by_a_pool: a shared pool would take all of it."""
+    """Return how to make unallocated capacity useful; by_a_pool: a shared pool would take all of it."""
     policy = "governance.clusterPolicy" if len(context.policy_path) > 1 else "the organization's clusterPolicy"
     lent = f"set `idleResourceSharing: Enabled` in {policy}"
     pool = "sharedPool: {}" if SharedPool().name not in context.team_paths else "sharedPool: {name: pool}"
     alternatives = f"add `{pool}`, or {lent}" if by_a_pool else lent
     if any(team.borrows for team in context.plan.teams):
-        return f"Reserve them, {alternatives}." if by_a_pool else f"Reserve them, or {alternatives}."
-    return f"Reserve them. Or let a team borrow (strategy LendAndBorrow), and {alternatives}."
+        return f"Allocate them, {alternatives}." if by_a_pool else f"Allocate them, or {alternatives}."
+    return f"Allocate them. Or let a team borrow (strategy LendAndBorrow), and {alternatives}."
 
 
 def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
@@ -582,7 +581,7 @@ def _above_lenders(context: Context, team: TeamPlan, name: str, share: TeamShare
         return [f"{name}: limit {amount(share.borrow_limit)}, others can lend {amount(share.borrowable)}"]
     lenders = [each for other in plan.teams if other.lends and other is not team for each in other.quota_resources]
     if plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled":
-        lenders += unreserved(plan.teams, plan.capacity, context.instances)
+        lenders += unallocated(plan.teams, plan.capacity, context.instances)
     try:
         lent = amounts_by_type(each for each in lenders if each.instance_type == name).get(name, {})
         most = amounts_by_type(limit)[name]
@@ -642,12 +641,12 @@ def _shares_fit(context: Context) -> Iterator[Issue]:
             if own > 0
             else f"Lower the shares, for example to {listing(scaled)}."
             if left
-            else "Remove the shares: the other allocations reserve all instances.",
+            else "Remove the shares: the other allocations use all instances.",
         )
 
 
 def _left_for_shares(context: Context, name: str, *, elastic: bool) -> Fraction:
-    """Return the part of the instances, or of the maximum, that allocations without such a share don't reserve."""
+    """Return the part of the instances, or of the maximum, that no allocation without such a share uses."""
     capacity = context.plan.capacity.get(name)
     total = 0 if capacity is None else (capacity.maximum or 0) if elastic else capacity.permanent
     if not total:
@@ -676,9 +675,9 @@ def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
         if reserved > certain:
             yield Issue(
                 _last_path(written),
-                f"{reserved} × {name} reserved, but only {certain} of {capacity.permanent} are on-demand; AWS can "
+                f"{reserved} × {name} allocated, but only {certain} of {capacity.permanent} are on-demand; AWS can "
                 f"reclaim the {spot[name]} Spot instances at any time",
-                "Reserve only on-demand instances, and let teams borrow the rest.",
+                "Allocate only on-demand instances, and let teams borrow the rest.",
             )
 
 
@@ -704,7 +703,7 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
             if resource.share and of:
                 why = f"{amount(resource.share * 100)}% of {of} × {resource.instance_type} is less than one instance"
             else:
-                why = f"team `{team.name}` reserves 0 × {resource.instance_type}"
+                why = f"team `{team.name}` has quota for 0 × {resource.instance_type}"
             yield Issue(
                 resource.path,
                 f"{why}. The borrow limit of team `{team.name}` is a percentage of its quota, so it can't borrow "
@@ -730,7 +729,7 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
                 part = Fraction(chips) / instance.accelerators
                 yield Issue(
                     resource.path,
-                    f"team `{team.name}` reserves {amount(chips)} accelerators of {resource.instance_type} with "
+                    f"team `{team.name}` has quota for {amount(chips)} accelerators of {resource.instance_type} with "
                     f"{listing(short)}, less than one for each accelerator; jobs that request more would wait",
                     "Remove vCpu and memoryInGiB: they default to a proportional share "
                     f"({amount(part * instance.vcpu)} vCPU, {amount(part * instance.memory_gib)} GiB).",
@@ -772,7 +771,7 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
                 continue
             yield Issue(
                 (*resource.path, "acceleratorPartition"),
-                f"team `{team.name}` reserves {partition.type} of {resource.instance_type}, but "
+                f"team `{team.name}` has quota for {partition.type} of {resource.instance_type}, but "
                 + _why_whole(groups, sorted({label for label in labels if label}))
                 + ", so no GPU is partitioned that way",
                 f"{_where_to_partition(resource.instance_type, single, label_needed)} Install the NVIDIA GPU Operator, "
@@ -812,7 +811,7 @@ RULES = (
     Rule(
         "CAP001",
         "error",
-        "The reserved quota of an instance type fits its permanent capacity.",
+        "The quota of an instance type fits its permanent capacity.",
         _GUIDE,
         _reserved_fits_permanent,
         waivable=False,
@@ -820,7 +819,7 @@ RULES = (
     Rule(
         "CAP002",
         "error",
-        "Elastic and reserved quota together fit the maximum capacity.",
+        "Quota, including elastic quota, fits the maximum capacity.",
         _GUIDE,
         _elastic,
         waivable=False,
@@ -841,15 +840,15 @@ RULES = (
         _fraction_exists,
         waivable=False,
     ),
-    Rule("CAP005", "warning", "Unreserved capacity can be borrowed.", _GUIDE, _unlent_capacity),
+    Rule("CAP005", "warning", "Unallocated capacity can be borrowed.", _GUIDE, _unlent_capacity),
     Rule(
         "CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE, _borrow_limit_is_reachable
     ),
     Rule("CAP007", "error", "Shares of an instance type add up to at most 100 percent.", _GUIDE, _shares_fit),
-    Rule("CAP008", "warning", "Allocations reserve something.", _GUIDE, _reserves_something),
-    Rule("CAP009", "warning", "Reserved quota doesn't rely on Spot instances.", _SPOT, _spot_is_not_certain),
+    Rule("CAP008", "warning", "Allocations aren't empty.", _GUIDE, _reserves_something),
+    Rule("CAP009", "warning", "Quota doesn't rely on Spot instances.", _SPOT, _spot_is_not_certain),
     Rule(
-        "CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE, _fractions_go_together
+        "CAP010", "warning", "Quota for accelerators includes enough vCPUs and memory.", _GUIDE, _fractions_go_together
     ),
     Rule("CAP011", "warning", "Elastic quota uses instance types that Karpenter adds.", _GUIDE, _elastic_by_something),
     Rule(

@@ -85,7 +85,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
         f"max by (cluster_queue, flavor, resource) (kueue_cluster_queue_{name})"
         for name in ("resource_usage", "nominal_quota")
     )
-    # The resource with the highest share of a team's guarantee: sums of GPUs and bytes would be meaningless.
+    # The resource with the highest share of a team's quota: sums of GPUs and bytes would be meaningless.
     fullest = f"max by (cluster_queue) ({usage} / ({quota} > 0))"
     return [
         _rule(
@@ -99,10 +99,10 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
         ),
         _rule(
             plan,
-            "waiting-within-guarantee",
-            "Tasks wait although the team is below its guarantee",
+            "waiting-within-quota",
+            "Tasks wait although the team is below its quota",
             f"{waiting} > 0 and on (cluster_queue) {fullest} < 1",
-            "Tasks of {{ $labels.team }} are pending although the team is below its guarantee.",
+            "Tasks of {{ $labels.team }} are pending although the team is below its quota.",
             minutes=spec.waiting_minutes,
         ),
         _rule(

@@ -110,7 +110,7 @@ def _quota(team: TeamPlan, nominal: int, limit: Amounts | None, resource: str) -
 
 
 def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
-    """Return the queue that lends unreserved, permanent instances."""
+    """Return the queue that lends unallocated, permanent instances."""
     flavors = []
     for instance_type, capacity in plan.capacity.items():
         if not capacity.permanent:

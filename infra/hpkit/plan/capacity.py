@@ -406,7 +406,7 @@ class TeamShare:
 
 @dataclass(frozen=True, slots=True)
 class TypeQuota:
-    """One instance type: capacity and every team's part. unreserved is never below zero.
+    """One instance type: capacity and every team's part. unallocated is never below zero.
 
     reserved_together: what all teams reserve, by the resource that they reserve most of. Teams whose largest parts are
     of unlike resources reserve less together than the sum of their parts.
@@ -415,7 +415,7 @@ class TypeQuota:
     instance_type: str
     capacity: TypeCapacity
     teams: tuple[TeamShare, ...]
-    unreserved: Amount
+    unallocated: Amount
     reserved_together: Amount = 0
 
 
@@ -480,11 +480,11 @@ def quota_table(
     capacity: Mapping[str, TypeCapacity],
     instances: Mapping[str, InstanceType],
     *,
-    lend_unreserved: bool,
+    lend_unallocated: bool,
 ) -> tuple[TypeQuota, ...]:
-    """Return capacity, reserved, borrowable, lendable and unreserved amounts of every instance type.
+    """Return capacity, reserved, borrowable, lendable and unallocated amounts of every instance type.
 
-    lend_unreserved is the policy's IdleResourceSharing: if it's on, unreserved capacity can be borrowed too.
+    lend_unallocated is the policy's IdleResourceSharing: if it's on, unallocated capacity can be borrowed too.
     """
     quota_resources: dict[str, dict[str, list[QuotaResource]]] = {name: {} for name in capacity}
     for team in teams:
@@ -496,7 +496,7 @@ def quota_table(
             quota_resources.setdefault(name, {}).setdefault(team.name, [])
     by_name = {team.name: team for team in teams}
     return tuple(
-        _type_quota(name, quota_resources[name], by_name, capacity.get(name), instances.get(name), lend_unreserved)
+        _type_quota(name, quota_resources[name], by_name, capacity.get(name), instances.get(name), lend_unallocated)
         for name in sorted(quota_resources)
     )
 
@@ -507,15 +507,15 @@ def _type_quota(
     teams: Mapping[str, TeamPlan],
     capacity: TypeCapacity | None,
     instance: InstanceType | None,
-    lend_unreserved: bool,
+    lend_unallocated: bool,
 ) -> TypeQuota:
     capacity = capacity or TypeCapacity(0, 0, (), ())
     static = {team: _instances(own, instance, elastic=False) for team, own in quota_resources.items()}
     elastic = {team: _instances(own, instance, elastic=True) for team, own in quota_resources.items()}
     quota = {team: static[team] + elastic[team] for team in quota_resources}
-    unreserved = max(capacity.permanent - sum(static.values()), 0)
+    unallocated = max(capacity.permanent - sum(static.values()), 0)
     lendable = {team: quota[team] if teams[team].lends else 0 for team in quota_resources}
-    pool = sum(lendable.values()) + (unreserved if lend_unreserved else 0)
+    pool = sum(lendable.values()) + (unallocated if lend_unallocated else 0)
     shares = []
     for team in sorted(quota_resources):
         limit = borrow_limit(teams[team], name, quota[team], instance)
@@ -530,7 +530,7 @@ def _type_quota(
             )
         )
     together = _together([each for own in quota_resources.values() for each in own if not each.elastic], instance)
-    return TypeQuota(name, capacity, tuple(shares), unreserved, together)
+    return TypeQuota(name, capacity, tuple(shares), unallocated, together)
 
 
 def _together(quota_resources: Sequence[QuotaResource], instance: InstanceType | None) -> Amount:

@@ -49,7 +49,7 @@ __all__ = [
     "instances_of",
     "quotas_of",
     "share_of",
-    "unreserved",
+    "unallocated",
 ]
 
 # Endpoints that a cluster without internet requires. For nodes: ec2, ecr, s3, sts, logs, monitoring. For access to
@@ -142,7 +142,7 @@ def _effective_types(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dic
 def quotas_of(plan: Plan) -> tuple[TypeQuota, ...]:
     """Return capacity and every team's part of a plan, one entry per instance type."""
     lend = plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled"
-    return quota_table(plan.teams, plan.capacity, instances_of(plan), lend_unreserved=lend)
+    return quota_table(plan.teams, plan.capacity, instances_of(plan), lend_unallocated=lend)
 
 
 def _pools(spec: Environment) -> tuple[NodePool, ...]:
@@ -307,17 +307,17 @@ def _shared_pool(
     capacity: Mapping[str, TypeCapacity],
     instances: Mapping[str, InstanceType],
 ) -> TeamPlan:
-    """Return the pool as a team: all unreserved capacity, all of it lent."""
+    """Return the pool as a team: all unallocated capacity, all of it lent."""
     pool = governance.shared_pool or SharedPool()
     return TeamPlan(
         Team(name=pool.name, fair_share_weight=pool.fair_share_weight, sharing=Sharing(strategy="Lend")),
-        tuple(unreserved(teams, capacity, instances)),
+        tuple(unallocated(teams, capacity, instances)),
         is_shared_pool=True,
         named=governance.quota_names.get(pool.name),
     )
 
 
-def unreserved(
+def unallocated(
     teams: Iterable[TeamPlan], capacity: Mapping[str, TypeCapacity], instances: Mapping[str, InstanceType]
 ) -> list[QuotaResource]:
     """Return a shared pool's resources, one for each instance type with remaining capacity.

@@ -51,7 +51,7 @@ def _as_stated(plan: Plan, responses: Responses) -> CheckResult:
         fix = "Correct cluster.instanceGroups, and run `hpkit validate`"
         return missing(_AREA, subject, found="; ".join(lacks), needed=needed, fix=fix)
     if additional:
-        fix = "State these instances in cluster.instanceGroups, so that teams can reserve them"
+        fix = "Add these instances to cluster.instanceGroups, so that teams can get quota for them"
         return changed(_AREA, subject, found="; ".join(additional), needed=needed, fix=fix)
     return ok(_AREA, subject, found=described["ClusterStatus"], needed=needed)
 

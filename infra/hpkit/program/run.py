@@ -115,7 +115,7 @@ class Platform(pulumi.ComponentResource):
     ) -> None:
         """Register the platform that `stacks/<organization>.yaml` describes for an environment.
 
-        teams: team → namespace, queue, priority classes and guarantee. opts: options for all resources, such as
+        teams: team → namespace, queue, priority classes and quota. opts: options for all resources, such as
         `protect`, or an aws provider in `providers`. Raises pulumi.RunError before anything is registered if the file
         has errors. Also raises it if the running stack belongs to another environment, because both stacks would
         create the same resources.

@@ -87,7 +87,7 @@ def figure(value: float) -> str:
 
 
 def borrowed(lenders: Mapping[str, float]) -> str:
-    """Format how many instances are borrowed from which team; unreserved instances belong to no team."""
+    """Format how many instances are borrowed from which team; unallocated instances belong to no team."""
     return ", ".join(f"{figure(much)} of {team or 'no team'}" for team, much in lenders.items()) or "–"
 
 

@@ -245,7 +245,7 @@ RESOURCES: Final = {
         ResourceTable(
             name="ComputeQuota",
             operation="CreateComputeQuota",
-            text="A team's reserved quota on a cluster, and its sharing settings.",
+            text="A team's quota on a cluster, and its sharing settings.",
             replacing=frozenset({"name", "clusterArn", "computeQuotaTarget.teamName"}),
             extra=_STATED_OF_QUOTA,
             identities={"tags": "key"},

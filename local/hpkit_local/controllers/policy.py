@@ -82,7 +82,7 @@ def namespace_of(quota: Document) -> str:
 
 
 def queues(snapshot: Snapshot, *, fair: bool, idle: bool) -> Manifests:
-    """Return the objects of all quotas; `idle` adds a queue that lends unreserved capacity."""
+    """Return the objects of all quotas; `idle` adds a queue that lends unallocated capacity."""
     manifests = Manifests()
     used: dict[str, set[str]] = {}
     reserved: dict[str, Amounts] = {}

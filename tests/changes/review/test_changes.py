@@ -297,7 +297,7 @@ def lower_quota(name, was, now):
     for kind, row in rows[0].items():
         before, after = row["count"], rows[1].get(kind, {}).get("count", 0)
         if after < before:
-            yield f"{name}: guarantee of {kind} {before:.0f} → {after:.0f}"
+            yield f"{name}: quota of {kind} {before:.0f} → {after:.0f}"
     weights = [each["computeQuotaTarget"]["fairShareWeight"] for each in (was, now)]
     if weights[1] < weights[0]:
         yield f"{name}: weight {weights[0]:.0f} → {weights[1]:.0f}"

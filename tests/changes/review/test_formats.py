@@ -65,7 +65,7 @@ def test_a_comment_about_many_teams_fits_and_says_what_is_left_out(large):
     assert len(text) <= len(text.encode()) <= LIMIT < GITHUB_LIMIT
     assert "sections left out" in text
     assert "`hpkit review --format json --output review.json` contains everything" in text
-    assert "team-0000: guarantee of ml.g5.12xlarge 3 → 2" in text
+    assert "team-0000: quota of ml.g5.12xlarge 3 → 2" in text
     assert text.count("<details") == text.count("</details>")
 
 
@@ -158,7 +158,7 @@ def test_json_keys_are_the_contract():
         "maximumCost", "platformCost", "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
         "preview", "scenario",
     ]  # fmt: skip
-    loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
+    loss = {"team": "ada", "what": "quota", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
     assert loss in stack["losses"]
     assert stack["minimumCost"]["before"] == {
         "known": str(4 * near_price("ml.g5.12xlarge", "us-west-2").monthly),
@@ -167,7 +167,7 @@ def test_json_keys_are_the_contract():
         "pricesOf": ["us-east-1"],
         "complete": True,
     }
-    assert stack["teams"][0]["shares"][0]["guarantee"] == {"before": 4, "after": 3}
+    assert stack["teams"][0]["shares"][0]["quota"] == {"before": 4, "after": 3}
 
 
 def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():

@@ -54,10 +54,10 @@ def test_hours_are_own_borrowed_lent_idle_or_reserved_by_nobody():
     more = TaskSpan("b", "smith", "", "Job/b", KIND, 1, 5 * HOUR)
     usage = report(history(tasks=(*usage_tasks(), more)))
     found = rows(usage)
-    smith, john, nobody = found["smith"], found["john"], found["(not reserved)"]
+    smith, john, nobody = found["smith"], found["john"], found["(unallocated)"]
     assert (smith.used, smith.borrowed, smith.idle) == (20, 10, 0)
     assert (john.used, john.lent, john.idle) == (0, 10, 10)
-    assert nobody.unreserved == 10
+    assert nobody.unallocated == 10
     assert (usage.total.hours, usage.total.cost) == (40, Decimal("283.60"))
     assert rows(report(history(tasks=usage_tasks()), by="project"))["p"].used == 15
 
@@ -81,11 +81,11 @@ def test_tasks_that_share_too_few_nodes_leave_none_free():
 
 
 def test_tasks_of_parts_of_instances_leave_no_hours_below_zero():
-    # Rounding once left unreserved hours just below zero, which a table shows as -0.00.
+    # Rounding once left unallocated hours just below zero, which a table shows as -0.00.
     task = TaskSpan("a", "smith", "", "Job/a", KIND, round(12 / 7, 9), 0)
     one = history(nodes=(NodeSpan("i-0", KIND, 0),), tasks=(task,), quotas=(QuotaSpan("smith", KIND, 2, 0),))
     (hours,) = account(one, begin=0, end=10 * HOUR)
-    assert (hours.total, hours.unreserved) == (10, 0)
+    assert (hours.total, hours.unallocated) == (10, 0)
 
 
 def test_a_team_that_a_later_reading_saw_first_had_no_quota_before():
@@ -94,7 +94,7 @@ def test_a_team_that_a_later_reading_saw_first_had_no_quota_before():
         read=(6 * HOUR,), quotas=(QuotaSpan("john", KIND, 2, 6 * HOUR), QuotaSpan("ann", KIND, 1, 6 * HOUR))
     )
     found = rows(report(merged(first, later)))
-    assert (found["john"].idle, found["ann"].idle, found["(not reserved)"].unreserved) == (20, 4, 16)
+    assert (found["john"].idle, found["ann"].idle, found["(unallocated)"].unallocated) == (20, 4, 16)
 
 
 def test_a_type_without_a_price_is_said_and_never_free():
@@ -136,7 +136,7 @@ def test_rows_sum_to_the_cluster_s_total_to_the_cent(random, by):
     assert abs(usage.total.cost - sum(Decimal(existed[kind]) * PRICES[kind] for kind in PRICES)) <= Decimal("0.01")
     assert sum((row.cost for row in usage.rows), Decimal(0)) == usage.total.cost
     for row in usage.rows:
-        parts = (row.used, row.borrowed or 0, row.lent or 0, row.idle or 0, row.unreserved or 0, row.hours, row.cost)
+        parts = (row.used, row.borrowed or 0, row.lent or 0, row.idle or 0, row.unallocated or 0, row.hours, row.cost)
         assert all(part >= -1e-9 for part in parts), row
     assert usage.total.used <= sum(span.instances for span in random.tasks) * 10 + 1e-6
 

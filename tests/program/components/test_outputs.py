@@ -31,11 +31,11 @@ def limits(most=500):
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers(1, 12), min_size=1))
-def test_guarantees_are_what_was_reserved_and_sum_to_no_more_than_there_is(counts):
+def test_quotas_are_as_in_the_file_and_fit_the_capacity(counts):
     built = plan(counts)
     table = team_table(built)
-    assert {name: row["guarantee"][G5] for name, row in table.items()} == counts
-    assert sum(row["guarantee"][G5] for row in table.values()) <= built.capacity[G5].permanent
+    assert {name: row["quota"][G5] for name, row in table.items()} == counts
+    assert sum(row["quota"][G5] for row in table.values()) <= built.capacity[G5].permanent
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,14 +62,14 @@ def test_the_table_says_what_the_quota_command_says(counts, sharing):
     for quota in quotas_of(built):
         for share in quota.teams:
             row = table[share.team]
-            assert row["guarantee"][quota.instance_type] == float(Fraction(share.reserved))
+            assert row["quota"][quota.instance_type] == float(Fraction(share.reserved))
             assert row["elastic"] == {}
             assert row["borrowable"][quota.instance_type] == float(Fraction(share.borrowable))
 
 
 def test_whole_numbers_are_written_without_a_fraction():
     row = team_table(plan({"ada": 2, "bob": 2}, {"ada": {"strategy": "LendAndBorrow", "borrowLimit": 50}}))["ada"]
-    assert (row["guarantee"][G5], type(row["guarantee"][G5])) == (2, int)
+    assert (row["quota"][G5], type(row["quota"][G5])) == (2, int)
 
 
 def test_a_team_is_told_its_namespace_and_queue():

@@ -70,7 +70,7 @@ def test_fewer_instances_are_found_where_they_do(tmp_path):
     price = find_price("ml.g5.12xlarge", "us-east-1")
     assert (recommendation.capacity.monthly, recommendation.capacity.priced_in) == (-2 * price.monthly, ("us-east-1",))
     assert recommendation.capacity.compared
-    assert {team.name: team.guarantee for team in recommendation.capacity.teams} == {"john": (3, 1), "smith": (1, 1)}
+    assert {team.name: team.quota for team in recommendation.capacity.teams} == {"john": (3, 1), "smith": (1, 1)}
 
 
 def test_a_task_that_can_never_run_fails_every_goal_about_waits(tmp_path):

@@ -101,7 +101,7 @@ def test_what_two_tasks_borrow_of_one_team_is_no_more_than_it_has(tmp_path):
 def test_a_guarantee_that_others_use_is_not_idle():
     report, _ = outcome("startup")
     assert report.cluster.utilization == pytest.approx(1, abs=0.01)
-    assert report.cluster.idle_guarantee == pytest.approx(0, abs=0.01)
+    assert report.cluster.idle_quota == pytest.approx(0, abs=0.01)
 
 
 def test_what_was_lost_served_nobody(tmp_path):
@@ -123,7 +123,7 @@ def test_more_quota_than_there_is_makes_no_instances(tmp_path):
     report = simulate(plan, open_scenario(tmp_path / "s.yaml"))
     assert (report.cluster.capacity, report.cluster.utilization) == (4, 1)
     (warning,) = report.warnings
-    assert warning.startswith("teams reserve 12 instances of ml.g5.12xlarge, but only 4 exist")
+    assert warning.startswith("teams have quota for 12 instances of ml.g5.12xlarge, but only 4 exist")
     assert plain(Simulation.model_validate(report))["warnings"] == [warning]
     loaded, goals = load(tmp_path / "o.yaml", "dev"), [parse_goal("max wait of smith < 1m", ["john", "smith"])]
     found = recommend(loaded, open_scenario(tmp_path / "s.yaml"), goals, trials=1, seeds=1, workers=1)

@@ -137,7 +137,7 @@ def test_sums_of_tasks_are_those_of_teams(month):
         assert team.lost == pytest.approx(sum(task.lost * task.instances for task in mine) / 3600)
         assert team.wait_most == max((task.wait for task in mine), default=0)
         hours = month.end / 3600
-        assert team.used - team.borrowed + team.lent + team.idle == pytest.approx(team.guarantee * hours)
+        assert team.used - team.borrowed + team.lent + team.idle == pytest.approx(team.quota * hours)
     assert sum(team.evicts for team in month.teams) == month.cluster.preemptions
     assert sum(team.lent for team in month.teams) == pytest.approx(sum(team.borrowed for team in month.teams))
     waited = sum(task.wait * task.instances for task in month.tasks) / 3600

@@ -180,7 +180,7 @@ def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
     table = grid("team", "quota", "served", "never", "p50", "p95", "preempted", "lost", title=title)
     for team in teams:
         table.add_row(
-            team.name, _pair(team.guarantee, figure), _pair(team.service, percent), _pair(team.never, figure),
+            team.name, _pair(team.quota, figure), _pair(team.service, percent), _pair(team.never, figure),
             _pair(team.wait_median, span), _pair(team.wait_p95, span), _pair(team.preempted, figure),
             _pair(team.lost, figure),
         )  # fmt: skip

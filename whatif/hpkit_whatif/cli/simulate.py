@@ -233,7 +233,7 @@ def _table(report: "Report") -> str:
     console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
     console.print(
         f"{percent(cluster.utilization)} of {figure(cluster.capacity)} instances in use, "
-        f"{percent(cluster.idle_guarantee)} of the guarantees idle, {plural(cluster.preemptions, 'preemption')}, "
+        f"{percent(cluster.idle_quota)} of the quotas idle, {plural(cluster.preemptions, 'preemption')}, "
         f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} of waiting ({cost})",
     )
     for line in report.warnings:
@@ -247,7 +247,7 @@ def _table(report: "Report") -> str:
     )  # fmt: skip
     for team in report.teams:
         teams.add_row(
-            team.name, figure(team.guarantee), figure(team.used), figure(team.borrowed), figure(team.lent),
+            team.name, figure(team.quota), figure(team.used), figure(team.borrowed), figure(team.lent),
             percent(team.service), str(team.submitted), span(team.wait_median), span(team.wait_p95),
             str(team.evicted), str(team.evicts), figure(team.lost),
         )  # fmt: skip

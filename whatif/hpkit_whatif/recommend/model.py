@@ -238,7 +238,7 @@ class TeamResult:
     """
 
     name: str
-    guarantee: _Pair
+    quota: _Pair
     service: Annotated[tuple[float | None, float | None], PlainSerializer(_pair, return_type=dict[str, float | None])]
     wait_median: _Pair
     wait_p95: _Pair
@@ -329,7 +329,7 @@ def _team_result(name: str, before: tuple[Report, ...], after: tuple[Report, ...
 
     return TeamResult(
         name=name,
-        guarantee=mean_figure("guarantee"),
+        quota=mean_figure("quota"),
         service=(services[0], services[1]),
         wait_median=(waits[0][0], waits[1][0]),
         wait_p95=(waits[0][1], waits[1][1]),

@@ -130,7 +130,6 @@ class Account:
         "_since",
         "away",
         "away_sum",
-        "guarantee",
         "idle",
         "idle_sum",
         "in_use",
@@ -140,6 +139,7 @@ class Account:
         "nominal",
         "over",
         "over_sum",
+        "quota",
         "used",
         "used_sum",
         "whole",
@@ -152,9 +152,9 @@ class Account:
         self.used = [0] * len(self.whole)
         self.lent = [0] * len(self.whole)
         self.loans: dict[str, Loan] = {}
-        self.guarantee = max([have / one for have, one in zip(self.nominal, self.whole, strict=True)])
+        self.quota = max([have / one for have, one in zip(self.nominal, self.whole, strict=True)])
         self.in_use = self.over = self.away = 0.0
-        self.idle = self.guarantee
+        self.idle = self.quota
         self.used_sum = self.over_sum = self.away_sum = self.idle_sum = 0.0
         self._since = 0.0
 
@@ -176,14 +176,14 @@ class Account:
     def measure(self) -> None:
         """Read the current values of usage and loans."""
         in_use = over = away = busy = 0.0
-        for index, guaranteed in enumerate(self.whole):
+        for index, one in enumerate(self.whole):
             used, have, lent = self.used[index], self.nominal[index], self.lent[index]
-            in_use = max(in_use, used / guaranteed)
-            over = max(over, (used - have) / guaranteed)
-            away = max(away, lent / guaranteed)
-            busy = max(busy, (min(used, have) + lent) / guaranteed)
+            in_use = max(in_use, used / one)
+            over = max(over, (used - have) / one)
+            away = max(away, lent / one)
+            busy = max(busy, (min(used, have) + lent) / one)
         self.in_use, self.over, self.away = in_use, over, away
-        self.idle = max(0.0, self.guarantee - busy)
+        self.idle = max(0.0, self.quota - busy)
 
 
 class Ledger:

@@ -27,11 +27,6 @@ class TypeQuota:
     nominal: dict[str, tuple[int, ...]]
     instances: float
 
-    def guarantee(self, team: str) -> float:
-        """Return a team's quota in instances, by the resource of which that is most."""
-        amounts = self.nominal.get(team, ())
-        return max((amount / one for amount, one in zip(amounts, self.whole, strict=False)), default=0.0)
-
 
 def type_quotas(plan: Plan, model: Model) -> dict[str, TypeQuota]:
     """Return the quotas of each instance type of which there are any."""
@@ -91,7 +86,7 @@ def over_reserved(plan: Plan) -> tuple[str, ...]:
         )
         if over:
             sentences.append(
-                f"teams reserve {float(over[0].reserved):g} {over[0].dimension} of {instance_type}, but only "
+                f"teams have quota for {float(over[0].reserved):g} {over[0].dimension} of {instance_type}, but only "
                 f"{float(over[0].limit):g} exist: Kueue admits by quota, and admitted pods without a node don't run"
             )
     return tuple(sentences)

@@ -60,7 +60,7 @@ class Eviction:
 class Admission:
     """An admission of a task. nodes: pods by node, if topology places them.
 
-    borrowed: number of instances per lender ("" for unreserved ones), by the most used resource. Kueue doesn't record
+    borrowed: number of instances per lender ("" for unallocated ones), by the most used resource. Kueue doesn't record
     the lender: here it's the team with the most idle quota, and loans never exceed a team's idle quota.
     """
 
@@ -114,14 +114,14 @@ class TaskReport:
 class TeamReport:
     """The results of a team's tasks.
 
-    guarantee: its quota. used, borrowed, lent, lost, idle: instance-hours; lent is what others borrowed from it, idle
+    quota: in instances. used, borrowed, lent, lost, idle: instance-hours; lent is what others borrowed from it, idle
     its unused quota. never_tasks: the names of tasks that never run. service: of the instance-hours during which its
     tasks waited or ran, the part during which they ran and kept their work; None without any. used_most, waiting_most:
     the most instances that were used, and that tasks waited for, at any time.
     """
 
     name: str
-    guarantee: Figure
+    quota: Figure
     fair_share_weight: int
     submitted: int
     admitted: int
@@ -152,7 +152,7 @@ class TeamReport:
 class ClusterReport:
     """The cluster as a whole.
 
-    capacity: instances. utilization: the part of it that was used over time; idle_guarantee: the part of the teams'
+    capacity: instances. utilization: the part of it that was used over time; idle_quota: the part of the teams'
     quotas that no one used. waited: instance-hours that tasks waited for; wait_cost: their list price in US dollars,
     None if a price isn't known; priced_in: other regions whose prices replace the stack's region; prices: all
     regions whose prices are used, with their dates. fairness: Jain's index of the teams' service, 1 if all are equal.
@@ -160,7 +160,7 @@ class ClusterReport:
 
     capacity: Figure
     utilization: Figure
-    idle_guarantee: Figure
+    idle_quota: Figure
     waited: Figure
     wait_cost: Figure | None
     priced_in: tuple[str, ...]

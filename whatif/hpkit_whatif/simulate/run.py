@@ -407,7 +407,7 @@ class Recorder:
             account.settle(end)
         return TeamReport(
             name=name,
-            guarantee=sum(account.guarantee for account in accounts),
+            quota=sum(account.quota for account in accounts),
             fair_share_weight=weight,
             submitted=team.counts["submitted"],
             admitted=team.counts["admitted"],
@@ -433,7 +433,7 @@ class Recorder:
         capacity = sum(quota.instances for quota in self._quotas.values())
         used = sum(ledger.used(end) for ledger in self._ledgers.values()) / _HOUR
         hours = end / _HOUR
-        guaranteed = sum(team.guarantee for team in teams)
+        quotas = sum(team.quota for team in teams)
         services = [team.service for team in teams if team.service is not None]
         squares = sum(each * each for each in services)
         waited = sum(team.waiting.until(end) for team in self._teams.values()) / _HOUR
@@ -441,7 +441,7 @@ class Recorder:
         return ClusterReport(
             capacity=capacity,
             utilization=used / (capacity * hours) if capacity and hours else 0.0,
-            idle_guarantee=sum(team.idle for team in teams) / (guaranteed * hours) if guaranteed and hours else 0.0,
+            idle_quota=sum(team.idle for team in teams) / (quotas * hours) if quotas and hours else 0.0,
             waited=waited,
             wait_cost=self._wait_cost(),
             priced_in=tuple(sorted(price_regions - {self._plan.spec.region})),

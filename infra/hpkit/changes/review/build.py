@@ -352,10 +352,10 @@ def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]
 
 def _verdicts_of_plan(risks: Sequence[Risk], losses: Sequence[Loss]) -> list[tuple[Verdict, str]]:
     verdicts: list[tuple[Verdict, str]] = [(risk.verdict, risk.message) for risk in risks]
-    guarantees = {loss.team for loss in losses if loss.what == "guarantee"}
-    if guarantees:
-        verdicts.append(("attention", f"{plural(len(guarantees), 'team')} with a lower guarantee"))
-    others = {loss.team for loss in losses} - guarantees
+    quotas = {loss.team for loss in losses if loss.what == "quota"}
+    if quotas:
+        verdicts.append(("attention", f"{plural(len(quotas), 'team')} with a lower quota"))
+    others = {loss.team for loss in losses} - quotas
     if others:
         verdicts.append(("attention", f"{plural(len(others), 'team')} with less to borrow, less weight or less access"))
     return verdicts

@@ -27,18 +27,18 @@ TEAM_RESOURCES: Final = frozenset(
         *("ResourceQuota", "Role", "RoleBinding"),
     )
 )
-# Measures of a team's quota other than whole instances, which are its guarantee.
+# Measures of a team's quota other than whole instances.
 _MEASURES: Final = DIMENSIONS[1:4]
 _NOTHING: Final = (Fraction(0),) * len(_MEASURES)
 _ORDER: Final = (
-    "queue", "guarantee", *_MEASURES, "elastic quota", "borrowable", "borrow limit", "weight", "access", "workloads",
+    "queue", "quota", *_MEASURES, "elastic quota", "borrowable", "borrow limit", "weight", "access", "workloads",
     "priority classes", "service accounts", "buckets", "files", "shared files", "local files", "images kept",
     "untagged images", "topology", "node recovery",
 )  # fmt: skip
 
 
 def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
-    """Return all losses, guarantees first, and the largest of them first.
+    """Return all losses, quotas first, and the largest of them first.
 
     A new stack takes nothing from anyone. The shared pool has no owner, so a smaller pool is a loss of the teams that
     can borrow from it.
@@ -49,7 +49,7 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
             (team.name, share.instance_type)
             for team in diff.teams
             for share in team.shares
-            if decreased(share.guarantee) or decreased(share.elastic)
+            if decreased(share.quota) or decreased(share.elastic)
         }
         losses += [
             each for each in _of_staying(diff.before, diff.after) if (each.team, each.instance_type) not in fewer
@@ -82,7 +82,7 @@ def _team(team: TeamChange) -> Iterator[Loss]:
 
 def _share(team: str, share: ShareChange, *, leaves: bool) -> Iterator[Loss]:
     """Yield lower amounts; a team without a queue borrows nothing, which the loss of its queue implies."""
-    parts = [("guarantee", share.guarantee), ("elastic quota", share.elastic)]
+    parts = [("quota", share.quota), ("elastic quota", share.elastic)]
     if not leaves:
         parts += [("borrowable", share.borrowable), ("borrow limit", share.borrow_limit)]
     for what, change in parts:
@@ -112,15 +112,15 @@ def _measures(old: TeamPlan, new: TeamPlan) -> Iterator[Loss]:
 
 
 def _held(team: TeamPlan) -> dict[str, tuple[Fraction, ...]]:
-    """Return a team's reserved amount of each type, in every measure, including elastic quota."""
-    reserved: dict[str, tuple[Fraction, ...]] = {}
+    """Return a team's quota of each type, in every measure, including elastic quota."""
+    held: dict[str, tuple[Fraction, ...]] = {}
     for quota in team.quota_resources:
         instance = find_instance_type(quota.instance_type)
         if instance is not None:
             amounts = map(as_fraction, usage(quota, instance).vector[1:4])
-            counted = reserved.get(quota.instance_type, _NOTHING)
-            reserved[quota.instance_type] = tuple(one + other for one, other in zip(counted, amounts, strict=True))
-    return reserved
+            counted = held.get(quota.instance_type, _NOTHING)
+            held[quota.instance_type] = tuple(one + other for one, other in zip(counted, amounts, strict=True))
+    return held
 
 
 def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator[Loss]:
@@ -197,7 +197,7 @@ GRAVITY: Final = (
     "immutable", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
     "boundary", "root-squash", "user-ids", "access-removed", "image-access-reduced", "egress-changed", "spaces",
-    "endpoint", "administrators", "viewers", "alerts", "guarantee-lowered", "borrowing", "shared-pool", "sharing",
+    "endpoint", "administrators", "viewers", "alerts", "quota-lowered", "borrowing", "shared-pool", "sharing",
     "policy", "gang-scheduling", "policy-settings", "priority-class-removed", "priority-order",
     "preemption", "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
     "configuration", "resources-removed", "tags", "settings", "waiver", "allowance",

@@ -26,12 +26,12 @@ _SAID: Final = tuple(
         ),
         r"hyperpod\.Cluster .* autoscaledInstanceGroups": ("karpenter-group-removed",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) computeQuotaConfig\.computeQuotaResources.*": (
-            "guarantee", "elastic quota", "accelerators", "vCPU", "memory GiB", "shared-pool",
+            "quota", "elastic quota", "accelerators", "vCPU", "memory GiB", "shared-pool",
         ),
         r"hyperpod\.Cluster \S* nodeRecovery": ("node-recovery",),
         # The admission limit follows from quota and borrow limit.
         r"kubernetes\.ResourceQuota (?P<subject>\S*) spec\.hard.*": (
-            "guarantee", "elastic quota", "accelerators", "vCPU", "memory GiB", "borrow limit", "sharing",
+            "quota", "elastic quota", "accelerators", "vCPU", "memory GiB", "borrow limit", "sharing",
         ),
         r"environment\.cluster\.nodeRecovery": ("node-recovery",),
         r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),

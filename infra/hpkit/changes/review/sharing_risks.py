@@ -23,8 +23,8 @@ _POLICY_MEANS: Final = {
         "idle compute goes to the first request, regardless of the teams' weights. A job that requests more than its "
         f"team's quota no longer preempts the team's own jobs of lower priority. {_RESTART}"
     ),
-    ("idleResourceSharing", "Enabled"): "unreserved capacity can be borrowed",
-    ("idleResourceSharing", "Disabled"): "unreserved capacity can no longer be borrowed",
+    ("idleResourceSharing", "Enabled"): "unallocated capacity can be borrowed",
+    ("idleResourceSharing", "Disabled"): "unallocated capacity can no longer be borrowed",
     ("taskPrioritization", "Rank"): "tasks of a team queue by priority class",
     (
         "taskPrioritization",
@@ -55,11 +55,11 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
             if decreased(share.lendable)
         ]
         idle = diff.policy["idleResourceSharing"]
-        if idle.before == "Enabled" and (idle.changed or decreased(change.unreserved)):
+        if idle.before == "Enabled" and (idle.changed or decreased(change.unallocated)):
             causes.append(
                 "idle capacity is no longer lent"
                 if idle.changed
-                else f"unreserved {arrow(quantity(change.unreserved.before), quantity(change.unreserved.after))}"
+                else f"unallocated {arrow(quantity(change.unallocated.before), quantity(change.unallocated.after))}"
             )
         if victims:
             yield Risk(
@@ -73,19 +73,19 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _lowered(diff: PlanDiff) -> Iterator[Risk]:
-    """Report what happens to jobs that run above a lowered guarantee: nothing, until a lender reclaims it."""
+    """Report what happens to jobs that run above a lowered quota: nothing, until a lender reclaims it."""
     lowered = {
-        team.name: f"{team.name} {arrow(quantity(share.guarantee.before), quantity(share.guarantee.after or 0))}"
+        team.name: f"{team.name} {arrow(quantity(share.quota.before), quantity(share.quota.after or 0))}"
         for team in diff.teams
         for share in team.shares
-        if decreased(share.guarantee) and team.present.before and team.present.after and not team.is_shared_pool
+        if decreased(share.quota) and team.present.before and team.present.after and not team.is_shared_pool
     }
     if lowered:
         yield Risk(
-            "guarantee-lowered",
+            "quota-lowered",
             "attention",
-            "guarantees",
-            f"lower guarantees ({listing(list(lowered.values()))}): running jobs continue. Usage above a guarantee "
+            "quotas",
+            f"lower quotas ({listing(list(lowered.values()))}): running jobs continue. Usage above the quota "
             "counts as borrowed, and other teams can reclaim it, the newest jobs first",
             teams=tuple(lowered),
         )
@@ -112,9 +112,9 @@ def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
         if not team.is_shared_pool or not team.present.before or not team.present.after:
             continue
         less = [
-            f"{share.instance_type} {quantity(share.guarantee.before)} → {quantity(share.guarantee.after)}"
+            f"{share.instance_type} {quantity(share.quota.before)} → {quantity(share.quota.after)}"
             for share in team.shares
-            if decreased(share.guarantee)
+            if decreased(share.quota)
         ]
         if less:
             means = "teams can borrow less of it"

@@ -66,10 +66,10 @@ _VERDICTS: dict[Verdict, str] = {
     "attention": "Attention: review the following before you merge",
     "blocked": "Blocked: this change can't be deployed as it is",
 }
-CAPACITY_HEAD = ("instance type", "permanent", "at most", "quota", "unreserved")
+CAPACITY_HEAD = ("instance type", "permanent", "at most", "quota", "unallocated")
 COST_HEAD = ("cost of", "before", "after", "change")
 SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "minimum monthly cost", "maximum monthly cost")
-TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
+TEAM_HEAD = ("team", "instance type", "quota", "may borrow", "lends", "US$ a month", "weight", "preemption")
 # Who can no longer do what, by the kind of loss.
 _LOSSES = {
     "priority classes": "its jobs can no longer use the priority class {names}",
@@ -173,7 +173,7 @@ def _text(change: Change[str]) -> str:
 
 
 def changed_teams(stack: StackReview) -> list[TeamChange]:
-    """Return changed teams: first those that lose a guarantee, then edited ones, then the rest."""
+    """Return changed teams: first those that lose quota, then edited ones, then the rest."""
     if stack.diff is None:
         return []
     losing = {loss.team: position for position, loss in reversed(list(enumerate(stack.losses)))}
@@ -187,12 +187,12 @@ def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
     name = _marked(diff, team.name, team.present)
     settings = _both(team.fair_share_weight), _text(team.preempt_team_tasks)
     for index, share in enumerate(team.shares):
-        guarantee = _both(share.guarantee)
+        quota = _both(share.quota)
         if share.elastic.before or share.elastic.after:
-            guarantee += f" (elastic {_both(share.elastic)})"
+            quota += f" (elastic {_both(share.elastic)})"
         near, money = "about " if share.monthly_usd_is_about else "", share.monthly_usd
         dollars = arrow(*("–" if side is None else f"{near}{side:,}" for side in (money.before, money.after)))
-        cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable), dollars)
+        cells = (share.instance_type, quota, _both(share.borrowable), _both(share.lendable), dollars)
         yield (name, *_only_side(team.present, (*cells, *(settings if index == 0 else ("", "")))))
     if not team.shares:
         yield (name, "–", "–", "–", "–", "–", *_only_side(team.present, settings))
@@ -225,7 +225,7 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
 
 
 def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:
-    """Return the rows of many teams, with the on-demand cost of each one's reserved quota."""
+    """Return the rows of many teams, with the on-demand cost of each one's quota."""
     return [row for team in teams for row in _team_rows(stack.diff, team)] if stack.diff else []
 
 
@@ -235,12 +235,12 @@ def setting_list(teams: Iterable[TeamChange]) -> list[str]:
 
 
 def capacity_rows(stack: StackReview) -> Iterator[Row]:
-    """Return one row per instance type: permanent, at most, reserved and elastic quota, unreserved."""
+    """Return one row per instance type: permanent, at most, quota with elastic quota, unallocated."""
     if stack.diff is None:
         return
     for change in stack.diff.capacity:
         most = arrow(maximum(change, after=False), maximum(change, after=True))
-        cells = (_both(change.permanent), most, _both(change.quota), _both(change.unreserved))
+        cells = (_both(change.permanent), most, _both(change.quota), _both(change.unallocated))
         yield (_marked(stack.diff, change.instance_type, change.present), *_only_side(change.present, cells))
 
 

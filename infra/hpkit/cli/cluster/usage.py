@@ -43,7 +43,7 @@ class _UsageRow(Document):
     lent: float | None = Field(description="Idle quota that other teams used; not part of `hours`.")
     idle: float | None = Field(description="Quota that nobody used.")
     not_reserved: float | None = Field(
-        validation_alias="unreserved", description="Instances that are in no quota, and that nobody used."
+        validation_alias="unallocated", description="Instances that are in no quota, and that nobody used."
     )
     hours: float = Field(description="Sum of used, idle and notReserved.")
     cost: Annotated[str, BeforeValidator("{:.2f}".format)] = Field(

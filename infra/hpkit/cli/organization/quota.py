@@ -29,7 +29,7 @@ class _Share(Document):
     """A team's part of an instance type, in instances."""
 
     team: str
-    reserved: Exact
+    quota: Exact = Field(validation_alias="reserved", description="Without elastic quota.")
     elastic: Exact
     borrow_limit: Exact
     borrowable: Exact = Field(description="The limit, or what other teams can lend if that is less.")
@@ -46,7 +46,7 @@ class _TypeQuota(Document):
     maximum: int | None = Field(
         validation_alias=AliasPath("capacity", "maximum"), description="null: no NodePool limit bounds it."
     )
-    unreserved: Exact
+    unallocated: Exact
     teams: list[_Share]
 
 
@@ -95,7 +95,7 @@ class QuotaList(Document):
 def command(files: tuple[str, ...], stacks: tuple[str, ...], team: str | None) -> Output:
     """Show capacity and each team's share of it, in instances.
 
-    For each instance type: permanent, maximum and unreserved capacity. For each team: reserved and elastic quota, and
+    For each instance type: permanent, maximum and unallocated capacity. For each team: quota and elastic quota, and
     the on-demand price of its quota per month. Also shows how much each team can borrow (its limit, or what others can
     lend) and lend. Restricted instance groups are listed separately, because no quota counts them.
     """
@@ -228,14 +228,14 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
         maximum = "unbounded" if capacity.maximum is None else str(capacity.maximum)
         title = (
             f"{quota.instance_type}: {capacity.permanent} permanent, {maximum} at most, "
-            f"{amount(quota.unreserved)} unreserved"
+            f"{amount(quota.unallocated)} unallocated"
         )
         if not quota.teams:
             paper.print(f"[bold]{title}[/] (no team has quota for it)\n")
             continue
         paper.print(f"[bold]{title}[/]")
         elastic = any(share.elastic for share in quota.teams)
-        rows = grid("team", "reserved", *(("elastic",) if elastic else ()), "may borrow", "lends", "US$ a month")
+        rows = grid("team", "quota", *(("elastic",) if elastic else ()), "may borrow", "lends", "US$ a month")
         for share in quota.teams:
             cells = [amount(share.reserved), *([amount(share.elastic)] if elastic else [])]
             dollars, prices_of = _cost(plan, quota, share) or (None, "")

@@ -54,7 +54,7 @@ def teams_table(status: Status) -> Rows:
         for team in status.teams
         for share in team.shares
     ]
-    return [("team", "resource", "quota", "used", "borrowed", "lent", "runs", "waits"), *rows]
+    return [("team", "counted in", "quota", "used", "borrowed", "lent", "runs", "waits"), *rows]
 
 
 def nodes_table(status: Status) -> tuple[Rows, int]:

@@ -1,6 +1,6 @@
 """Divides the instance-hours of a cluster among its teams and tasks.
 
-At each moment, the instances of a type are: used within the team's quota, borrowed, idle quota, or reserved by nobody.
+At each moment, the instances of a type are: used within the team's quota, borrowed, idle quota, or unallocated.
 Tasks can reserve more than there are instances, while nodes start; then all of them share the existing ones.
 """
 
@@ -33,14 +33,14 @@ class TeamHours:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Instance-hours of one instance type. total = the teams' own, borrowed and idle hours + unreserved.
+    """Instance-hours of one instance type. total = the teams' own, borrowed and idle hours + unallocated.
 
     tasks: hours of each admission. starting: hours that tasks reserved without instances, which aren't in total.
     """
 
     instance_type: str
     total: float
-    unreserved: float
+    unallocated: float
     starting: float
     teams: Mapping[str, TeamHours]
     tasks: Sequence[tuple[TaskSpan, float]]
@@ -128,7 +128,7 @@ def _of_type(name: str, events: list[_Event], history: History, begin: float, en
     """
     teams: defaultdict[str, _Team] = defaultdict(_Team)
     nodes = used = borrowed = idle_quota = 0
-    backed = lent = idle = total = unreserved = starting = 0.0
+    backed = lent = idle = total = unallocated = starting = 0.0
     started: dict[int, float] = {}
     tasks: list[tuple[TaskSpan, float]] = []
     now = begin
@@ -145,7 +145,7 @@ def _of_type(name: str, events: list[_Event], history: History, begin: float, en
             lent += share_lent * hours
             idle += (1 - share_lent) * share_idle * hours
             total += nodes / _UNIT * hours
-            unreserved += max(0.0, free - rest * share_idle) / _UNIT * hours
+            unallocated += max(0.0, free - rest * share_idle) / _UNIT * hours
             starting += (1 - share) * used / _UNIT * hours
         if event.what == "nodes":
             nodes += event.change
@@ -166,4 +166,4 @@ def _of_type(name: str, events: list[_Event], history: History, begin: float, en
             started[event.task] = backed
     for team in teams.values():
         team.until(backed, lent, idle)
-    return Hours(name, total, unreserved, starting, {key: team.hours for key, team in teams.items()}, tasks)
+    return Hours(name, total, unallocated, starting, {key: team.hours for key, team in teams.items()}, tasks)

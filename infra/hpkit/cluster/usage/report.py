@@ -13,14 +13,14 @@ from hpkit.cluster.usage.account import Hours
 
 __all__ = ["GROUPINGS", "Row", "Usage", "usage_report"]
 
-_IDLE, _UNRESERVED, _NO_PROJECT = "(idle quota)", "(not reserved)", "(no project)"
+_IDLE, _UNALLOCATED, _NO_PROJECT = "(idle quota)", "(unallocated)", "(no project)"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """Instance-hours of a team, project, job or instance type. None: not divided that way.
 
-    used: own and borrowed. hours: used, idle and unreserved, for which `cost` is, in US dollars. unpriced: hours of
+    used: own and borrowed. hours: used, idle and unallocated, for which `cost` is, in US dollars. unpriced: hours of
     types without a known price, which aren't in cost.
     """
 
@@ -30,7 +30,7 @@ class Row:
     borrowed: float | None
     lent: float | None
     idle: float | None
-    unreserved: float | None
+    unallocated: float | None
     hours: float
     cost: Decimal
     unpriced: float
@@ -72,7 +72,7 @@ def _by_team(hours: Iterable[Hours], sums: _Sums) -> None:
         for team, own in use.teams.items():
             used = own.own + own.borrowed
             sums[team, team].add(use.instance_type, used=used, borrowed=own.borrowed, lent=own.lent, idle=own.idle)
-        sums[_UNRESERVED, ""].add(use.instance_type, unreserved=use.unreserved)
+        sums[_UNALLOCATED, ""].add(use.instance_type, unallocated=use.unallocated)
 
 
 def _by_instance_type(hours: Iterable[Hours], sums: _Sums) -> None:
@@ -85,7 +85,7 @@ def _by_instance_type(hours: Iterable[Hours], sums: _Sums) -> None:
             borrowed=borrowed,
             lent=sum(team.lent for team in teams),
             idle=sum(team.idle for team in teams),
-            unreserved=use.unreserved,
+            unallocated=use.unallocated,
         )
 
 
@@ -95,7 +95,7 @@ def _by_task(hours: Iterable[Hours], sums: _Sums, *, project: bool) -> None:
             name = (task.project or _NO_PROJECT) if project else task.job
             sums[name, task.team].add(use.instance_type, used=used)
         sums[_IDLE, ""].add(use.instance_type, idle=sum(team.idle for team in use.teams.values()))
-        sums[_UNRESERVED, ""].add(use.instance_type, unreserved=use.unreserved)
+        sums[_UNALLOCATED, ""].add(use.instance_type, unallocated=use.unallocated)
 
 
 GROUPINGS: Final[Mapping[str, Callable[[Iterable[Hours], _Sums], None]]] = {
@@ -105,10 +105,10 @@ GROUPINGS: Final[Mapping[str, Callable[[Iterable[Hours], _Sums], None]]] = {
     "instance-type": _by_instance_type,
 }
 _DIVIDED: Final = {
-    "team": ("borrowed", "lent", "idle", "unreserved"),
-    "project": ("idle", "unreserved"),
-    "job": ("idle", "unreserved"),
-    "instance-type": ("borrowed", "lent", "idle", "unreserved"),
+    "team": ("borrowed", "lent", "idle", "unallocated"),
+    "project": ("idle", "unallocated"),
+    "job": ("idle", "unallocated"),
+    "instance-type": ("borrowed", "lent", "idle", "unallocated"),
 }
 
 
@@ -128,7 +128,7 @@ def usage_report(
     rows = [
         (key, one, _cost(one, prices))
         for key, one in sums.items()
-        if any(one.parts.values()) or key[0] not in (_IDLE, _UNRESERVED)
+        if any(one.parts.values()) or key[0] not in (_IDLE, _UNALLOCATED)
     ]
     rows.sort(key=lambda row: (row[0][0].startswith("("), -sum(row[1].types.values()), row[0]))
     whole = _Sum()
@@ -164,7 +164,7 @@ def _row(key: _Key, one: _Sum, cents: int, prices: Mapping[str, Decimal | None],
         borrowed=parts.get("borrowed"),
         lent=parts.get("lent"),
         idle=parts.get("idle"),
-        unreserved=parts.get("unreserved"),
+        unallocated=parts.get("unallocated"),
         hours=sum(one.types.values()),
         cost=Decimal(cents) / 100,
         unpriced=sum(value for name, value in one.types.items() if prices[name] is None),

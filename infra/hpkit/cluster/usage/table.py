@@ -8,7 +8,7 @@ from hpkit.cluster.usage.report import Usage
 
 __all__ = ["HEAD", "usage_rows"]
 
-HEAD: Final = ("used", "borrowed", "lent", "idle", "not reserved", "hours", "cost in USD")
+HEAD: Final = ("used", "borrowed", "lent", "idle", "unallocated", "hours", "cost in USD")
 
 
 def usage_rows(usage: Usage) -> list[tuple[str, ...]]:
@@ -17,7 +17,7 @@ def usage_rows(usage: Usage) -> list[tuple[str, ...]]:
         (
             row.name,
             *([row.team] if usage.by in ("job", "project") else []),
-            *(_hours(value) for value in (row.used, row.borrowed, row.lent, row.idle, row.unreserved, row.hours)),
+            *(_hours(value) for value in (row.used, row.borrowed, row.lent, row.idle, row.unallocated, row.hours)),
             f"{row.cost:,.2f}" + (" + ?" if row.unpriced else ""),
         )
         for row in (*usage.rows, usage.total)

@@ -84,7 +84,7 @@ class ClusterPolicy(Model):
         examples=["Training before experiments"],
     )
     idle_resource_sharing: Annotated[Literal["Enabled", "Disabled"], Api("IdleResourceSharing")] = Field(
-        default="Disabled", description="Enabled: the service lends unreserved capacity."
+        default="Disabled", description="Enabled: the service lends unallocated capacity."
     )
 
 
@@ -383,7 +383,7 @@ class GangScheduling(Model):
 
 
 class SharedPool(Model):
-    """A team that gets what nobody reserved, in whole instances or parts of them, and lends it all."""
+    """A team that gets unallocated capacity, in whole instances or parts of them, and lends it all."""
 
     name: str = Field(default="shared", description="Team name of the pool.", examples=["shared"])
     fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(
@@ -400,14 +400,14 @@ class Governance(Model):
     cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's whole policy.")
     allocations: dict[str, tuple[ComputeQuotaResource, ...]] = Field(
         default={},
-        description="Reserved quota of each team. A team without an allocation has no queue in this environment.",
+        description="Quota of each team. A team without an allocation has no queue in this environment.",
     )
     overrides: dict[str, TeamOverride] = Field(
         default={}, description="Settings of a team that differ from `teams` in this environment."
     )
     shared_pool: SharedPool | None = Field(
         default=None,
-        description="A team that gets unreserved capacity, in whole instances or parts of them, and lends it all. "
+        description="A team that gets unallocated capacity, in whole instances or parts of them, and lends it all. "
         "Default: none.",
     )
     topology_aware_scheduling: Literal["Enabled", "Disabled", "Unmanaged"] | None = Field(

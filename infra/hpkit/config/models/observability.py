@@ -170,7 +170,7 @@ class GrafanaAlerts(Model):
         default=30,
         ge=1,
         le=1440,
-        description="Minutes that a task may wait while its team uses less than its guarantee.",
+        description="Minutes that a task may wait while its team uses less than its quota.",
         examples=[30],
         json_schema_extra={"unit": "minutes"},
     )

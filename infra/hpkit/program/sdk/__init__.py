@@ -92,7 +92,7 @@ class ClusterSchedulerConfig(CustomResource):
 
 
 class ComputeQuota(CustomResource):
-    """A team's reserved quota on a cluster, and its sharing settings."""
+    """A team's quota on a cluster, and its sharing settings."""
 
     compute_quota_arn = OutputOf[str]("computeQuotaArn")
     """ARN of the quota."""

@@ -104,14 +104,14 @@ def _cluster() -> dict[str, Any]:
 def _group(team: TeamPlan) -> dict[str, Any]:
     queue = f'cluster_queue="{team.cluster_queue}"'
     used = f"sum(kueue_cluster_queue_resource_usage{{{queue}}})"
-    guaranteed = f"sum(kueue_cluster_queue_nominal_quota{{{queue}}})"
+    quota = f"sum(kueue_cluster_queue_nominal_quota{{{queue}}})"
     return {
         "name": f"team-{team.name}",
         "rules": [
             _alert(
-                "WaitingWithinGuarantee",
-                f'sum(kueue_pending_workloads{{{queue},status="active"}}) > 0 and {used} < {guaranteed}',
-                f"Tasks of {team.name} are pending although the team is below its guarantee.",
+                "WaitingWithinQuota",
+                f'sum(kueue_pending_workloads{{{queue},status="active"}}) > 0 and {used} < {quota}',
+                f"Tasks of {team.name} are pending although the team is below its quota.",
             ),
             _alert(
                 "PreemptedOften",

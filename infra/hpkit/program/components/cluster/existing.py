@@ -39,13 +39,13 @@ def existing_cluster(plan: Plan, provider: Provider) -> str:
     lacks, additional = stated_differences(plan, live, autoscales=autoscales)
     if lacks:
         raise pulumi.RunError(
-            f"{name} isn't as {plan.stack} states: {'; '.join(lacks)}. Nothing was changed. "
+            f"{name} isn't as {plan.stack} declares: {'; '.join(lacks)}. Nothing was changed. "
             "Correct the file, and run `hpkit validate`: the quotas must fit what the cluster has."
         )
     if additional:
         pulumi.log.warn(
             f"{name} has more than the cluster.instanceGroups of {plan.stack}: {'; '.join(additional)}. No team can "
-            "reserve that."
+            "get quota for these."
         )
     return str(seen["clusterArn"])
 

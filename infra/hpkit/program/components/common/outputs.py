@@ -27,7 +27,7 @@ class TeamOutputs(TypedDict):
     namespace: str
     queue: str
     priorityClasses: list[str]
-    guarantee: dict[str, float]
+    quota: dict[str, float]
     elastic: dict[str, float]
     borrowable: dict[str, float]
     repositories: NotRequired[Mapping[str, pulumi.Input[str]]]
@@ -35,12 +35,12 @@ class TeamOutputs(TypedDict):
 
 def team_table(plan: Plan) -> dict[str, TeamOutputs]:
     """Return each team's resources, by its name."""
-    guarantee: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
+    quotas: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     elastic: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     borrowable: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     for quota in quotas_of(plan):
         for share in quota.teams:
-            guarantee[share.team][quota.instance_type] = json_number(share.reserved)
+            quotas[share.team][quota.instance_type] = json_number(share.reserved)
             if share.elastic:
                 elastic[share.team][quota.instance_type] = json_number(share.elastic)
             borrowable[share.team][quota.instance_type] = json_number(share.borrowable)
@@ -54,7 +54,7 @@ def team_table(plan: Plan) -> dict[str, TeamOutputs]:
                 for priority_class in ranked
                 if not team.spec.priority_classes or priority_class.name in team.spec.priority_classes
             ],
-            "guarantee": guarantee[team.name],
+            "quota": quotas[team.name],
             "elastic": elastic[team.name],
             "borrowable": borrowable[team.name],
         }
