@@ -113,15 +113,13 @@ test: install
 	$(MAKE) --no-print-directory -j 2 audit pages lint types docs prose workflows
 	$(MAKE) --no-print-directory unit
 
-# Writes the wheel, its bill of materials and the template for `pulumi new` to dist/; the same commit gives the same
-# bytes.
+# Writes the wheel, its bill of materials and its lock files to dist/; the same commit gives the same bytes.
 release: install
 	@test -z "$$(git status --porcelain)" || { echo "a release is of a commit; commit or remove these files first:" >&2; git status --short >&2; exit 1; }
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --target wheel
 	$(BIN)/python .ci/bill_of_materials.py dist/hpkit.cdx.json
 	wheel=$$(echo dist/*.whl) && $(BIN)/python .ci/release_lock.py $$wheel $${wheel%-py3-none-any.whl}.lock
-	$(BIN)/python .ci/pulumi_template.py dist/*.whl dist/hpkit-pulumi-template.zip
 
 lock:
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \

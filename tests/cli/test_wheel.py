@@ -20,7 +20,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hpkit.cli import command_lines
-from hpkit.cli.common.output import pulumi_environment
 from hpkit.scaffold.files import locked_requirements
 from tests.cli.tries import RUNS
 from tests.test_readme import PROJECT
@@ -262,25 +261,3 @@ def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_t
     finally:
         # tests/test_walk.py shows that `hpkit local down` deletes a stack before its instance.
         typed("hpkit local reset --yes")
-
-
-@pytest.mark.nightly
-@pytest.mark.engine
-def test_the_template_of_a_release_makes_the_project_that_init_makes(wheel, with_local, tmp_path):
-    archive, project = tmp_path / "hpkit-pulumi-template.zip", tmp_path / "project"
-    script = ROOT / ".ci" / "pulumi_template.py"
-    for target in (archive, tmp_path / "again.zip"):
-        subprocess.run([sys.executable, script, wheel, target], check=True, timeout=300)
-    assert archive.read_bytes() == (tmp_path / "again.zip").read_bytes()
-    shutil.unpack_archive(archive, tmp_path)
-    project.mkdir()
-    (project / ".venv").symlink_to(with_local.parent)
-    words = ["pulumi", "new", "../hpkit-pulumi-template", "--force", "--name", "hyperpod"]
-    assert " ".join(words) in (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-    given = {**pulumi_environment(), "PULUMI_BACKEND_URL": tmp_path.as_uri(), "PULUMI_HOME": str(tmp_path / "home")}
-    subprocess.run([*words, "--generate-only", "--yes"], cwd=project, env=given, check=True, timeout=300)
-    said = run(with_local, "init", "hyperpod", "--dry-run", cwd=project).stdout
-    assert "Pulumi.yaml (kept)" in said
-    assert re.search(r"^0 of \d+ files would be written$", said, re.MULTILINE)
-    assert "name: hyperpod\n" in (project / "Pulumi.yaml").read_text()
-    assert run(with_local, "validate", cwd=project).stdout.startswith("0 errors")
