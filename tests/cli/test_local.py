@@ -187,15 +187,6 @@ def test_who_and_where_callers_are_is_checked_before_anything_starts(repository,
     assert not LocalCloud.named("placed", root=repository).folder.exists()
 
 
-@marked
-def test_logs_print_one_part_or_all_with_their_names(up, repository):
-    one = hpkit("local", "logs", "--name", "cli", "aws", cwd=repository).stdout
-    assert one.startswith('{"endpoint"')
-    every = hpkit("local", "logs", "--name", "cli", cwd=repository).stdout
-    assert f"aws: {one.splitlines()[0]}" in every.splitlines()
-    assert {line.partition(":")[0] for line in every.splitlines()} >= set(PARTS) - {"kueue"}
-
-
 def test_status_without_a_name_lists_several(project):
     for name in ("one", "two"):
         (project / ".local" / name).mkdir(parents=True)
@@ -204,7 +195,7 @@ def test_status_without_a_name_lists_several(project):
     assert [line.split()[:2] for line in answer.stdout.splitlines()[1:]] == [["one", "stopped"], ["two", "stopped"]]
 
 
-@pytest.mark.parametrize("command", ["env", "logs", "stop", "reset"])
+@pytest.mark.parametrize("command", ["env", "stop", "reset"])
 def test_without_a_name_several_are_listed_with_the_command_for_each(project, command):
     for name in ("one", "two"):
         (project / ".local" / name).mkdir(parents=True)
@@ -364,7 +355,6 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
             ("env", "--name", "never"),
             f"never was never started. To start it: {HPKIT} local up --stack STACK --name never",
         ),
-        (("logs", "--name", "never"), f"never was never started, so it has no logs. To start it: {HPKIT} local"),
         (("status", "--name", "Never_!"), "local cloud name 'Never_!': use up to 40 lower-case letters, digits and"),
         (("start", "--name", "../up"), "local cloud name '../up'"),
         (("reset", "--yes", "--name", "."), "local cloud name '.'"),
@@ -377,7 +367,7 @@ def test_misuse_is_said_in_one_line_with_the_remedy(repository, arguments, messa
     assert answer.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["start", "stop", "status", "logs", "reset", "env"])
+@pytest.mark.parametrize("command", ["start", "stop", "status", "reset", "env"])
 def test_outside_a_repository_every_command_says_how_to_name_one(tmp_path, command):
     answer = hpkit("local", command, cwd=tmp_path)
     assert answer.returncode == 1
@@ -393,7 +383,6 @@ def test_outside_a_repository_every_command_says_how_to_name_one(tmp_path, comma
         ("status", "--format", "xml"),
         ("status", "--dir", "/no/such/folder"),
         ("pause",),
-        ("logs", "aws", "etcd"),
     ],
 )
 def test_wrong_options_exit_2_and_start_nothing(repository, arguments):

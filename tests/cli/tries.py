@@ -56,7 +56,7 @@ ELSEWHERE = (
     *("aws preflight", "aws adopt", "aws adopt run", "aws recover", "aws destroy", "catalog refresh"),
     *("cluster check", "catalog fetch-chart", "cluster grafana export"),
     *("whatif record", "whatif rehearse"),
-    *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start", "logs")),
+    *(f"local {verb}" for verb in ("up", "down", "preview", "refresh", "destroy", "start")),
 )
 ONE_STACK = ("--stack", "handson-dev")
 # Further arguments that print JSON: for commands in a group, and for other types of documents.

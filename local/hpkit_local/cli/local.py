@@ -6,8 +6,6 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,13 @@ from typing import Any
 import click
 from pydantic import Field
 
-from hpkit.cli.common.documents import acted, json_document, json_line
-from hpkit.cli.common.formats import Output, acts, folded, format_option, output_options
+from hpkit.cli.common.documents import acted, json_document
+from hpkit.cli.common.formats import Output, acts, folded, output_options
 from hpkit.cli.common.output import WholeLines, confirm, line_to_use
 from hpkit.cli.common.tables import grid, lines_of
 from hpkit.errors import ToolError
 from hpkit.text.document import Document
-from hpkit_local.cli.local_common import force_option, local_cloud_of, root_of, to_start, to_stderr, wait_option, where
+from hpkit_local.cli.local_common import force_option, local_cloud_of, root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_env import env
 from hpkit_local.cli.local_stack import COMMANDS
 from hpkit_local.cli.local_status import list_all, status
@@ -176,14 +174,6 @@ def _summary(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
     return folded(f"all required tools are installed; optional and not installed: {', '.join(optional)}", "")
 
 
-class LogLine(Document):
-    """A line of the log of a local cloud's part."""
-
-    part: str
-    line: str
-
-
-_FOLLOW_SECONDS = 0.3
 # The value of an option that restores the stack's default.
 _OF_STACK = "stack"
 
@@ -300,63 +290,3 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
     control.reset(cloud, say=to_stderr, wait=wait, force=force)
     acted("delete", cloud.name, done=existed, detail=None if existed else "did not exist")
     click.echo(f"{cloud.name} {'is deleted' if existed else 'did not exist'}")
-
-
-@command.command("logs")
-@where
-@click.argument("part", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
-@format_option(("text", "json"), ("hpkit_local.cli.local:LogLine",))
-def logs(name: str | None, root: Path | None, part: str | None, follow: bool, form: str) -> None:
-    """Print the log of PART, or of all parts."""
-    cloud = local_cloud_of(name, root, command="logs")
-    folder = cloud.folder / "logs"
-    log_names = sorted(file.stem for file in folder.glob("*.log"))
-    if not log_names:
-        raise ToolError(f"{cloud.name} was never started, so it has no logs. To start it: {to_start(cloud)}")
-    if part is not None and part not in log_names:
-        raise ToolError(f"{part} has no log. Parts with logs: {', '.join(log_names)}")
-    write = {"json": _json_line, "text": _text_line if part is None else lambda _part, line: line}[form]
-    logs = [_Log(folder / f"{each}.log", write) for each in log_names if part in {None, each}]
-    try:
-        while True:
-            for log in logs:
-                log.print_added(whole_lines=follow)
-            if not follow:
-                return
-            time.sleep(_FOLLOW_SECONDS)
-    except KeyboardInterrupt:
-        return
-
-
-def _json_line(part: str, line: str) -> str:
-    return json_line(LogLine(part=part, line=line))
-
-
-def _text_line(part: str, line: str) -> str:
-    return f"{part}: {line}"
-
-
-@dataclass
-class _Log:
-    """A log file that is printed as it grows; write: returns the text for a line of a part."""
-
-    file: Path
-    write: Callable[[str, str], str]
-    read: int = 0
-
-    def print_added(self, *, whole_lines: bool) -> None:
-        """Print what was added since the last time, up to the last line's end if only whole lines are wanted."""
-        try:
-            # A log that is shorter than before belongs to a local cloud that was reset and started again.
-            self.read = self.read if self.file.stat().st_size >= self.read else 0
-            with self.file.open("rb") as log:
-                log.seek(self.read)
-                added = log.read()
-        except FileNotFoundError:
-            return
-        if whole_lines:
-            added = added[: added.rfind(b"\n") + 1]
-        self.read += len(added)
-        for line in added.decode(errors="replace").splitlines():
-            click.echo(self.write(self.file.stem, line))

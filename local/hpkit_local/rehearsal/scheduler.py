@@ -196,7 +196,7 @@ class KueueScheduler:
             if since > _HANGS_SECONDS:
                 raise ToolError(
                     f"Kueue didn't settle within {_HANGS_SECONDS:.0f} s; {seen.problem or 'waiting'}: "
-                    f"{', '.join(self._waiting()) or 'nothing'}. To fix: run `hpkit local logs kueue`"
+                    f"{', '.join(self._waiting()) or 'nothing'}. To fix: run `tail .local/*/logs/kueue.log`"
                 )
             self._sleep(_POLL_SECONDS)
 

@@ -69,7 +69,7 @@ def rehearsal(
         there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
         yield Session(KueueScheduler(api, metrics, classes=classes), there)
     except OSError as error:
-        raise ToolError(f"{cloud.name}: {error}. To fix: see `hpkit local logs --name {cloud.name}`") from None
+        raise ToolError(f"{cloud.name}: {error}. To fix: run `tail {cloud.folder}/logs/*.log`") from None
     finally:
         metrics.close()
         _clean(api)
@@ -154,7 +154,9 @@ def _await(holds: Callable[[], bool], expectation: str) -> None:
     ends = time.monotonic() + _HANGS_SECONDS
     while not holds():
         if time.monotonic() > ends:
-            raise ToolError(f"not within {_HANGS_SECONDS:.0f} s: {expectation}. To fix: run `hpkit local logs kueue`")
+            raise ToolError(
+                f"not within {_HANGS_SECONDS:.0f} s: {expectation}. To fix: run `tail .local/*/logs/kueue.log`"
+            )
         time.sleep(_POLL_SECONDS)
 
 

@@ -25,7 +25,6 @@ __all__ = [
     "documents_of",
     "error_document",
     "json_document",
-    "json_line",
     "outcome_document",
     "schema_of",
 ]
@@ -79,11 +78,6 @@ def json_document(document: Document) -> str:
     return json_text(_versioned(document))
 
 
-def json_line(document: Document) -> str:
-    """Return a document as text in one line."""
-    return json_text(_versioned(document), indent=None)
-
-
 def _versioned(document: Document) -> dict[str, object]:
     return {"apiVersion": API_VERSION, "kind": type(document).__name__, **document.model_dump(mode="json")}
 
@@ -101,14 +95,13 @@ def outcome_document() -> str:
 
 def error_document(error: HpkitError | click.ClickException, exit_code: int) -> str:
     """Return an error as a document, in one line: other lines may come before it."""
-    return json_line(
-        Error(
-            reason="Usage" if exit_code == _MISUSE else "Tool" if isinstance(error, ToolError) else "Input",
-            exit_code=exit_code,
-            message=error.format_message() if isinstance(error, click.ClickException) else str(error),
-            findings=[each for each in getattr(error, "findings", ()) if isinstance(each, Finding)],
-        )
+    document = Error(
+        reason="Usage" if exit_code == _MISUSE else "Tool" if isinstance(error, ToolError) else "Input",
+        exit_code=exit_code,
+        message=error.format_message() if isinstance(error, click.ClickException) else str(error),
+        findings=[each for each in getattr(error, "findings", ()) if isinstance(each, Finding)],
     )
+    return json_text(_versioned(document), indent=None)
 
 
 def schema_of(document: str) -> dict[str, Any]:

@@ -29,7 +29,6 @@ __all__ = [
     "findings_sarif",
     "findings_text",
     "folded",
-    "format_option",
     "output_option",
     "output_options",
     "width",
@@ -92,12 +91,12 @@ def output_options(
         written = output_option("Write to this file instead of to standard output")(run)
         if not formats:
             return written
-        return format_option(formats, documents, help)(written)
+        return _format_option(formats, documents, help)(written)
 
     return decorate
 
 
-def format_option(
+def _format_option(
     formats: tuple[str, ...], documents: tuple[str, ...], help_text: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return the option for a command's format, as the parameter `form`, for a command that prints to no file."""
@@ -129,7 +128,7 @@ def acts(command: Callable[..., None]) -> Callable[..., None]:
         click.echo(outcome_document())
         sys.exit(code)
 
-    return format_option(("text", "json"), ("hpkit.cli.common.documents:Outcome",))(run)
+    return _format_option(("text", "json"), ("hpkit.cli.common.documents:Outcome",))(run)
 
 
 def width() -> int:
