@@ -1,15 +1,12 @@
-"""`hpkit aws images`, `hpkit catalog fetch-chart` and `hash-chart`, without a network."""
+"""`hpkit aws images` and `hpkit catalog fetch-chart`, without a network."""
 
 import json
 import re
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from hpkit.catalog import dependencies_chart, keda_chart, operator_charts
-from hpkit.cli.organization.chart_hash import command
-from hpkit.config.reading.chart import chart_hash
 from hpkit.plan.lustre import folder_image
 from hpkit.program.charts.package import write_archive
 from hpkit.project import load_stack
@@ -128,11 +125,3 @@ def test_validating_and_planning_need_no_chart(project):
     done = hpkit("plan", "--stack", "handson-dev", cwd=project)
     assert done.returncode == 0
     assert dependencies_chart().file in done.stdout
-
-
-def test_the_command_prints_the_hash_of_a_folder(tmp_path):
-    (tmp_path / "Chart.yaml").write_text("name: hyperpod-dependencies\nversion: 0.1.0\n")
-    done = CliRunner().invoke(command, [str(tmp_path)])
-    assert (done.exit_code, done.output.strip()) == (0, chart_hash(tmp_path))
-    (tmp_path / "Chart.yaml").write_text("name: another\nversion: 0.1.0\n")
-    assert CliRunner().invoke(command, [str(tmp_path)]).output.strip() != done.output.strip()

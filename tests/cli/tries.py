@@ -4,7 +4,6 @@
 RUNS = {
     "aws adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
     "catalog fetch-chart": ("--help", 0, "HPKIT_MIRROR"),
-    "catalog hash-chart": ("stacks", 0, ""),
     "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "aws recover": ("--stack handson-dev", 1, "hpkit local doctor"),
     "aws destroy": ("--stack handson-dev", 1, "hpkit local doctor"),

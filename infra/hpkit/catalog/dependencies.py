@@ -26,7 +26,7 @@ CHARTS_FOLDER: Final = ".hpkit/charts"
 class PublishedChart:
     """A chart that is published as a package.
 
-    sha256 is the hash of its contents, as `hpkit catalog hash-chart` prints it for the unpacked folder. It doesn't
+    sha256 is the hash of its contents, as `chart_hash` returns it for the unpacked folder. It doesn't
     change when the same files are packed again. folder: where the chart is in an archive of a repository. namespace and
     values: of its release.
     """

@@ -76,7 +76,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "fetch-chart": Command(
                     "Download and verify the pinned dependencies chart.", "organization.chart_fetch"
                 ),
-                "hash-chart": Command("Print the hash of a chart in the repository.", "organization.chart_hash"),
             },
         ),
     },

@@ -453,7 +453,7 @@ class Dependencies(Model):
     sha256: str | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
-        description="Hash of your chart, as `hpkit catalog hash-chart` prints it.",
+        description="Hash of your chart. If it differs, `hpkit validate` prints the actual one.",
         examples=["0000000000000000000000000000000000000000000000000000000000000000"],
     )
     image_registry: str | None = Field(

@@ -98,8 +98,7 @@ def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Ite
             "CLU011",
             (*path, "sha256"),
             f"the chart {dependencies.chart} has the sha256 {actual_sha256}, but the file sets {dependencies.sha256}",
-            "Review the changes to the chart, then set `sha256` to the output of "
-            f"`hpkit catalog hash-chart {dependencies.chart}`.",
+            f"Review the changes to the chart, then set `sha256: {actual_sha256}`.",
         )
 
 
