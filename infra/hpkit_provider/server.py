@@ -179,4 +179,5 @@ def _clients(settings: Props) -> Clients:
         allow_replace=allows_replacement(settings),
         capacity_wait=float(settings.get("capacityWaitSeconds", 300)),
         leaving_teams=leaving_teams(settings),
+        where=str(settings.get("where", "")),
     )

@@ -86,23 +86,13 @@ def test_what_the_allowance_alone_would_not_do_is_said_at_once():
     )
 
 
-def test_an_eks_cluster_that_the_service_protects_is_refused_until_an_up_ends_that():
-    def move(dev, **more):
-        dev["network"]["vpcCidr"] = "10.193.0.0/16"
-        dev.update(protect=False, allowReplace=["vpc", "eks", "cluster"], **more)
+def test_another_region_or_vpc_is_refused_whatever_is_allowed():
+    allowed = {"allowReplace": ["bucket", "cluster", "eks", "key", "vpc"]}
+    found = changed(lambda dev: dev.update(allowed) or dev["network"].update(vpcCidr="10.193.0.0/16"))
+    assert (codes(found), found.steps) == ({("network-changed", "network"): True}, ())
 
-    change_ = changed(move, environment={"protect": True})
-    assert codes(change_)["replace-eks", "eks"] is True
-    assert "first run `pulumi up` with `allowReplace: [eks]` in the environment and" in change_.decisions[0].fix
-    change_ = changed(move, environment={"protect": True, "allowReplace": ["eks"]})
-    assert codes(change_)["replace-eks", "eks"] is False
-    change_ = changed(move, environment={"protect": False})
-    assert not change_.rejected
-
-
-def test_another_region_is_refused_whatever_is_allowed():
     def move(dev):
-        dev["allowReplace"] = ["bucket", "cluster", "eks", "key", "vpc"]
+        dev.update(allowed)
         dev["region"] = "us-east-1"
         for zone in (*dev["network"]["zones"], *dev["cluster"]["instanceGroups"]):
             zone["availabilityZone"] = zone["availabilityZone"].replace("us-west-2", "us-east-1")

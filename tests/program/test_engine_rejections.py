@@ -30,6 +30,16 @@ def move_the_vpc(data, environment):
     environment["network"] = json.loads(json.dumps(environment["network"]).replace("10.192.", "10.200."))
 
 
+def move_the_groups(data, environment):
+    environment["network"]["zones"][0]["nodeCidr"] = "10.192.192.0/18"
+
+
+def move_and_rename_the_groups(data, environment):
+    move_the_groups(data, environment)
+    for group in environment["cluster"]["instanceGroups"]:
+        group["name"] += "2"
+
+
 def remove_a_member(data, environment):
     data["teams"][0]["members"] = []
 
@@ -47,7 +57,7 @@ def stack(up, instance, repository):
         (remove_a_team, "ChangeGuard keep-parts: This change would"),
         (rename_a_group, "Cluster cluster: This change would DELETE the instance group"),
         (rename_the_cluster, "Cluster cluster: This change would REPLACE the HyperPod cluster"),
-        (move_the_vpc, "ChangeGuard keep-groups: The place"),
+        (move_the_vpc, "ChangeGuard keep-groups: handson-dev: an EKS cluster can't move"),
         (None, "mandatory-tags: "),
         (remove_a_member, "pulumi state unprotect"),
     ],
@@ -94,6 +104,14 @@ ALLOW = re.compile(
 )
 
 
+# A change that a guard rejects, and the change that its advice names, which works with the settings that it prints.
+ADVISED = (
+    (remove_a_team, remove_a_team),
+    (rename_a_group, rename_a_group),
+    (move_the_groups, move_and_rename_the_groups),
+)
+
+
 def written(data, settings):
     """Return the file with settings that a message has in backquotes."""
     edited = copy.deepcopy(data)
@@ -109,9 +127,24 @@ def test_the_printed_advice_about_a_protected_stack_is_enough(stack, repository,
         shown = []
         return stack.run("up", show=shown.append), "\n".join(shown[-1].errors)
 
+    def preview(data):
+        repository.write("handson", data)
+        shown = []
+        return stack.run("preview", show=shown.append), "\n".join(shown[-1].errors)
+
     protected = repository.read("handson")
     protected["environments"]["dev"]["protect"] = True
     assert up(protected) == (0, "")
+    for change, follow in ADVISED:
+        goal = copy.deepcopy(protected)
+        change(goal, goal["environments"]["dev"])
+        code, error = preview(goal)
+        assert code
+        advice = ALLOW.search(error)
+        assert advice, error
+        goal = copy.deepcopy(protected)
+        follow(goal, goal["environments"]["dev"])
+        assert preview(written(goal, advice["all"])) == (0, "")
     goal = copy.deepcopy(protected)
     rename_the_cluster(goal, goal["environments"]["dev"])
     code, error = up(goal)

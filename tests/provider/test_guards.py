@@ -55,9 +55,12 @@ def test_a_replacement_names_what_goes_and_how_it_is_allowed(world, engine):
         "clusterName: train → other",
         f"nodes: gpu 4 × {TYPE}",
         "teams: nlp",
-        "`allowReplace: [cluster]`",
+        "set `allowReplace` in the inputs of the Cluster",
     ):
         assert text in str(refused.value)
+    engine.configure(**world.settings, where="environments.dev of stacks/acme.yaml")
+    with pytest.raises(FailedError, match=r"`allowReplace: \[cluster\]` in environments\.dev of stacks/acme\.yaml"):
+        engine.diff("Cluster", "c", world.cluster(clusterName="other"))
     assert list(engine.diff("Cluster", "c", world.cluster(clusterName="other", allowReplace=True)).replaces)
 
 
@@ -272,7 +275,10 @@ def test_nothing_is_refused_without_ids():
 
 
 def test_a_fixed_setting_keeps_its_value_while_it_is_there():
-    old = {"subject": "the groups", "fixed": {"gpu": "us-west-2a", "cpu": "us-west-2a"}, "remedy": "rename them"}
-    with pytest.raises(RejectedError, match=r"gpu: us-west-2a becomes us-west-2b(.|\n)*revert the change, or rename"):
+    old = {"subject": "acme-dev", "fixed": {"gpu": "us-west-2a", "cpu": "us-west-2a", "network": "10.1.0.0/16"}}
+    advice = r"gpu: us-west-2a becomes us-west-2b(.|\n)*rename gpu, (.|\n)*`allowDelete: {instanceGroups: \[gpu\]}`"
+    with pytest.raises(RejectedError, match=advice):
         guard().diff(old, {**old, "fixed": {"gpu": "us-west-2b"}}, {})
+    with pytest.raises(RejectedError, match=r"10\.1\.0\.0/16 becomes vpc-1(.|\n)*`hpkit aws destroy --stack acme-dev`"):
+        guard().diff(old, {**old, "fixed": {"gpu": "us-west-2b", "network": "vpc-1"}}, {})
     assert not guard().diff(old, {**old, "fixed": {"gpu": "us-west-2a", "new": "us-west-2b"}}, {}).changes

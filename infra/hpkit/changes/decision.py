@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # The codes of decisions about a stack that moves elsewhere. No allowance covers them.
-RELOCATIONS: Final = ("account-changed", "region-changed")
+RELOCATIONS: Final = ("account-changed", "region-changed", "network-changed")
 CLUSTER: Final = "hyperpod:index:Cluster"
 EKS: Final = "aws:eks/cluster:Cluster"
 VPC: Final = "aws:ec2/vpc:Vpc"

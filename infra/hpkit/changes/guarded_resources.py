@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.changes.compare import Recorded, RecordedResource
-from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, REPLACE, VPC, GuardDecision
+from hpkit.changes.decision import EKS, GUARDED_TYPES, REPLACE, GuardDecision
 from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import Plan
-from hpkit.plan.protected import deletion_protected
+from hpkit.plan.protected import deletion_protected, network_of
 from hpkit.text.formatting import listing
 
 __all__ = ["GUARDED_NAMES", "relocation_decision", "resource_decisions", "version_decisions"]
@@ -60,9 +60,6 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
             names.setdefault(key, []).append(
                 _BUCKETS.get(step.name, GUARDED_NAMES[key]) if key == "bucket" else GUARDED_NAMES[key]
             )
-    moved = _vpc_change(before, after, steps)
-    if moved and "eks" not in actions and any(each.type == EKS for each in after.resources.values()):
-        actions["eks"] = ("replace", [f"it can't move to another VPC: {moved}"])
     protected = {
         GUARDED_TYPES[each.type]: each.urn in after.resources for each in _protected_resources(before, after, steps)
     }
@@ -70,15 +67,6 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
         action, causes = actions[key]
         name = " and ".join(names.get(key, [GUARDED_NAMES[key]]))
         yield _decide(key, name, action, causes, before, after, protected.get(key))
-
-
-def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
-    """Return how the VPC changes to another one; empty if it stays."""
-    sides = [side.plan.spec.network.existing for side in (before, after)]
-    old, new = (side.vpc_id if side else "hpkit's own" for side in sides)
-    if old != new:
-        return f"{old} → {new}"
-    return "; ".join(cause for step in steps if step.lost and step.type == VPC for cause in root_causes(step, steps))
 
 
 def _replacement_named_by_file(key: str, after: Recorded) -> list[str]:
@@ -134,21 +122,24 @@ def _lost_with_it(key: str, before: Recorded) -> str:
 
 
 def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
-    """Return the decision about a stack that moves to another account or region; None if it doesn't.
+    """Return the decision about a stack that moves to another account, region or VPC; None if it doesn't.
 
-    If a side has no account, it isn't known to be another one.
+    If a side has no account, it isn't known to be another one; if it has no EKS cluster of its own, it has no VPC.
     """
-    sides = ((before.spec.account, after.spec.account), (before.spec.region, after.spec.region))
-    for code, (old, new) in zip(RELOCATIONS, sides, strict=True):
+    sides = (
+        ("account", before.spec.account, after.spec.account),
+        ("region", before.spec.region, after.spec.region),
+        ("network", network_of(before), network_of(after)),
+    )
+    for setting, old, new in sides:
         if old and new and old != new:
-            setting = code.removesuffix("-changed")
             reason = f"{setting} {old} → {new}: a stack can't move to another {setting}, so the preview fails"
             fix = (
                 f"keep {old} in environments.{before.environment}, and describe another environment for {new}. When "
                 f"it's deployed, run `hpkit aws destroy --stack {before.stack}`, then remove "
                 f"environments.{before.environment}"
             )
-            return GuardDecision(code, "", setting, reason, fix, rejected=True)
+            return GuardDecision(f"{setting}-changed", "", setting, reason, fix, rejected=True)
     return None
 
 

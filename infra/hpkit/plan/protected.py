@@ -18,6 +18,7 @@ __all__ = [
     "kept",
     "leaving_teams",
     "nested_of",
+    "network_of",
     "parts_allowed",
     "parts_of",
     "places_of",
@@ -74,6 +75,14 @@ def nested_of(plan: Plan) -> tuple[str, ...]:
     """Return the names of resources that depend on one another, as far as the environment creates them."""
     contents = contents_of(plan)
     return tuple(name for name in _NESTED if name in contents)
+
+
+def network_of(plan: Plan) -> str:
+    """Return the VPC of the EKS cluster that hpkit creates, which can't move to another one; "" for an existing one."""
+    if plan.spec.eks.existing is not None:
+        return ""
+    existing = plan.spec.network.existing
+    return existing.vpc_id if existing else plan.spec.network.vpc_cidr or ""
 
 
 def places_of(plan: Plan) -> dict[str, str]:

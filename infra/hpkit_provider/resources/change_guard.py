@@ -30,14 +30,7 @@ class ChangeGuardHandler(StateOnlyHandler):
         skipped = _skipped(old.get("version"), new.get("version"))
         if skipped:
             raise RejectedError(f"{new['subject']}: {skipped}")
-        moved = _moved(old.get("fixed", {}), new.get("fixed", {}))
-        if moved:
-            remedy = f", or {new['remedy']}" if new.get("remedy") else ""
-            raise RejectedError(
-                f"{new['subject']} can't change in place:\n  "
-                + "\n  ".join(moved)
-                + f"\nTo fix: revert the change{remedy}."
-            )
+        _reject_moved(old.get("fixed", {}), new)
         lost = _lost(old, new)
         allowed = _allowed_names(new.get("allowReplace"))
         first = _still_protected(lost, old, new)
@@ -78,13 +71,31 @@ def _lost(old: Props, new: Props) -> dict[str, str]:
     }
 
 
-def _moved(old: Props, new: Props) -> list[str]:
-    """List the settings that differ; an added, removed or unknown one isn't a change."""
-    return [
-        f"{name}: {old[name]} becomes {new[name]}"
-        for name in sorted(old.keys() & new.keys())
-        if not is_unknown(new[name]) and old[name] != new[name]
+def _reject_moved(old: Props, new: Props) -> None:
+    """Raise RejectedError for a VPC or instance groups whose place changes; an added or removed one isn't a change."""
+    places, subject = new.get("fixed", {}), new["subject"]
+    moved = [
+        f"{name}: {old[name]} becomes {places[name]}"
+        for name in sorted(old.keys() & places.keys())
+        if old[name] != places[name]
     ]
+    if not moved:
+        return
+    if any(change.startswith("network: ") for change in moved):
+        problem = "an EKS cluster can't move to another VPC"
+        remedy = (
+            ". For another VPC, describe another environment. When it runs, delete this one: `hpkit aws destroy "
+            f"--stack {subject}`"
+        )
+    else:
+        problem = "an instance group can't move"
+        groups = list(dict.fromkeys(change.partition(":")[0].partition(" in ")[0] for change in moved))
+        names, allowed = ", ".join(groups), allowances([], {"instanceGroups": groups})
+        remedy = (
+            f", or rename {names}, which deletes {names} and starts new groups in the new place: "
+            f"{to_allow(allowed, where=_where(new))}; remove this afterward"
+        )
+    raise RejectedError("\n  ".join([f"{subject}: {problem}:", *moved]) + f"\nTo fix: revert the change{remedy}.")
 
 
 def _fate(after: dict[str, Any], name: str) -> str:

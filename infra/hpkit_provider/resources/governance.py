@@ -203,8 +203,7 @@ def _rejection(error: ClientError) -> str:
         f"The service rejects the increase, and no other quota has decreased enough: "
         f"{error.response['Error'].get('Message', _NO_CAPACITY)}. To fix: lower another quota first, or add "
         "instances. If this run lowers or deletes quotas: Pulumi changes only some resources at once, so raise "
-        "`--parallel`; it deletes quotas last, so name their teams in `leavingTeams` of the provider (hpkit: "
-        "`allowDelete: {teams: […]}` in the environment)."
+        "`--parallel`; it deletes quotas last, so name their teams in `leavingTeams` of the provider, which hpkit does."
     )
 
 

@@ -92,6 +92,7 @@ class Clients:
     declared_groups: _DeclaredGroups = field(default_factory=_DeclaredGroups)
     capacity_wait: float = 300.0
     leaving_teams: frozenset[str] = frozenset()
+    where: str = ""  # the place of the settings that allow losses, for messages
     emptying: threading.RLock = field(default_factory=threading.RLock)  # one call empties the quotas of leaving teams
 
 

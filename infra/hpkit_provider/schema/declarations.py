@@ -88,8 +88,12 @@ _GUARDED = (
         silent=True,
     ),
     _own("where", "Where to set allowReplace, for messages.", silent=True),
-    _own("fixed", "Settings that can't change in place: an existing setting keeps its value.", "map", silent=True),
-    _own("remedy", "What to do instead of changing a fixed setting.", silent=True),
+    _own(
+        "fixed",
+        "`network`: the VPC; `group` or `group in zone`: the place of an instance group. They can't change.",
+        "map",
+        silent=True,
+    ),
     _own("version", "Kubernetes minor version. It can only increase, by one at a time.", pattern=_VERSION),
 )
 

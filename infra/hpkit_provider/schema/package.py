@@ -33,12 +33,13 @@ SETTINGS: Final = {
     "assumeRoleArn": "Role to assume for each call.",
     "allowReplace": "`true` allows changes that replace clusters.",
     "contents": "What a move to another account or region would delete, for messages.",
+    "where": "Where to allow the loss of a cluster or instance group, for messages. Default: on the Cluster.",
     "leavingTeams": "Comma-separated teams whose quotas this run deletes. They are set to 0 if the service rejects an "
     "increase of another quota.",
     "capacityWaitSeconds": "Seconds during which an increase that the service rejects is tried again (300).",
 }
 # Never a difference by themselves: they only appear in messages.
-_MESSAGE_TEXTS: Final = frozenset({"contents"})
+_MESSAGE_TEXTS: Final = frozenset({"contents", "where"})
 # Settings that determine the location of everything: the setting, its name in the organization file, and the effect of
 # another value.
 _PLACES: Final = (

@@ -178,17 +178,17 @@ def _of_platform(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
 
 
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
-    "account-changed", "region-changed", "addon-removed", "configuration", "dependency-removed", "governance-removed",
-    "nat-gateway-removed", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-removed",
-    "gang-scheduling", "addon-migration", "addon-version", "tiered-storage", "egress-changed", "stack-removed",
-    "stack-renamed", "version",
+    "account-changed", "region-changed", "network-changed", "addon-removed", "configuration", "dependency-removed",
+    "governance-removed", "nat-gateway-removed", "node-recovery", "shared-pool", "policy", "priority-order",
+    "priority-class-removed", "gang-scheduling", "addon-migration", "addon-version", "tiered-storage",
+    "egress-changed", "stack-removed", "stack-renamed", "version",
 }  # fmt: skip
 _OF_TEAM: Final = {"team-removed", "team-renamed", "preemption", "sharing"}
 _OF_POOL: Final = {"node-pool-removed", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
 _OF_TYPE: Final = {"type-removed", "limit-below-elastic", "borrowing"}
 # Permanent losses first, then running work, then permissions; what might be lost later is last.
 GRAVITY: Final = (
-    "account-changed", "region-changed",
+    "account-changed", "region-changed", "network-changed",
     *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
     "stack-removed", "stack-renamed", "governance-removed", "group-removed", "group-renamed", "team-removed",
     "team-renamed", "type-removed", "node-pool-removed", "node-pool-renamed", "nodes-removed", "karpenter-off",

@@ -15,7 +15,7 @@ from hpkit.plan.existing import team_buckets
 from hpkit.plan.model import Plan
 from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
-from hpkit.plan.protected import contents_of, kept, leaving_teams
+from hpkit.plan.protected import allowed_in, contents_of, kept, leaving_teams
 from hpkit.plan.registry import repositories_of
 from hpkit.program.components.access.entries import Access
 from hpkit.program.components.access.roles import Identity
@@ -288,6 +288,7 @@ def _start_providers(
         allow_replace=None if kept(plan, "cluster") else "true",
         leaving_teams=",".join(leaving_teams(plan)) or None,
         contents="; ".join(contents_of(plan).values()),
+        where=allowed_in(plan),
         opts=own,
     )
     with _answered(plan):

@@ -383,7 +383,7 @@ class ChangeGuardInputs(TypedDict):
     contents: NotRequired[Input[Mapping[str, Input[str]]] | None]
     """Description of each guarded resource and of what is deleted with it, for messages."""
     fixed: NotRequired[Input[Mapping[str, Input[str]]] | None]
-    """Settings that can't change in place: an existing setting keeps its value."""
+    """`network`: the VPC; `group` or `group in zone`: the place of an instance group. They can't change."""
     identity: NotRequired[Input[Mapping[str, Input[str]]] | None]
     """Live ID of each guarded resource, by its name in allowReplace."""
     nested: NotRequired[Input[Sequence[Input[str]]] | None]
@@ -392,8 +392,6 @@ class ChangeGuardInputs(TypedDict):
     """Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace."""
     protected: NotRequired[Input[Sequence[Input[str]]] | None]
     """Names of resources that their services don't delete until a run lifts their protection."""
-    remedy: NotRequired[Input[str] | None]
-    """What to do instead of changing a fixed setting."""
     version: NotRequired[Input[str] | None]
     """Kubernetes minor version. It can only increase, by one at a time."""
     where: NotRequired[Input[str] | None]
@@ -494,6 +492,8 @@ class ProviderInputs(TypedDict):
     """Named profile. Default: aws:profile, or the profile in the environment variables."""
     region: NotRequired[Input[str] | None]
     """AWS region. Default: aws:region, or the region in the environment variables."""
+    where: NotRequired[Input[str] | None]
+    """Where to allow the loss of a cluster or instance group, for messages. Default: on the Cluster."""
 
 
 class ReadinessInputs(TypedDict):

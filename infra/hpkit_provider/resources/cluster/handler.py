@@ -87,7 +87,9 @@ class ClusterHandler(Handler):
             raise RejectedError("HyperPod can't make these changes in place:\n  " + "\n  ".join(rejected))
         lost = [group for group in self._removed_with_instances(old, new, state) if not _may_delete(new, group.name)]
         if lost:
-            raise RejectedError(protection.deletion_rejected(lost, new.get("allowDeleteInstanceGroups", [])))
+            raise RejectedError(
+                protection.deletion_rejected(lost, new.get("allowDeleteInstanceGroups", []), where=self.clients.where)
+            )
         return difference
 
     def _with_undisclosed(self, old: Props, new: Props, state: Props) -> Props:
@@ -139,7 +141,11 @@ class ClusterHandler(Handler):
         name = str(old.get("clusterName", state.get("clusterArn", "")))
         why = protection.replacement_reasons(found.changes, old, new)
         return protection.replacement_rejected(
-            name, why, nodes=protection.nodes_by_group(state), teams=self._teams(str(state.get("clusterArn")))
+            name,
+            why,
+            nodes=protection.nodes_by_group(state),
+            teams=self._teams(str(state.get("clusterArn"))),
+            where=self.clients.where,
         )
 
     def _teams(self, arn: str) -> list[str]:

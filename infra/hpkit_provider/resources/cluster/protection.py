@@ -33,6 +33,8 @@ __all__ = [
     "with_instances",
 ]
 
+# Where the settings are in a program without an organization file.
+_CLUSTER = "the inputs of the Cluster"
 _NOT_KNOWN = "not known yet, because what it comes from is replaced"
 
 
@@ -111,8 +113,10 @@ def lost_subnets(new: Props, state: Props) -> list[str]:
     return problems
 
 
-def replacement_rejected(name: str, why: Iterable[str], *, nodes: Iterable[str], teams: Iterable[str]) -> str:
-    """Report what a replacement of the cluster deletes, and how to allow it."""
+def replacement_rejected(
+    name: str, why: Iterable[str], *, nodes: Iterable[str], teams: Iterable[str], where: str
+) -> str:
+    """Report what a replacement of the cluster deletes, and how to allow it; where: the place of hpkit's settings."""
     teams = list(teams)
     going = [*(f"nodes: {each}" for each in nodes), *([f"teams: {', '.join(teams)}"] if teams else [])]
     return "\n  ".join(
@@ -122,8 +126,9 @@ def replacement_rejected(name: str, why: Iterable[str], *, nodes: Iterable[str],
             *(["This also deletes:", *(f"  {each}" for each in going)] if going else []),
         ]
     ) + (
-        f"\nTo fix: revert the change, or, {to_allow(allowances(['cluster'], {}))} (without an organization file: "
-        "`allowReplace` on the Cluster); remove this afterward."
+        "\nTo fix: revert the change, or, "
+        f"{to_allow(allowances(['cluster'], {}) if where else '`allowReplace`', where=where or _CLUSTER)}; remove this "
+        "afterward."
     )
 
 
@@ -145,16 +150,18 @@ def nodes_by_group(state: Props) -> list[str]:
     ]
 
 
-def deletion_rejected(groups: Iterable[RemovedGroup], allowed: Iterable[str]) -> str:
+def deletion_rejected(groups: Iterable[RemovedGroup], allowed: Iterable[str], *, where: str) -> str:
     """Report which groups would be deleted with their instances, and how to allow it in addition to what is allowed."""
     groups = list(groups)
     names = [*allowed, *(group.name for group in groups)]
+    setting = (
+        allowances([], {"instanceGroups": names}) if where else f"`allowDeleteInstanceGroups: [{', '.join(names)}]`"
+    )
     return (
         f"This change would DELETE {_plural(groups)} with all instances: {', '.join(group.text for group in groups)}. "
         "HyperPod can't rename an existing group: a new name deletes the group and creates an empty one.\n"
         "To fix: revert the change, create the new group first, and delete this one when nothing runs on it, or, "
-        f"{to_allow(allowances([], {'instanceGroups': names}))} (without an organization file: "
-        "`allowDeleteInstanceGroups` on the Cluster); remove this afterward."
+        f"{to_allow(setting, where=where or _CLUSTER)}; remove this afterward."
     )
 
 

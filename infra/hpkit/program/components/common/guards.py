@@ -19,6 +19,7 @@ from hpkit.plan.protected import (
     deletion_protected,
     kept,
     nested_of,
+    network_of,
     parts_allowed,
     parts_of,
     places_of,
@@ -32,14 +33,10 @@ _LAST = ("cluster", "grafana", "prometheus")
 
 
 def guard_groups(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard the places of instance groups, before a subnet is created that none of them could move to."""
+    """Guard the VPC and the places of instance groups, before a subnet is created that none of them could move to."""
+    network = {"network": network_of(plan)} if network_of(plan) else {}
     return ChangeGuard(
-        "keep-groups",
-        subject=f"The place of the instance groups of {plan.spec.cluster.name}",
-        fixed=places_of(plan),
-        remedy="give these groups new names: the new ones start in the new subnets, and the old ones are deleted "
-        f"(`allowDelete: {{instanceGroups: […]}}` in {allowed_in(plan)})",
-        opts=opts,
+        "keep-groups", subject=plan.stack, fixed=network | places_of(plan), where=allowed_in(plan), opts=opts
     )
 
 
