@@ -20,8 +20,9 @@ from tests.cluster.jobs.builders import text_of
 from tests.program.cloud import ROOT
 from tests.program.recorder import recorded_from
 from tests.running import eventually, making
+from tests.security.kinds import any_fields
 from tests.security.members import CORE, NAMESPACE, member
-from tests.security.test_quota import CRDS, _any_fields
+from tests.security.test_quota import CRDS
 from tests.security.test_shared_files import ADMISSION, FOLDERS, until_in_force, whole
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
@@ -56,7 +57,7 @@ def plan(api, john, operator):
                 if entry.inputs["metadata"]["name"].startswith("hpkit-files-"):
                     folder = "policies" if word.endswith("Policy") else "policybindings"
                     make(f"/apis/admissionregistration.k8s.io/v1/validatingadmission{folder}", whole(entry.inputs))
-        for crd in _any_fields():
+        for crd in any_fields():
             if crd["spec"]["group"] in ("ray.io", "jobset.x-k8s.io"):
                 make(CRDS, crd)
         until_in_force(john)

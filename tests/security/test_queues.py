@@ -1,12 +1,9 @@
 """A member tries to get compute outside the team's queue: around Kueue, or ahead of others."""
 
-from dataclasses import replace
-
 import pytest
 
-from hpkit.program.components.admission.policies import policies_of
-from hpkit.project import load_stack
 from tests.running import eventually
+from tests.security.kinds import KINDS
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, job, pod, refused, tried
 
 pytestmark = pytest.mark.platform
@@ -18,11 +15,6 @@ DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 NOWHERE = {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}
 # More than the team has and may borrow: nothing of that size is ever admitted.
 TOO_MUCH = {"cpu": "1000m", "memory": "1Gi", "nvidia.com/gpu": "4"}
-
-
-def plan_of(stack):
-    (plan,) = load_stack(stack).plans.values()
-    return plan
 
 
 def large(name, **more):
@@ -143,28 +135,6 @@ def test_a_member_cannot_start_a_waiting_job_by_unsuspending_it_or_taking_it_out
     assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=waiting")
 
 
-def test_a_member_cannot_evict_others_by_a_priority_of_the_system(john):
-    name = "system-cluster-critical"
-    assert "priorityClassName" in refused(john.create, f"{CORE}/pods", pod("first", priorityClassName=name))
-    assert "priorityClassName" in refused(john.create, JOBS, job("first", priorityClassName=name))
-
-
-def test_a_member_cannot_go_first_in_kueue_by_a_kind_that_carries_a_priority_of_the_system(john, api):
-    # Kueue creates Workloads for any kind; an administrator's permission to write one shows that the rule applies to
-    # all.
-    spec = {"restartPolicy": "Never", "containers": [container()], "priorityClassName": "system-node-critical"}
-    podset = {"name": "main", "count": 1, "template": {"spec": spec}}
-    document = {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "Workload",
-        "metadata": {"name": "first"},
-        "spec": {"queueName": f"{NAMESPACE}-localqueue", "podSets": [podset]},
-    }
-    folder = f"{KUEUE}/namespaces/{NAMESPACE}/workloads"
-    assert "cannot create" in refused(john.create, folder, document)
-    assert "priorityClassName" in refused(api.create, folder, document)
-
-
 def test_a_member_cannot_change_the_priority_of_a_workload(john, api):
     admitted_job(john, api)
     folder = f"{KUEUE}/namespaces/{NAMESPACE}/workloads"
@@ -201,53 +171,6 @@ def test_a_member_cannot_end_the_work_of_another_team(john, smith):
         smith.delete(f"{folder}/theirs")
 
 
-def deployment(name, *, team="john", labels=None, template=None):
-    """Return a Deployment of one pod with a GPU, in the team's queue; labels: its own, template: its pods'."""
-    queue = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", **ATTACK}
-    pods = {"metadata": {"labels": {**queue, **(template or {})}}, "spec": {"containers": [container()]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "labels": {**queue, **(labels or {})}},
-        "spec": {"replicas": 1, "selector": {"matchLabels": ATTACK}, "template": pods},
-    }
-
-
-@pytest.fixture
-def bounded(api, john):
-    """Apply the policy for members' work with only the class experiment for the team john."""
-    team = plan_of("handson-dev").teams[0]
-    team = replace(team, spec=team.spec.model_copy(update={"priority_classes": ("experiment",)}))
-    (policy,) = (each for each in policies_of([team]) if each.name == "hpkit-member-work")
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/hpkit-member-work"
-    before = api.read(path)["spec"]["validations"]
-    now = [{"expression": each.expression, "message": each.message} for each in policy.rejections]
-    api.merge(path, {"spec": {"validations": now}})
-    yield
-    api.merge(path, {"spec": {"validations": before}})
-    high = job("first", labels={"kueue.x-k8s.io/priority-class": "training-priority"})
-    # The API server takes a moment to load a policy.
-    eventually(lambda: not tried(john.create, f"{JOBS}?dryRun=All", high), "the policy of before is in force again")
-
-
-def test_a_member_cannot_use_a_rank_that_is_not_the_teams(john, api, bounded):
-    high, low = ({"kueue.x-k8s.io/priority-class": f"{name}-priority"} for name in ("training", "experiment"))
-
-    def bound():
-        message = tried(john.create, JOBS, job("first", labels=high))
-        if not message:
-            john.delete(f"{JOBS}/first")
-        return "priority-class" in message
-
-    eventually(bound, "the policy is in force")
-    assert "priority-class" in refused(john.create, f"{CORE}/pods", pod("first", labels=high))
-    assert "priority-class" in refused(john.create, DEPLOYMENTS, deployment("first", labels=high))
-    assert "priority-class" in refused(john.create, DEPLOYMENTS, deployment("first", template=high))
-    john.create(JOBS, job("ranked", labels=low))
-    assert "priority-class" in refused(john.merge, f"{JOBS}/ranked", {"metadata": {"labels": high}})
-    john.create(JOBS, job("unranked"))
-
-
 def test_a_member_cannot_run_what_the_team_does_not(john):
     for group, kind in (("apps/v1", "statefulsets"), ("apps/v1", "daemonsets"), ("batch/v1", "cronjobs")):
         folder = f"/apis/{group}/namespaces/{NAMESPACE}/{kind}"
@@ -263,7 +186,7 @@ def test_a_member_cannot_get_the_token_of_a_service_account_by_way_of_keda(john)
 
 
 def test_a_team_serves_in_its_queue_and_changes_the_number_of_replicas(john, api):
-    john.create(DEPLOYMENTS, deployment("served"))
+    john.create(DEPLOYMENTS, KINDS["Deployment"]("served"))
     try:
         john.merge(f"{DEPLOYMENTS}/served/scale", {"spec": {"replicas": 2}})
         eventually(lambda: api.read(f"{DEPLOYMENTS}/served").get("status", {}).get("availableReplicas") == 2, "it runs")

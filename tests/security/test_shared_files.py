@@ -12,7 +12,7 @@ import yaml
 from tests.program.cloud import ROOT
 from tests.program.recorder import recorded_from
 from tests.running import eventually, making
-from tests.security.members import CORE, JOBS, container, job, pod, refused, tried
+from tests.security.members import CORE, JOBS, job, pod, tried
 
 pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
@@ -26,15 +26,6 @@ FOLDERS = {
 }
 ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 JOHN, SMITH = 20000, 30000
-MOUNT = {"volumes": [{"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]}
-MOUNTED = [{"name": "fsx", "mountPath": "/fsx"}]
-LOCKED = container(securityContext={"allowPrivilegeEscalation": False})
-
-
-def as_user(user=JOHN, group=JOHN, *, containers=(LOCKED,), **more):
-    """Return the spec of a pod with the team's claim and these IDs."""
-    security = {"runAsUser": user, "runAsGroup": group, "supplementalGroupsPolicy": "Strict", **more}
-    return {**MOUNT, "securityContext": security, "containers": [*containers]}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +53,11 @@ def is_bound(api, volume):
 
 def until_in_force(john):
     """Wait until the API server has compiled both policies."""
-    for folder, probe in ((f"{CORE}/pods", pod("probe", **as_user(0))), (JOBS, job("probe", **as_user(0)))):
+    as_root = {
+        "volumes": [{"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx-claim"}}],
+        "securityContext": {"runAsUser": 0},
+    }
+    for folder, probe in ((f"{CORE}/pods", pod("probe", **as_root)), (JOBS, job("probe", **as_root))):
         attempt = partial(tried, john.create, f"{folder}?dryRun=All", probe)
         eventually(attempt, "admission is in force")
 
@@ -107,12 +102,6 @@ def thefts(api, john, recording):
             else:
                 outcomes[volume] = refusal
         put("core/v1:PersistentVolumeClaim")
-        for word in ADMISSION:
-            for document in registered(f"admissionregistration.k8s.io/v1:{word}"):
-                if document["metadata"]["name"].startswith("hpkit-files-"):
-                    folder = "policies" if word.endswith("Policy") else "policybindings"
-                    make(f"/apis/admissionregistration.k8s.io/v1/validatingadmission{folder}", document)
-        until_in_force(john)
         yield outcomes
 
 
@@ -122,26 +111,3 @@ def test_a_members_claim_cannot_take_the_volume_of_another_team_or_of_the_whole_
         eventually(lambda volume=volume: is_bound(api, volume), f"{volume} is bound")
         claim = api.read(f"{VOLUMES}/{volume}")["spec"]["claimRef"]
         assert claim["namespace"] == ("kube-system" if volume == "fsx-root" else "hyperpod-ns-smith")
-
-
-# Each field once, to show that the policies are in force; test_admission_files.py has all ways to set them.
-_EPHEMERAL = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
-WRONG = [
-    (as_user(0), "runAsUser"),
-    (as_user(JOHN, SMITH), "runAsGroup"),
-    (as_user(supplementalGroups=[SMITH]), "supplementalGroups and fsGroup"),
-    (as_user(supplementalGroupsPolicy="Merge"), "supplementalGroupsPolicy"),
-    (as_user(containers=[container(volumeMounts=MOUNTED)]), "allowPrivilegeEscalation"),
-    (
-        {**as_user(SMITH), "volumes": [{"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": _EPHEMERAL}}}]},
-        "runAsUser",
-    ),
-]
-
-
-def test_a_member_cannot_run_with_ids_of_another_team(john, thefts):
-    for spec, field in WRONG:
-        for folder, document in ((f"{CORE}/pods", pod("fsx", **spec)), (JOBS, job("fsx", **spec))):
-            assert f"{field} must be" in refused(john.create, folder, document)
-    for folder, document in ((f"{CORE}/pods", pod("own", **as_user())), (JOBS, job("own", **as_user()))):
-        assert tried(john.create, f"{folder}?dryRun=All", document) == ""

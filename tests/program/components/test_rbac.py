@@ -10,8 +10,10 @@ from hpkit.catalog import metrics
 from hpkit.plan.derive import derive
 from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.principals import groups_of
+from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.access.rbac import cluster_rules, team_rules, viewer_rules
 from hpkit.program.components.addons.observability import alert_rules
+from hpkit.program.components.admission.policies import pod_security_labels, request_limits
 from hpkit.program.components.scheduling.governance import _configured
 from tests.builders import organization, team, typed
 from tests.grafana.expressions import selectors
@@ -186,3 +188,35 @@ def test_every_alert_says_how_bad_it_is_how_long_it_waits_and_what_it_means():
         assert rule["labels"]["severity"] in {"warning", "critical"}
         assert re.fullmatch(r"[0-9]+m", rule["for"])
         assert rule["annotations"]["summary"].endswith(".")
+
+
+def test_a_member_cannot_create_a_persistent_volume():
+    rules = [*team_rules(("training", "inference")), *cluster_rules()]
+    assert not [rule for rule in rules if {"persistentvolumes", "storageclasses", "*"} & set(rule.resources)]
+
+
+def test_taints_of_the_file_may_be_tolerated_and_reserved_ones_never():
+    data = organization()
+    (group, *_) = data["environments"]["dev"]["cluster"]["instanceGroups"]
+    group["taints"] = [
+        {"key": key, "effect": "NoSchedule"} for key in ("team/large", "sagemaker.amazonaws.com/node-health-status")
+    ]
+    limits = pod_limits(derive(typed(data), "dev"))
+    assert "team/large" in limits.tolerations
+    assert "sagemaker.amazonaws.com/node-health-status" not in limits.tolerations
+
+
+def test_a_container_without_requests_gets_those_of_the_file():
+    data = organization()
+    data["environments"]["dev"]["governance"]["teamLimits"] = {"defaultRequests": {"cpu": "2"}}
+    assert request_limits(pod_limits(derive(typed(data), "dev"))) == (
+        {"cpu": "2", "memory": "256Mi"},
+        {"cpu": "1m", "memory": "1Mi"},
+    )
+
+
+def test_the_level_of_a_namespace_is_of_the_clusters_version():
+    labels = pod_security_labels("1.35")
+    levels = {mode: labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "warn", "audit")}
+    assert levels == {"enforce": "baseline", "warn": "baseline", "audit": "restricted"}
+    assert labels["pod-security.kubernetes.io/enforce-version"] == "v1.35"
