@@ -42,7 +42,7 @@ def running(monkeypatch):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
     monkeypatch.setattr(why, "observe_instances", lambda *_: seen.platform)
     monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)
-    monkeypatch.setattr(job, "_server", lambda *_: nullcontext())
+    monkeypatch.setattr(job, "api_server", lambda *_: nullcontext())
 
 
 def test_every_command_prints_json_or_has_a_reason_not_to():

@@ -33,7 +33,7 @@ def test_a_job_is_written_and_has_nothing_to_lint(tmp_path):
 def test_a_job_is_foretold_to_start_or_never_to_run(tmp_path, monkeypatch):
     seen = observed(queues=(queue("john", 12, limit=0),), tasks=(task("john", "own", 2, runs=True),))
     monkeypatch.setattr(job, "observe", lambda *_, **__: seen)
-    monkeypatch.setattr(job, "_server", lambda *_: nullcontext())
+    monkeypatch.setattr(job, "api_server", lambda *_: nullcontext())
     file = tmp_path / "job.yaml"
     real = checking.check
     monkeypatch.setattr(checking, "check", lambda *_: iter(()))

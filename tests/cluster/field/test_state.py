@@ -12,6 +12,7 @@ import yaml
 from kubernetes.client import ApiClient
 
 from hpkit.cluster.jobs.forecast import predict_all, tasks_of
+from hpkit.cluster.jobs.server import Server
 from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.read import objects_of
@@ -96,6 +97,26 @@ def group(team, name):
     return [made("Pod", team, f"{name}-{number}", spec, "v1", **yaml.safe_load(str(metadata))) for number in (0, 1)]
 
 
+def lone(team, name):
+    """Return a plain pod that takes its time to end."""
+    annotations = {"hpkit.local/run": "9h", "hpkit.local/ignore-sigterm": "true"}
+    spec = template(team, 4, restartPolicy="Never", terminationGracePeriodSeconds=10)["spec"]
+    return made("Pod", team, name, spec, "v1", annotations=annotations)
+
+
+def slow(team, name, pods):
+    """Return a job whose pods take their time to end."""
+    document = job(team, name, pods, terminationGracePeriodSeconds=20)
+    document["spec"]["template"]["metadata"]["annotations"]["hpkit.local/ignore-sigterm"] = "true"
+    return document
+
+
+def partly(document, least):
+    """Return a job that may start with fewer pods."""
+    document["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": str(least)}
+    return document
+
+
 def configuration(instance):
     """Return how to reach an instance's API server as its administrator."""
     path = Path(instance.kubeconfig)
@@ -170,6 +191,11 @@ class World:
         return not left
 
 
+def predicted(world, document):
+    seen = world.jobs().observed
+    return list(predict_all(seen, tasks_of([document], PLAN, seen), fair_sharing=FAIR))
+
+
 @pytest.fixture(scope="module")
 def cloud(clouds):
     made = World(clouds.handson())
@@ -200,6 +226,11 @@ def crowd(world):
     """Let john's job take back what smith borrowed."""
     eventually(lambda: world.runs("lent"), "smith borrows")
     world.create(job("john", "own", 3))
+
+
+def add_lone(world):
+    eventually(lambda: world.runs("base"), "smith's own quota is used")
+    world.create(lone("smith", "lent"))
 
 
 def crowd_twice(world):
@@ -264,6 +295,8 @@ CASES = [
     Case("lent", [LENT], "evicted", "was preempted 2 times, most recently because the", 0, [crowd_twice]),
     Case("lent", group("smith", "lent"), "ending", "only wait for the finalizer kueue.x-k8s.io/", 0, [evict_group]),
     Case("lent", group("smith", "lent"), "blocked", "kubectl delete workload lent", 0, [readmit_group]),
+    Case("lent", [job("smith", "base")], "ending", "Nothing creates a pod again", 0, [add_lone, crowd]),
+    Case("part", [partly(job("john", "part", 5), 2)], "running", "pods run. Kueue admitted it with 4 of 5 pods", 4),
     Case("web", [deployment("smith", "web", 2)], "running", "its pod runs", 1),
     Case("db", [stateful("john", "db")], "running", "its pod runs", 1),
     Case("nightly", [cron_job("john", "nightly")], "running", "its pod runs", 1),
@@ -291,8 +324,7 @@ def test_the_answer_is_what_the_cluster_does(world, case):
 def test_a_job_for_which_no_node_has_room_is_not_said_to_start(world):
     world.create(job("john", "part", 4, 3))
     eventually(lambda: world.runs("part"), "each node is partly used")
-    seen = world.jobs().observed
-    (forecast,) = predict_all(seen, tasks_of([job("john", "small")], PLAN, seen), fair_sharing=FAIR)
+    (forecast,) = predicted(world, job("john", "small"))
     parts = "no node has 4 nvidia.com/gpu free for a pod; part of john holds 12 nvidia.com/gpu on 4 nodes"
     admitted = "Kueue admits it, and it holds quota while its pods wait"
     assert (forecast.fate, forecast.reason) == ("waits", f"quota is free, but {parts}. {admitted}")
@@ -309,8 +341,7 @@ def test_memory_that_no_node_has_left_is_named_with_its_holder_although_accelera
 
     world.create(with_memory("cached", 4, 0))
     eventually(lambda: world.runs("cached"), "most memory of each node is used")
-    seen = world.jobs().observed
-    (forecast,) = predict_all(seen, tasks_of([with_memory("more", 1, 1)], PLAN, seen), fair_sharing=FAIR)
+    (forecast,) = predicted(world, with_memory("more", 1, 1))
     words = "no node has 100 GiB memory free for a pod; cached of john holds 400 GiB memory on 4 nodes"
     assert (forecast.fate, words in forecast.reason, forecast.remedies) == ("waits", True, ("task cached ends",))
     world.create(with_memory("more", 1, 1))
@@ -326,8 +357,7 @@ def test_taints_decide_about_nodes_and_rules_about_other_pods_are_left_open(worl
             world.live.api.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": [*taints] or None}})
 
     def fate(document):
-        seen = world.jobs().observed
-        (forecast,) = predict_all(seen, tasks_of([document], PLAN, seen), fair_sharing=FAIR)
+        (forecast,) = predicted(world, document)
         return forecast.fate
 
     reserved = {"key": "vpc.amazonaws.com/efa", "value": "yes", "effect": "NoSchedule"}
@@ -359,8 +389,7 @@ def test_a_stopped_local_queue_admits_nothing(world):
     words = "its LocalQueue hyperpod-ns-john-localqueue is stopped (stopPolicy Hold), and admits nothing"
     world.live.api.merge(path, {"spec": {"stopPolicy": "Hold"}})
     try:
-        seen = world.jobs().observed
-        (forecast,) = predict_all(seen, tasks_of([job("john", "held")], PLAN, seen), fair_sharing=FAIR)
+        (forecast,) = predicted(world, job("john", "held"))
         assert (forecast.fate, forecast.reason) == ("waits", words)
         world.create(job("john", "held"))
         eventually(lambda: world.reason("held") == words, "Kueue leaves it inadmissible")
@@ -391,6 +420,48 @@ def test_another_deployment_is_made_smaller_and_its_pods_are_not_said_to_end(wor
     world.create(job("john", "more"))
     eventually(lambda: world.state("more") == "pending", "it waits")
     assert "Deployment serve has one replica fewer" in world.why("more").remedies
+
+
+def test_a_job_starts_once_the_pods_that_it_preempts_have_ended(world):
+    world.create(slow("smith", "lent", 2))
+    eventually(lambda: world.runs("lent"), "smith borrows")
+    (forecast,) = predicted(world, job("john", "own", 3))
+    assert forecast.preempts == ("lent of smith",)
+    assert forecast.reason.endswith("the pods that it preempts have up to 20 s to end first")
+    world.create(job("john", "own", 3))
+    eventually(lambda: world.state("lent") == "ending", "it's preempted")
+    (smith,) = (each for each in status_of(world.jobs().observed).teams if each.team == "smith")
+    assert ([each.state for each in smith.running], smith.waiting) == (["ending"], ())
+    eventually(lambda: "lent of smith (ending) holds" in world.why("own").outlook, "its last pod waits")
+    eventually(lambda: world.runs("own"), "the pods have ended")
+
+
+def test_an_object_that_exists_is_replaced_and_a_rollout_deletes_its_pods_as_its_strategy_allows(world):
+    serve = deployment("john", "serve", 3)
+    world.create(serve, job("smith", "mine"))
+    eventually(lambda: world.runs("serve") and world.runs("mine"), "all nodes are used")
+    serve["spec"]["template"]["metadata"]["annotations"]["version"] = "2"
+    assert [each.fate for each in predicted(world, serve)] == ["waits"] * 3
+    serve["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    found = predicted(world, serve)
+    assert [each.fate for each in found] == ["now"] * 3
+    assert found[0].reason.endswith("; it replaces the existing Deployment")
+    assert [each.fate for each in predicted(world, job("smith", "mine"))] == ["now"]
+    path = f"{FOLDERS['Deployment'].format('hyperpod-ns-john')}/serve"
+    world.live.api.merge(path, {"spec": serve["spec"]})
+    eventually(lambda: world.live.api.read(path)["status"].get("updatedReplicas") == 3, "the rollout doesn't wait")
+
+
+def test_a_job_without_a_task_says_why_kueue_makes_none(world):
+    world.create(job("john", "ranked", priorityClassName="missing"))
+    server = Server(Kubernetes(world.client))
+    found = server.why_no_task("ranked", world.jobs().observed, "john")
+    assert found == (
+        "Kueue has no task for Job ranked in hyperpod-ns-john: the PriorityClass missing, which its pods have as "
+        "priorityClassName, doesn't exist"
+    )
+    assert world.state("ranked") is None
+    assert not server.why_no_task("ranked", world.jobs().observed, "smith")
 
 
 def test_a_deployment_without_any_pod_says_why(world):

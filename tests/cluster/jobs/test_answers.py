@@ -477,6 +477,21 @@ CASES = {
         [],
         {"runs": 2},
     ),
+    "accelerators without a limit": (
+        job(pods({**ONLY_GPU, "resources": {"requests": {"nvidia.com/gpu": "1"}}})),
+        ["server"],
+        {"rejects": "Limit must be set"},
+    ),
+    "a pod as large as no instance": (
+        job(pods({**ONLY_GPU, "resources": {"requests": {"cpu": "1", "memory": "300Gi"}}})),
+        ["quota"],
+        {"admits": True, "pods": "Insufficient memory"},
+    ),
+    "a job of another controller": (
+        of("Job", {"template": pods(), "managedBy": "example.com/controller"}),
+        ["operator"],
+        {"admits": True},
+    ),
     "MPI's benchmark": (
         of("MPIJob", {"mpiReplicaSpecs": {}}, version="kubeflow.org/v2beta1"),
         ["server"],
@@ -498,6 +513,7 @@ def test_what_is_said_of_a_manifest_is_what_the_cluster_does(name, api, john, se
     found = list(check(read_manifests("f", text_of(*documents)), PLAN, (), server))
     said = {each.check + "?" * (each.severity == "warning") for each in found}
     assert said == set(checks), [each.message for each in found]
+    assert sum(each.check == "server" for each in found) <= len(documents), "each reason is reported once"
     since = datetime.now(UTC).replace(microsecond=0)
     try:
         for document in documents:

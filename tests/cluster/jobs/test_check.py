@@ -364,7 +364,7 @@ def contain(place, **asked):
         ),
         (
             contain("containers", **{"nvidia.com/gpu": 4, "cpu": 90}),
-            "90 cpu of ml.g5.12xlarge, but an instance provides 44.61",
+            "90 cpu of ml.g5.12xlarge, but an instance provides 44.61; Kueue admits it, and it holds quota",
         ),
         (contain("initContainers", **{"nvidia.com/gpu": 40}), "40 nvidia.com/gpu"),
         (

@@ -222,7 +222,7 @@ DRAINED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason
         ([mine("a", ready=False)], {"count": 1}, "starting", 0, "", "its pod doesn't run yet"),
         ([], {}, "admitted", 0, "", "no pod exists yet"),
         ([mine("a", phase="Failed", ready=False)], {}, "blocked", 0, "PodsFailed", "1 pod failed, and the next"),
-        ([], {"seconds": 90}, "blocked", 0, "NoPods", "Check whether the operator for Job runs"),
+        ([], {"seconds": 90}, "blocked", 0, "NoPods", "Check whether the controller for Job runs"),
         ([], {"warnings": (FAILED,)}, "blocked", 0, "FailedCreate", "Job train: pods is forbidden: violates"),
         ([mine("a")], {"warnings": (FAILED,)}, "blocked", 1, "FailedCreate", "1 of 2 pods runs: Job train: pods"),
         (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hpkit.cluster.jobs.server import Server
     from hpkit.plan.model import Plan
 
-__all__ = ["JobCheck", "check", "new"]
+__all__ = ["JobCheck", "api_server", "check", "new"]
 
 _FATES = {
     "now": "starts at once",
@@ -236,7 +236,7 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
     findings: list[JobFinding] = []
     sound: list[Any] = []
     rejected: list[Any] = []
-    with _server(plan, profile) if live else nullcontext() as server:
+    with api_server(plan, profile) if live else nullcontext() as server:
         for manifest in checked:
             for document in manifest.documents:
                 found = list(findings_of(replace(manifest, documents=(document,)), plan, documents, server))
@@ -264,7 +264,7 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
 
 
 @contextmanager
-def _server(plan: Plan, profile: str | None) -> Iterator[Server]:
+def api_server(plan: Plan, profile: str | None) -> Iterator[Server]:
     """Return the API server of a plan's platform, for trials."""
     from hpkit.clients.calls import ApiCall
     from hpkit.cluster.jobs.server import Server
@@ -290,7 +290,8 @@ def _forecasts(sound: list[Any], rejected: list[Any], plan: Plan, profile: str |
 
 def _forecast_text(forecast: Forecast) -> str:
     task = forecast.task
-    lines = [f"{task.owner_name} ({task.owner_kind} of {task.team}) {_FATES[forecast.fate]}: {forecast.reason}."]
+    fate = "starts by preemption" if forecast.preempts and forecast.fate == "now" else _FATES[forecast.fate]
+    lines = [f"{task.owner_name} ({task.owner_kind} of {task.team}) {fate}: {forecast.reason}."]
     for title, parts in (
         ("Lent by", forecast.borrows_from),
         ("It preempts", forecast.preempts),

@@ -26,7 +26,7 @@ from hpkit.text.formatting import plural
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpkit.cluster.live.status import RunningTask, Status, TeamStatus, WaitingTask
+    from hpkit.cluster.live.status import Status, TaskStatus, TeamStatus
 
 __all__ = ["command"]
 
@@ -203,5 +203,5 @@ def _tasks(team: TeamStatus) -> None:
         click.echo(f"  and {more} more: kubectl get workloads -n {NAMESPACE_PREFIX}{team.team}")
 
 
-def _about(task: RunningTask | WaitingTask) -> str:
+def _about(task: TaskStatus) -> str:
     return f"{task.name} ({task.kind}, priority {task.priority}, {age(task.seconds)})"

@@ -14,6 +14,7 @@ from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.inputs import choose_stack
 from hpkit.cli.common.live import age, observe, observe_instances, platform_options, rights
 from hpkit.cluster.live.state import State
+from hpkit.errors import SelectionError
 from hpkit.text.document import Document, TextOrNull
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None)
     have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods. If your role may list
     instances and read logs, failed instances are shown with the end of their lifecycle script's log.
     """
+    from hpkit.cli.cluster.job import api_server
     from hpkit.cluster.live.state import Jobs
     from hpkit.cluster.live.why import explain, find_task, with_failed_instances
     from hpkit.kueue.organization import fair_sharing_of
@@ -82,6 +84,11 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None)
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())
     jobs = Jobs(observed)
+    if not jobs.named(task) and "workloads" not in observed.unread:
+        with api_server(plan, profile) as server:
+            cause = server.why_no_task(task, observed, team)
+        if cause:
+            raise SelectionError(cause)
     explanation = explain(jobs, find_task(jobs, task, team), fair_sharing=fair_sharing_of(plan))
     if explanation.task.waits or explanation.job.cause == "Unschedulable":
         explanation = with_failed_instances(explanation, observed, observe_instances(plan, profile))

@@ -564,7 +564,7 @@ class _Job:
 def _less(result: Fit, plan: Plan, team: TeamPlan) -> str:
     if "doesn't count" in result.words:
         return "Remove that request"
-    if result.most or "quota" in result.words:
+    if result.most or "borrow limit" in result.words:
         return f"Request less, or raise the quota of {team.name} (`hpkit quota --stack {plan.stack}`)"
     return "Request less"
 

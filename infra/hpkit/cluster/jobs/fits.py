@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from hpkit.catalog import EFA, InstanceType, kubelet_reserved
+from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
 from hpkit.extensions import is_installed
 from hpkit.kueue.events import simulator
 from hpkit.kueue.model import Model, PodSet, Workload, per_unit
@@ -46,7 +46,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         flavors = _flavors(model, team, pod_set)
         large = frozenset(name for name in flavors if _too_small(provided.get(name, {}), pod_set) is None)
         if flavors and not large:
-            return Fit("never", _no_instance(provided, flavors, pod_set))
+            return Fit("never", f"{_no_instance(provided, flavors, pod_set)}{_held(plan, model, team, pod_sets)}")
         sets.append(replace(pod_set, flavors=large))
     if not is_installed("simulator"):
         return Fit(
@@ -81,6 +81,16 @@ def _admitted(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> dict[
             if resource in assignment.flavors:
                 used[assignment.flavors[resource], resource] += amount
     return dict(used)
+
+
+def _held(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> str:
+    """Return that Kueue, which doesn't compare pods with instances, admits them; or ""."""
+    sets = [replace(each, flavors=frozenset(_flavors(model, team, each))) for each in pod_sets]
+    types = [find_instance_type(name) for each in sets for name in each.flavors or ()]
+    by_topology = plan.topology_aware_scheduling and any(each is not None and each.network_layers for each in types)
+    if by_topology or not is_installed("simulator") or _admitted(model, team, sets) is None:
+        return ""
+    return "; Kueue admits it, and it holds quota while its pods wait without end"
 
 
 def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:

@@ -11,6 +11,7 @@ from hpkit.catalog import EFA
 from hpkit.cluster.jobs.kinds import Unit, mapping, templates, units
 from hpkit.cluster.jobs.new import PRIORITY, RUN_TIME, TOPOLOGY
 from hpkit.cluster.jobs.resources import requests_of
+from hpkit.cluster.jobs.scaling import deleted_first
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.placement import Places
@@ -94,6 +95,16 @@ def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observe
         }
         for index, template in enumerate(pods)
     ]
+    # All tasks of an object with this name, except that a rollout deletes some pods of a Deployment one by one.
+    jobs = Jobs(observed)
+    same = (team.namespace, unit.kind, name)
+    own = [each for each in observed.tasks if (each.namespace, *jobs.owner(each)) == same]
+    existing = [each.uid for each in sorted(own, key=lambda each: bool(each.holds))]
+    first = len(existing)
+    if unit.kind == "Deployment":
+        first -= (holding := sum(bool(each.holds) for each in own)) - deleted_first(
+            mapping(unit.content.get("spec")), holding
+        )
     for copy in range(max((template.count if template.alone else 1 for template in pods), default=0)):
         uid = f"checked-{number}-{copy}"
         document = {
@@ -112,7 +123,8 @@ def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observe
             },
             "status": {"resourceRequests": requested},
         }
-        yield task_of(document, {(team.namespace, team.local_queue): team.cluster_queue})
+        task = task_of(document, {(team.namespace, team.local_queue): team.cluster_queue})
+        yield replace(task, replaces=tuple(existing[: first + copy]) if existing else None)
 
 
 def _written(per_pod: Mapping[str, int], count: int) -> dict[str, str]:
@@ -177,7 +189,7 @@ def predict(
     return Forecast(
         task,
         "unknown" if unknown else "borrowing" if start.borrowed else "now",
-        "; ".join(filter(None, (_reason(start, task), unknown))),
+        "; ".join(filter(None, (_reason(start, task), unknown, *_limits(observed, start, task)))),
         borrows_from=_teams(observed, start.lenders),
         preempts=tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in start.preempted),
         may_be_preempted_by=tuple(_preemptors(observed, queue, start, fair=bool(fair_sharing))),
@@ -191,6 +203,18 @@ def _reason(start: Start, task: Task) -> str:
     scarce = {key for key in start.borrowed if key[1] not in _BASIC} or set(start.borrowed)
     amounts = (f"{counted(start.borrowed[key], key[1])} of {key[0]}" for key in sorted(scarce))
     return f"it borrows {', '.join(amounts)}"
+
+
+def _limits(observed: Observed, start: Start, task: Task) -> Iterator[str]:
+    """Yield what a start doesn't include."""
+    if start.pods < task.pods:
+        yield f"it starts with {start.pods} of its {task.pods} pods (partial admission)"
+    victims = [each for each in observed.tasks if each.uid in start.preempted]
+    seconds = [each.spec.get("terminationGracePeriodSeconds", 30) for victim in victims for each in victim.pod_sets]
+    if seconds:
+        yield f"the pods that it preempts have up to {max(seconds)} s to end first"
+    if task.owner_kind == "Pod":
+        yield "if it's preempted, nothing creates it again"
 
 
 def _teams(observed: Observed, queues: Iterable[str]) -> tuple[str, ...]:
@@ -228,8 +252,27 @@ def _in_order(
     observed: Observed, tasks: Iterable[Task], fair_sharing: Strategies, ended: Collection[str]
 ) -> list[Forecast]:
     forecasts: list[Forecast] = []
+    starting: list[str] = []
+    jobs = Jobs(observed)
     for task in tasks:
-        starting = [each.task.uid for each in forecasts if each.fate in ("now", "borrowing", "unknown")]
-        forecasts.append(predict(observed, task, fair_sharing=fair_sharing, starting=starting, ended=ended))
+        # A rollout continues only while new pods start.
+        if not forecasts or forecasts[-1].task.owner_name != task.owner_name or forecasts[-1].task.uid in starting:
+            observed = _without(observed, jobs, task.replaces or ())
+        forecast = predict(observed, task, fair_sharing=fair_sharing, starting=starting, ended=ended)
+        if task.replaces is not None:
+            forecast = replace(forecast, reason=f"{forecast.reason}; it replaces the existing {task.owner_kind}")
+        forecasts.append(forecast)
+        if forecast.fate in ("now", "borrowing", "unknown"):
+            starting.append(task.uid)
         observed = replace(observed, tasks=(*observed.tasks, task))
     return forecasts
+
+
+def _without(observed: Observed, jobs: Jobs, uids: Collection[str]) -> Observed:
+    """Return what was read without some tasks and their pods."""
+    pods = {(pod.namespace, pod.name) for each in observed.tasks if each.uid in uids for pod in jobs.pods(each)}
+    return replace(
+        observed,
+        tasks=tuple(each for each in observed.tasks if each.uid not in uids),
+        pods=tuple(each for each in observed.pods if (each.namespace, each.name) not in pods),
+    )

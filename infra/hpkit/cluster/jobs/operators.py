@@ -37,6 +37,8 @@ _CLUSTER_OF: Final[Mapping[str, Path]] = {
     "RayJob": ("rayClusterSpec",),
     "RayService": ("rayClusterConfig",),
 }
+# Kind → the controller that creates its pods.
+_CONTROLLERS: Final = {"Job": "kubernetes.io/job-controller", "JobSet": "jobset.sigs.k8s.io/jobset-controller"}
 # The most pod sets that a Workload can have.
 _MOST_POD_SETS: Final = 18
 # Kind → the container that Kubeflow's training operator requires.
@@ -66,6 +68,12 @@ def breaches_of_operators(unit: Unit, templates: tuple[PodTemplate, ...], plan: 
             f"its workers wait for the master in an init container of the image {INIT_IMAGE}, which nodes in a closed "
             "network can't pull",
             "Use a Job or a JobSet",
+        )
+    if unit.kind in _CONTROLLERS and spec.get("managedBy", _CONTROLLERS[unit.kind]) != _CONTROLLERS[unit.kind]:
+        yield _breach(
+            ("spec", "managedBy"),
+            f"{plan.stack} has no controller {spec['managedBy']}: no pod is created, and the job holds its quota",
+            "Remove managedBy",
         )
     if unit.kind == "RayJob":
         yield from _ray_job(spec)

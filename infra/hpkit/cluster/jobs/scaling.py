@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -14,7 +13,7 @@ from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.team_limits import SCALABLE
 
-__all__ = ["breaches_of_autoscaler", "breaches_of_rollout", "most_of"]
+__all__ = ["breaches_of_autoscaler", "breaches_of_rollout", "deleted_first", "most_of"]
 
 # Kind → its fields for the lowest and the highest number of pods, with their defaults.
 _BOUNDS: Final = {
@@ -79,13 +78,10 @@ def breaches_of_rollout(spec: Mapping[Any, Any], pods: PodTemplate, plan: Plan, 
 
     Source: Kubernetes, Deployments: by default, 25% more pods, rounded up, and 25% fewer, rounded down.
     """
-    strategy = mapping(spec.get("strategy"))
-    rolling = mapping(strategy.get("rollingUpdate"))
-    missing = _part(rolling.get("maxUnavailable", "25%"), pods.count, math.floor)
-    if strategy.get("type") == "Recreate" or missing or not pods.count:
+    if deleted_first(spec, pods.count) or not pods.count:
         return
     if most_of(plan, team, pods, pods.count + 1) == pods.count:
-        path: Path = ("spec", "strategy") if strategy else ("spec",)
+        path: Path = ("spec", "strategy") if spec.get("strategy") else ("spec",)
         yield Breach(
             path,
             f"a new version needs one pod more than its {pods.count}, for which the quota and borrow limit of "
@@ -96,9 +92,13 @@ def breaches_of_rollout(spec: Mapping[Any, Any], pods: PodTemplate, plan: Plan, 
         )
 
 
-def _part(value: object, count: int, rounded: Any) -> int:
-    text = str(value)
+def deleted_first(spec: Mapping[Any, Any], count: int) -> int:
+    """Return how many of a Deployment's pods a rollout deletes before new ones are ready."""
+    strategy = mapping(spec.get("strategy"))
+    if strategy.get("type") == "Recreate":
+        return count
+    text = str(mapping(strategy.get("rollingUpdate")).get("maxUnavailable", "25%"))
     number = text.removesuffix("%")
     if not number.isdecimal():
         return 0
-    return int(rounded(int(number) * count / 100)) if text.endswith("%") else int(number)
+    return int(number) * count // 100 if text.endswith("%") else int(number)

@@ -13,8 +13,10 @@ from kubernetes.client import ApiException
 
 from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach
-from hpkit.cluster.jobs.new import QUEUE, RUN_TIME
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME
 from hpkit.cluster.live.kubernetes import CONFLICT, FORBIDDEN, NOT_FOUND, Kubernetes, Query, message_of
+from hpkit.cluster.live.model import Observed, team_of
+from hpkit.kueue.configuration import JOB_RESOURCES
 from hpkit.plan.model import TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
 
@@ -82,6 +84,38 @@ class Server:
             if team is not None and api is not None:
                 yield from self._object(api, each, path, team)
 
+    def why_no_task(self, name: str, observed: Observed, team: str | None) -> str:
+        """Return why Kueue has no task for a job that exists; "" if none does, or if that isn't known."""
+        where = [""] if observed.namespaces is None else [f"/namespaces/{each}" for each in observed.namespaces]
+        for kind, (version, plural) in JOB_RESOURCES.items():
+            for each in where:
+                try:
+                    found = self._api.get(
+                        f"/apis/{version}{each}/{plural}", (("fieldSelector", f"metadata.name={name}"),)
+                    )
+                except ApiException:
+                    continue
+                for document in found["items"]:
+                    namespace = document["metadata"]["namespace"]
+                    cause = self._no_task({**document, "apiVersion": version, "kind": kind}, observed)
+                    if cause and team in (None, team_of(namespace)):
+                        return f"Kueue has no task for {kind} {name} in {namespace}: {cause}"
+        return ""
+
+    def _no_task(self, document: Mapping[str, Any], observed: Observed) -> str:
+        labels = document["metadata"].get("labels") or {}
+        if QUEUE not in labels:
+            return f"it has no label {QUEUE}"
+        if PRIORITY in labels and labels[PRIORITY] not in observed.priority_classes:
+            return f"the WorkloadPriorityClass {labels[PRIORITY]} of its label {PRIORITY} doesn't exist"
+        for pods in (pods for unit in units(document) for pods in templates(unit)):
+            name = mapping(pods.template.get("spec")).get("priorityClassName")
+            exists = not name or self._exists(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
+            if not exists:
+                verb = "must exist" if exists is None else "doesn't exist"
+                return f"the PriorityClass {name}, which its pods have as priorityClassName, {verb}"
+        return ""
+
     def unasked(self) -> list[str]:
         """Return the teams as whose members nothing could be tried."""
         return [name for name, api in self._members.items() if api is None]
@@ -102,6 +136,7 @@ class Server:
             )
         elif said and _FULL not in said:
             yield _breach((*path, "kind"), f"the API server rejects it: {said}", "Correct the manifest")
+        known = {said}
         for unit in units(document) if kind != "Pod" else ():
             for pods in templates(unit):
                 said, pod = _tried(api, f"/api/v1/namespaces/{team.namespace}/pods", _pod(document, pods, team))
@@ -115,7 +150,8 @@ class Server:
                         "server",
                         "warning",
                     )
-                if said and _FULL not in said:
+                if said and said not in known and _FULL not in said:
+                    known.add(said)
                     yield _breach(place, f"the API server rejects its pods: {said}", "Correct the pod template")
 
     def _as_member(self, team: TeamPlan) -> Kubernetes | None:

@@ -7,7 +7,7 @@ from pydantic import AliasPath, Field
 
 from hpkit.cluster.live.model import AddonHealth, ClusterEvent, NodePool
 from hpkit.cluster.live.nodes import Node
-from hpkit.cluster.live.status import RunningTask, WaitingTask
+from hpkit.cluster.live.status import TaskStatus
 from hpkit.text.document import Document, Exact, TextOrNull
 
 __all__ = ["ClusterStatus"]
@@ -59,8 +59,8 @@ class _Team(Document):
     team: str
     shares: list[_Share]
     seen: bool = Field(description="Whether you may read its tasks; if not, the lists are empty.")
-    running: list[RunningTask]
-    waiting: list[WaitingTask]
+    running: list[TaskStatus]
+    waiting: list[TaskStatus]
     problem: TextOrNull
 
 
@@ -75,7 +75,7 @@ class ClusterStatus(Document):
     node_pools: list[NodePool] = Field(validation_alias="pools")
     nodes: list[Node]
     teams: list[_Team]
-    waiting_in_no_queue: list[WaitingTask] = Field(validation_alias="unserved")
+    waiting_in_no_queue: list[TaskStatus] = Field(validation_alias="unserved")
     addons: list[AddonHealth] = _of("observed", "platform", "addons", default=[])
     events: list[ClusterEvent] = _of("observed", "platform", "events", default=[])
     problems: list[str]

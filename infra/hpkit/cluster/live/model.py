@@ -252,7 +252,8 @@ class Task:
     was assigned last, by (flavor, resource). conditions by type. pod_sets: its pods, by requests. longest: its maximum
     run time in seconds, None if it isn't set. retry_at: when Kueue queues it again after an eviction. project: its
     pods' label app.kubernetes.io/part-of. evictions: how often Kueue evicted it, by reason. reclaimed: pods that have
-    ended, and whose quota it no longer uses.
+    ended, and whose quota it no longer uses. replaces: of a new one, UIDs of its object's
+    existing tasks that end before; None if there are none.
     """
 
     name: str
@@ -276,6 +277,7 @@ class Task:
     project: str = ""
     evictions: Mapping[str, int] = field(default_factory=dict)
     reclaimed: int = 0
+    replaces: tuple[str, ...] | None = None
 
     @property
     def holds(self) -> Mapping[tuple[str, str], Decimal]:

@@ -259,7 +259,8 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         # v1beta1 has `priorityClassName`.
         priority_class=(spec.get("priorityClassRef") or {}).get("name") or spec.get("priorityClassName"),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
-        pods=sum(each["count"] for each in spec["podSets"]),
+        # With partial admission, fewer than its pod sets have.
+        pods=sum(each["count"] for each in admission.get("podSetAssignments") or spec["podSets"]),
         active=spec.get("active", True),
         requests=_requests(spec["podSets"], status),
         usage=usage_of(assigned_of(admission)),

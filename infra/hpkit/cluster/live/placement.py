@@ -135,7 +135,8 @@ class Places:
                 task = tasks.get((pod.namespace, pod.task or ""))
                 amount = pod.requests.get(resource, Decimal(0))
                 if task is not None and amount:
-                    name = f"{self.jobs.owner(task)[1]} of {task.team}"
+                    ending = " (ending)" if pod.deleted is not None else ""
+                    name = f"{self.jobs.owner(task)[1]} of {task.team}{ending}"
                     held[name] += amount
                     on[name].add(node.name)
         names = sorted(held, key=lambda name: (-held[name], name))
@@ -211,4 +212,6 @@ def _not_computed(spec: Mapping[str, Any]) -> Iterator[str]:
         yield "its host ports"
     if spec.get("resourceClaims"):
         yield "its resourceClaims"
+    if (scheduler := spec.get("schedulerName") or "default-scheduler") != "default-scheduler":
+        yield f"the scheduler {scheduler}"
     yield from (f"the claim {name}" for name in claims_of(spec) if name not in (CLAIM, LOCAL_CLAIM))

@@ -142,15 +142,19 @@ class Jobs:
     def _state(self, task: Task, pods: Sequence[Pod], running: int, *, is_read: bool) -> tuple[State, str, str]:
         evicted = [pod for pod in pods if pod.evicted]
         lost = _lost(evicted)
-        finished = task.conditions.get("Finished")
+        eviction, finished = task.conditions.get("Evicted"), task.conditions.get("Finished")
+        if eviction is not None and self.is_over(task):
+            words = message_words(task, self.observed.time).partition("; now ")[0]
+            again = "Nothing creates a pod again that has no controller; submit it again as a Job"
+            return "ending", f"{words}. {again}. {self._leftover(task, pods)}", eviction.reason
         if task.has("Finished") and finished is not None:
             failed = finished.reason == "Failed"
             details = f": {finished.message.rstrip('.')}" if finished.message else ""
             words = f"it has {'failed' if failed else 'finished'}{details}{lost}{_before(task)}"
-            return ("failed" if failed else "succeeded"), words, finished.reason
+            state: State = "failed" if failed else "stopped" if finished.reason == "OwnerNotFound" else "succeeded"
+            return state, words, finished.reason
         if not task.active:
             return "stopped", deactivation(task), "Deactivated"
-        eviction = task.conditions.get("Evicted")
         if task.waits or (eviction is not None and eviction.status):
             reason = self._waiting(task)
             cause = eviction.reason if eviction is not None and eviction.status else ""
@@ -159,7 +163,16 @@ class Jobs:
                 return "ending", f"{reason}{lost}; {left}", cause
             return ("evicted" if cause else "pending"), f"{reason}{lost}", cause
         state, words, cause = self._admitted(task, pods, running, is_read=is_read)
-        return state, f"{words}{lost}{_before(task)}", cause
+        asked = sum(each.count for each in task.pod_sets)
+        partly = (
+            f". Kueue admitted it with {task.pods} of {asked} pods (partial admission)" if task.pods < asked else ""
+        )
+        return state, f"{words}{partly}{lost}{_before(task)}", cause
+
+    def is_over(self, task: Task) -> bool:
+        """Return whether a task is a user's own pod that Kueue evicts, which deletes it for good."""
+        pods = self.pods(task) if task.owner_kind == "Pod" and task.has("Evicted") else ()
+        return bool(pods) and not any(pod.owner_kind for pod in pods)
 
     def _waiting(self, task: Task) -> str:
         queue = self._queues.get(task.queue)
@@ -227,8 +240,9 @@ class Jobs:
         if usable or self.observed.time - since < _CREATION:
             return None
         return "NoPods", (
-            f"no pod exists, and no event explains it. Check whether the operator for {task.owner_kind} runs, and "
-            f"`kubectl describe {task.owner_kind.lower()} {task.owner_name} -n {task.namespace}`"
+            f"no pod exists, and no event explains it. Check whether the controller for {task.owner_kind} runs (or the "
+            f"one in `spec.managedBy`), and `kubectl describe {task.owner_kind.lower()} {task.owner_name} -n "
+            f"{task.namespace}`"
         )
 
 

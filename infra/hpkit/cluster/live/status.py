@@ -28,11 +28,10 @@ from hpkit.text.formatting import amount
 
 __all__ = [
     "GroupStatus",
-    "RunningTask",
     "Share",
     "Status",
+    "TaskStatus",
     "TeamStatus",
-    "WaitingTask",
     "policy_words",
     "status_of",
 ]
@@ -93,11 +92,11 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningTask:
-    """An admitted task: its state, its requests in total, and its age.
+class TaskStatus:
+    """A task: its state, its requests in total, and its age.
 
     pods_running: how many of its pods run; None if pods couldn't be read. reason: as `hpkit job why` explains it.
-    evictions: how often Kueue evicted it, by reason.
+    evictions: how often Kueue evicted it, by reason. team: the team, or the namespace, that it is in.
     """
 
     kind: str
@@ -111,20 +110,7 @@ class RunningTask:
     evictions: Mapping[str, int]
     requests: Mapping[str, Quantity]
     seconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingTask:
-    """A waiting task: reason as text, evictions by Kueue's reason, duration, and namespace."""
-
-    kind: str
-    name: str
-    state: State
-    priority: int
-    seconds: int
-    reason: str
-    evictions: Mapping[str, int]
-    team: str = ""
+    team: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +122,8 @@ class TeamStatus:
 
     team: str
     shares: tuple[Share, ...]
-    running: tuple[RunningTask, ...]
-    waiting: tuple[WaitingTask, ...]
+    running: tuple[TaskStatus, ...]
+    waiting: tuple[TaskStatus, ...]
     problem: str
     seen: bool = True
 
@@ -165,7 +151,7 @@ class Status:
     pools: tuple[NodePool, ...]
     nodes: tuple[Node, ...]
     problems: tuple[str, ...]
-    unserved: tuple[WaitingTask, ...] = ()
+    unserved: tuple[TaskStatus, ...] = ()
 
 
 def status_of(observed: Observed) -> Status:
@@ -220,12 +206,15 @@ def _teams(jobs: Jobs) -> Iterable[TeamStatus]:
     for queue in sorted(observed.queues, key=lambda each: each.name):
         if queue.team is None:
             continue
-        tasks = by_queue[queue.name]
+        tasks = [
+            (each, _task(jobs, each)) for each in _by_rank(by_queue[queue.name]) if _is_open(each) or jobs.is_over(each)
+        ]
         yield TeamStatus(
             team=queue.team,
             shares=tuple(_shares(queue, idle, total, borrowed)),
-            running=tuple(_running(jobs, each) for each in _by_rank(tasks) if each.has("Admitted") and _is_open(each)),
-            waiting=tuple(_waiting(jobs, each) for each in _by_rank(tasks) if each.waits),
+            # The pods of an evicted task may still be ending.
+            running=tuple(task for each, task in tasks if not each.waits or task.state == "ending"),
+            waiting=tuple(task for each, task in tasks if each.waits and task.state != "ending"),
             problem=(queue.message or "its queue isn't active") if not queue.active else _stopped(observed, queue),
             seen=observed.sees(queue.namespace),
         )
@@ -244,9 +233,9 @@ def _is_open(task: Task) -> bool:
     return task.active and not task.has("Finished")
 
 
-def _running(jobs: Jobs, task: Task) -> RunningTask:
-    seconds, job = int((jobs.observed.time - task.created).total_seconds()), jobs.state(task)
-    return RunningTask(
+def _task(jobs: Jobs, task: Task) -> TaskStatus:
+    job = jobs.state(task)
+    return TaskStatus(
         task.owner_kind,
         task.owner_name,
         job.state,
@@ -257,34 +246,21 @@ def _running(jobs: Jobs, task: Task) -> RunningTask:
         job.cause,
         task.evictions,
         task.requests,
-        seconds,
-    )
-
-
-def _waiting(jobs: Jobs, task: Task) -> WaitingTask:
-    job = jobs.state(task)
-    return WaitingTask(
-        task.owner_kind,
-        task.owner_name,
-        job.state,
-        task.priority,
         int((jobs.observed.time - task.created).total_seconds()),
-        job.reason,
-        task.evictions,
         task.team,
     )
 
 
-def _unserved(jobs: Jobs) -> Iterable[WaitingTask]:
+def _unserved(jobs: Jobs) -> Iterable[TaskStatus]:
     """Yield what waits and is in no team's list."""
     queues = {queue.name: queue for queue in jobs.observed.queues}
     for task in _by_rank(each for each in jobs.observed.tasks if each.waits):
         queue = queues.get(task.queue)
         if queue is None or queue.team is None:
-            yield _waiting(jobs, task)
+            yield _task(jobs, task)
 
 
-def _of_unserved(unserved: Sequence[WaitingTask]) -> Iterable[str]:
+def _of_unserved(unserved: Sequence[TaskStatus]) -> Iterable[str]:
     for each in unserved[:_SHOWN]:
         yield f"{each.kind} {each.name} of {each.team} is waiting: {each.reason}"
     if len(unserved) > _SHOWN:

@@ -127,6 +127,8 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
             places = Places(jobs, CohortSimulation(observed, task, queue, fair_sharing))
             return replace(explanation, outlook=places.lacking(task, queue, without=(task.uid,)))
         return explanation
+    if jobs.is_over(task):
+        return explanation
     if queue is None and observed.unread & {"localqueues", "clusterqueues"}:
         return replace(explanation, outlook="what would let it run isn't known, because queues couldn't be read")
     if queue is None:

@@ -42,8 +42,12 @@ class _Enough(Exception):  # noqa: N818 - it isn't an error
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a task starts: what it borrows, by flavor and resource; the queues that have it idle; whom it preempts."""
+    """How a task starts: what it borrows, by flavor and resource; the queues that have it idle; whom it preempts.
 
+    pods: with how many, which can be fewer than it has (partial admission).
+    """
+
+    pods: int
     borrowed: Mapping[tuple[str, str], Decimal]
     lenders: tuple[str, ...]
     preempted: tuple[str, ...]
@@ -140,7 +144,12 @@ class CohortSimulation:
                     and other.quotas[flavor, resource].lendable > 0
                     and _units(resource, other.quotas[flavor, resource].nominal) > used[name, flavor, resource]
                 )
-        return Start(borrowed, tuple(lenders), tuple(dict.fromkeys(preempted)))
+        return Start(
+            sum(each.count for each in running[self._asked.uid]),
+            borrowed,
+            tuple(lenders),
+            tuple(dict.fromkeys(preempted)),
+        )
 
     def most_pods(self, *, idle: bool = False) -> int:
         """Return with how many of its pods a task would run now; idle: if nothing else ran."""
