@@ -62,6 +62,7 @@ def test_images_that_operators_add_are_among_them(project):
     rows = {each["source"]: each["neededBy"] for each in json.loads(done.stdout)["images"]}
     assert "PyTorchJob" in rows["docker.io/library/alpine:3.10"]
     assert {name for name in rows if "kedacore" in name} == set(keda_chart().images) != set()
+    assert {rows[name] for name in keda_chart().images} == {"chart keda, which hpkit installs without a mirror"}
 
 
 def test_the_image_that_makes_the_teams_folders_is_copied_and_then_pulled_from_the_mirror(project):

@@ -271,11 +271,12 @@ def test_a_bucket_is_there_and_in_the_region(location, status, detail):
 @pytest.mark.parametrize(
     ("response", "status", "found"),
     [
-        ({"LocationConstraint": "us-west-2"}, "ok", "in account 123456789012"),
+        ({"LocationConstraint": "us-west-2"}, "ok", "in account 123456789012, in us-west-2"),
+        ({"LocationConstraint": None}, "unknown", "in us-east-1"),
         (FailedCall("s3:GetBucketLocation", "NoSuchBucket", "none"), "missing", "missing"),
         (FailedCall("s3:GetBucketLocation", "AccessDenied", "no"), "missing", CLOSED),
     ],
-    ids=["own", "none", "of another account"],
+    ids=["own", "elsewhere", "none", "of another account"],
 )
 def test_a_teams_bucket_is_there_and_of_the_account(response, status, found):
     quota = {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
@@ -287,6 +288,15 @@ def test_a_teams_bucket_is_there_and_of_the_account(response, status, found):
     known = {**caller, team_bucket("acme-data", "123456789012").key: response}
     (row,) = check_given(plan, Responses(known))
     assert (row.status, row.found) == (status, found)
+
+
+def test_a_linked_bucket_is_in_the_region_of_the_file_system():
+    links = [{"path": "/data", "bucket": "acme-data"}]
+    lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "dataRepositories": links}
+    plan = derive(typed(organization(environment={"storage": {"lustre": lustre}})), "dev")
+    location = {team_bucket("acme-data", "123456789012").key: {"LocationConstraint": "EU"}}
+    (row,) = check_given(plan, Responses({CALLER.key: {"Account": "123456789012"}, **location}))
+    assert (row.status, row.found) == ("missing", "in eu-west-1")
 
 
 def test_a_key_of_the_bucket_must_be_the_files():

@@ -136,7 +136,8 @@ def test_offerings_are_searched_for_groups_with_accelerators(clock):
 
 
 PLAN_ARN = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
-LISTED = {CLUSTERS.key: {"ClusterSummaries": [{"ClusterName": "acme", "ClusterArn": PLAN_ARN}]}}
+SUMMARY = {"ClusterName": "acme", "ClusterArn": PLAN_ARN, "ClusterStatus": "InService"}
+LISTED = {CLUSTERS.key: {"ClusterSummaries": [SUMMARY]}}
 DENIED = FailedCall("sagemaker:DescribeCluster", "AccessDeniedException", "not allowed")
 
 
@@ -163,3 +164,21 @@ def test_an_existing_cluster_has_at_least_the_stated_groups(given, status, detai
     data["environments"]["dev"]["cluster"]["existing"] = True
     (row,) = check_hyperpod(derive(typed(data), "dev"), Responses(given))
     assert (row.status, row.found) == (status, detail)
+
+
+@pytest.mark.parametrize(
+    ("year", "given", "statuses"),
+    [
+        (2028, {CLUSTERS.key: {"ClusterSummaries": []}}, []),
+        (2026, {CLUSTERS.key: {"ClusterSummaries": []}}, ["missing"]),
+        (2026, live(("gpu", TYPE, 4)), ["unknown"]),
+    ],
+    ids=["future", "new group", "deployed group"],
+)
+def test_the_date_of_the_next_patch_is_in_the_future(year, given, statuses):
+    patch = {"patchingStrategy": "WhenIdle", "patchSchedule": {"nextPatchDate": f"{year}-01-31T02:00:00Z"}}
+    plan = derive(typed(organization(groups=[group("gpu", TYPE, 4, autoPatch=patch)])), "dev")
+    results = check_hyperpod(plan, Responses(given), now=datetime(2027, 1, 14, tzinfo=UTC))
+    found = [each for each in results if each.what == "nextPatchDate of gpu"]
+    assert [each.status for each in found] == statuses
+    assert all("`2027-01-21T00:00:00Z`" in each.fix for each in found)

@@ -266,8 +266,8 @@ def test_software_is_never_updated_as_a_side_effect(world, engine):
 
 
 def test_the_date_of_a_patch_is_sent_once(world, engine):
-    def dated(day, **group):
-        schedule = {} if day is None else {"patchSchedule": {"nextPatchDate": f"2027-01-{day}T02:00:00Z"}}
+    def dated(day, *, year=2099, **group):
+        schedule = {} if day is None else {"patchSchedule": {"nextPatchDate": f"{year}-01-{day}T02:00:00Z"}}
         return world.cluster(world.group(autoPatchConfig={"patchingStrategy": "WhenIdle", **schedule}, **group))
 
     def sent_dates():
@@ -276,8 +276,10 @@ def test_the_date_of_a_patch_is_sent_once(world, engine):
 
     engine.up("Cluster", "c", dated(None))
     assert sent_dates() is None
+    with pytest.raises(FailedError, match="NextPatchDate is in the past"):
+        engine.up("Cluster", "c", dated(30, year=2020))
     engine.up("Cluster", "c", dated(30))
-    assert sent_dates().isoformat().startswith("2027-01-30T02:00:00")
+    assert sent_dates().isoformat().startswith("2099-01-30T02:00:00")
     assert list(engine.diff("Cluster", "c", dated(30)).detailedDiff) == []
     assert engine.refresh("Cluster", "c")["inputs"] == dated(30)
     before = sent(world, "sagemaker.UpdateCluster")

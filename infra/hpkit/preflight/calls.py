@@ -63,6 +63,7 @@ __all__ = [
     "existing_bucket",
     "first_calls",
     "further_calls",
+    "is_linked",
     "is_reached",
     "key_of_web_ui",
     "key_policy",
@@ -399,9 +400,18 @@ def made_buckets(plan: Plan, responses: Responses) -> tuple[str, ...]:
 
 def buckets_of_teams(plan: Plan) -> tuple[str, ...]:
     """Return the names of the buckets that teams' pods use, or FSx for them."""
+    given = {each.bucket for buckets in team_buckets(plan).values() for each in buckets}
+    return tuple(sorted(_linked(plan) | given))
+
+
+def is_linked(plan: Plan, bucket: str) -> bool:
+    """Return whether FSx links a bucket with the file system."""
+    return bucket in _linked(plan)
+
+
+def _linked(plan: Plan) -> set[str]:
     lustre = plan.spec.storage.lustre if plan.spec.storage else None
-    linked = {each.bucket for each in lustre.data_repositories} if lustre else set()
-    return tuple(sorted(linked | {each.bucket for buckets in team_buckets(plan).values() for each in buckets}))
+    return {each.bucket for each in lustre.data_repositories} if lustre else set()
 
 
 def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:

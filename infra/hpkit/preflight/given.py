@@ -5,6 +5,7 @@ Sources:
 - Amazon EKS user guide, EKS Pod Identity.
 - SageMaker API reference, ClusterLifeCycleConfig.
 - IAM API reference, SimulatePrincipalPolicy.
+- FSx for Lustre user guide, "Region and account support for linked S3 buckets".
 - AWS KMS API reference, GenerateDataKey (symmetric encryption keys only).
 """
 
@@ -20,6 +21,7 @@ from hpkit.preflight.calls import (
     bucket_location,
     buckets_of_teams,
     existing_bucket,
+    is_linked,
     key_of_web_ui,
     role,
     simulations,
@@ -57,16 +59,27 @@ def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     caller = responses.of(CALLER)
     if not isinstance(caller, FailedCall):
         for name in buckets_of_teams(plan):
-            yield _team_bucket(responses.of(team_bucket(name, caller["Account"])), name, caller["Account"])
+            yield _team_bucket(plan, responses.of(team_bucket(name, caller["Account"])), name, caller["Account"])
     key = key_of_web_ui(plan)
     if key is not None:
         yield _key(responses.of(key), f"KMS key {key.params['KeyId']}")
 
 
-def _team_bucket(response: Any, bucket: str, account: str) -> CheckResult:
-    subject, needed = f"bucket {bucket} of data", f"in account {account}"
+def _team_bucket(plan: Plan, response: Any, bucket: str, account: str) -> CheckResult:
+    subject, needed = f"bucket {bucket} of data", f"in account {account}, in {plan.spec.region}"
     if not isinstance(response, FailedCall):
-        return ok(_STORAGE, subject, found=needed, needed=needed)
+        found = _region(response)
+        if found == plan.spec.region:
+            return ok(_STORAGE, subject, found=needed, needed=needed)
+        fix = f"Use a bucket in {plan.spec.region}"
+        if is_linked(plan, bucket):
+            fix = f"{fix}: FSx imports changes only from buckets in the region of the file system"
+            return missing(_STORAGE, subject, found=f"in {found}", needed=needed, fix=fix)
+        if plan.spec.network.closed:
+            fix = f"{fix}: a closed network only reaches S3 in its own region"
+            return missing(_STORAGE, subject, found=f"in {found}", needed=needed, fix=fix)
+        why = f"Pods reach S3 in {found} only through the internet, and AWS charges for transfers between regions"
+        return unknown(_STORAGE, subject, why=why, fix=fix, found=f"in {found}", needed=needed)
     if response.is_absence:
         return missing(_STORAGE, subject, found="missing", needed=needed, fix="Create it, or correct its name")
     fix = f"Use a bucket of account {account}: teams can't use others. If it is one, allow {response.action} on it"
@@ -156,7 +169,7 @@ def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResu
         else:
             yield call_failed(_STORAGE, subject, location, needed="exists")
         return
-    region = _LOCATIONS.get(location.get("LocationConstraint") or "", location.get("LocationConstraint"))
+    region = _region(location)
     if region == plan.spec.region:
         yield ok(_STORAGE, subject, found=f"in {region}", needed=plan.spec.region)
     else:
@@ -168,6 +181,11 @@ def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResu
         roles = listing(list(execution_roles(plan)))
         fix = f"Check that {roles} may s3:GetObject and s3:ListBucket there, or copy the scripts"
         yield unknown(_STORAGE, f"{subject}, name", why=why, fix=fix, found=bucket, needed=f"{_PREFIX}…")
+
+
+def _region(location: Mapping[str, Any]) -> str:
+    stated = location.get("LocationConstraint") or ""
+    return _LOCATIONS.get(stated, stated)
 
 
 def _encryption(plan: Plan, responses: Responses, subject: str) -> CheckResult:

@@ -1,6 +1,7 @@
 """Checks whether the names of the HyperPod and EKS clusters are free, or the existing cluster is as stated."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from hpkit.clients.calls import FailedCall, Responses
@@ -13,16 +14,18 @@ from hpkit.preflight.usage import UNMARKED, cluster_ownership, live_cluster, oth
 __all__ = ["check_hyperpod"]
 
 _AREA: Final = "hyperpod"
+_DATE: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def check_hyperpod(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+def check_hyperpod(plan: Plan, responses: Responses, *, now: datetime | None = None) -> Iterator[CheckResult]:
     """Check that the cluster's name is free and that no other cluster is attached to an existing EKS cluster.
 
-    An existing cluster must have the instance groups that the file declares.
+    An existing cluster must have the instance groups that the file declares. Dates of patches must be in the future.
     """
     if plan.spec.cluster.existing:
         yield _as_stated(plan, responses)
         return
+    yield from _patch_dates(plan, responses, now or datetime.now(tz=UTC))
     yield _name_free(plan, responses)
     if plan.spec.eks.existing is not None:
         yield _eks_free(plan, responses)
@@ -59,6 +62,27 @@ def _as_stated(plan: Plan, responses: Responses) -> CheckResult:
 def _live_group(group: Mapping[str, Any]) -> LiveGroup:
     types = group.get("InstanceRequirements", {}).get("DesiredInstanceTypes") or [group["InstanceType"]]
     return LiveGroup(types, group.get("TargetCount", 0))
+
+
+def _patch_dates(plan: Plan, responses: Responses, now: datetime) -> Iterator[CheckResult]:
+    live = live_cluster(plan, responses) or {}
+    deployed = {each["InstanceGroupName"] for each in live.get("InstanceGroups", ())}
+    for group in plan.groups:
+        patch = group.spec.auto_patch
+        date = patch.patch_schedule.next_patch_date if patch and patch.patch_schedule else None
+        if date is None or date > now:
+            continue
+        subject, found, needed = (
+            f"nextPatchDate of {group.spec.name}",
+            f"{date.astimezone(UTC):{_DATE}}",
+            "in the future",
+        )
+        fix = f"Set a later date, such as `{now + timedelta(days=7):{_DATE}}`, or remove patchSchedule"
+        if group.spec.name in deployed:
+            why = "The date is in the past. HyperPod gets it only if it changed since the last `up`"
+            yield unknown(_AREA, subject, why=why, fix=fix, found=found, needed=needed)
+        else:
+            yield missing(_AREA, subject, found=found, needed=needed, fix=fix)
 
 
 def _name_free(plan: Plan, responses: Responses) -> CheckResult:

@@ -12,8 +12,9 @@ from hpkit.cluster.jobs.check import check, read_manifests, repaired
 from hpkit.cluster.jobs.kinds import templates, units
 from hpkit.cluster.jobs.new import TOPOLOGY
 from hpkit.errors import InputError
+from hpkit.plan.derive import derive
 from hpkit.project import load_stack
-from tests.builders import ranked_handson
+from tests.builders import organization, ranked_handson, team, typed
 from tests.cluster.jobs.builders import text_of
 from tests.security.kinds import BAD_PODS, GOOD_PODS
 from tests.security.kinds import KINDS as MAKERS
@@ -588,6 +589,21 @@ def test_groups_that_the_image_adds_to_a_user_of_the_shared_file_system_are_repo
     assert [each.check for each in found] == checks
     fixes = {each.fix for each in found if each.check == "team-limits"}
     assert fixes <= {"Set `supplementalGroupsPolicy: Strict` in the pods' securityContext"}
+
+
+def test_a_kind_whose_operator_the_file_does_not_install_is_an_error():
+    def reported(kind, **sections):
+        teams = [team("a", members=["arn:aws:iam::123456789012:role/a"], workloads=["inference", "spaces"])]
+        quota = {"a": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
+        plan = derive(typed(organization(teams=teams, allocations=quota, environment=sections)), "dev")
+        document = {"kind": kind, "metadata": {"name": "x", "namespace": "hyperpod-ns-a"}}
+        return [(each.check, each.fix) for each in check(read_manifests("x.yaml", text_of(document)), plan)]
+
+    for kind, section in (("ScaledObject", "autoscaling: {keda: {}}"), ("Workspace", "spaces: {}")):
+        assert reported(kind) == [("operator", f"Add `{section}` to `environments.dev`")]
+    assert reported("ScaledObject", autoscaling={"keda": {}}) == []
+    assert reported("ScaledObject", inference={}) == []
+    assert reported("Workspace", spaces={}) == []
 
 
 @pytest.mark.parametrize("kind", ["HorizontalPodAutoscaler", "ScaledObject"])

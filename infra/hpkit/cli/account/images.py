@@ -96,7 +96,7 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     copy, source = folder_image(plan.spec), folder_image_source(plan.spec)
     from_program = {source if image == copy else image: "manifests of the stack" for image in images_in(manifests)}
     for each in charts_of(plan.spec):
-        from_program |= dict.fromkeys(each.images, f"chart {each.name}")
+        from_program |= dict.fromkeys(each.images, f"chart {each.name}, which hpkit installs without a mirror")
     if plan.dependencies is None:
         return from_program, "the program; the chart is already installed"
     for added in dependencies_chart().injected:

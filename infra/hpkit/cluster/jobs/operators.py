@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, Final
 
-from hpkit.catalog import INFERENCE_OPERATOR
+from hpkit.catalog import INFERENCE_OPERATOR, SPACES, keda_chart
 from hpkit.cluster.jobs.kinds import LEAST, Path, PodTemplate, Unit, mapping, mappings
 from hpkit.cluster.jobs.limits import Breach
+from hpkit.plan.dependencies import charts_of
 from hpkit.plan.lustre import CLAIM, has_team_volumes
 from hpkit.plan.model import Plan
 from hpkit.plan.pods import claims_of
@@ -29,6 +30,7 @@ _OPERATORS: Final = {
 }
 _TRAINING_OPERATOR: Final = "amazon-sagemaker-hyperpod-training-operator"
 _ENDPOINTS: Final = ("InferenceEndpointConfig", "JumpStartModel")
+_SPACES: Final = ("Workspace", "WorkspaceConnection")
 # Kinds whose operators no key of the file installs.
 BY_OTHERS: Final = ("JobSet", "JAXJob")
 # Kind of Ray → the steps from its spec to that of its cluster.
@@ -51,8 +53,14 @@ def missing_operator(kind: str, plan: Plan) -> str | None:
         return None
     if (chart := _OPERATORS.get(kind)) is not None:
         return None if chart in plan.spec.operators else f"operators: [{', '.join([*plan.spec.operators, chart])}]"
-    if kind in _ENDPOINTS and plan.spec.inference is None and INFERENCE_OPERATOR not in plan.spec.addons:
+    inference = plan.spec.inference is not None or INFERENCE_OPERATOR in plan.spec.addons
+    if kind in _ENDPOINTS and not inference:
         return "inference: {}"
+    # The inference operator brings KEDA, unless hpkit installs it.
+    if kind == "ScaledObject" and not inference and keda_chart() not in charts_of(plan.spec):
+        return "autoscaling: {keda: {}}"
+    if kind in _SPACES and plan.spec.spaces is None and SPACES not in plan.spec.addons:
+        return "spaces: {}"
     if kind == "HyperPodPyTorchJob" and _TRAINING_OPERATOR not in plan.spec.addons:
         return f"addons: {{{_TRAINING_OPERATOR}: {{}}}}"
     return None

@@ -123,6 +123,15 @@ def _overlap(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
+# Source: FSx for Lustre user guide, "Region and account support for linked S3 buckets".
+def _check_region(ctx: Context, params: Record, bucket: str) -> None:
+    region = ctx.backend.moto.backend("s3", "aws").buckets[bucket].region_name
+    if "AutoImportPolicy" in params.get("S3", {}) and region != ctx.region:
+        raise ServiceError(
+            "BadRequest", f"Automatic import requires a bucket in {ctx.region}; {bucket} is in {region}."
+        )
+
+
 # Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateDataRepositoryAssociation.html
 @operation("fsx", "CreateDataRepositoryAssociation")
 def create_data_repository_association(ctx: Context, params: Record) -> Record:
@@ -138,6 +147,7 @@ def create_data_repository_association(ctx: Context, params: Record) -> Record:
     # Of other accounts' buckets FSx knows no more: the harsher answer.
     if not repository.startswith("s3://") or bucket not in ctx.backend.moto.backend("s3", "aws").buckets:
         raise ServiceError("BadRequest", f"Amazon FSx is unable to validate access to the S3 bucket '{bucket}'.")
+    _check_region(ctx, params, bucket)
     others = [each for each in _live(ctx).values() if each["FileSystemId"] == params["FileSystemId"]]
     if len(others) >= _MOST_LINKS:
         raise ServiceError("ServiceLimitExceeded", f"A file system has at most {_MOST_LINKS} associations.")
@@ -179,6 +189,7 @@ def describe_data_repository_associations(ctx: Context, params: Record) -> Recor
 def update_data_repository_association(ctx: Context, params: Record) -> Record:
     """Change events; a policy that the request lacks stays."""
     entry = _find(ctx, params["AssociationId"])
+    _check_region(ctx, params, entry["DataRepositoryPath"].removeprefix("s3://").partition("/")[0])
     entry["S3"] = {**entry["S3"], **params.get("S3", {})}
     entry["ImportedFileChunkSize"] = params.get("ImportedFileChunkSize", entry["ImportedFileChunkSize"])
     return {"Association": _shown(ctx, entry)}

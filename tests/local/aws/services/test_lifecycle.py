@@ -100,8 +100,12 @@ def test_a_folder_is_linked_with_a_bucket_that_exists_and_only_once(cloud: Any, 
     link = {"FileSystemId": systems[0], "FileSystemPath": "/data", "DataRepositoryPath": "s3://acme-data/"}
     create = fsx.create_data_repository_association
     assert "unable to validate access" in refused("BadRequest", create, **link)
-    cloud.s3.create_bucket(Bucket="acme-data", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    for name, region in (("acme-data", "us-west-2"), ("acme-far", "eu-west-1")):
+        place = {"LocationConstraint": region}
+        cloud.endpoint.client("s3", region).create_bucket(Bucket=name, CreateBucketConfiguration=place)
     create(**link)
+    far = {"DataRepositoryPath": "s3://acme-far/", "S3": {"AutoImportPolicy": {"Events": ["NEW"]}}}
+    assert "is in eu-west-1" in refused("BadRequest", create, **{**link, "FileSystemPath": "/far", **far})
     for other in (
         {"FileSystemPath": "/data/raw"},
         {"FileSystemPath": "/raw", "DataRepositoryPath": "s3://acme-data/raw/"},

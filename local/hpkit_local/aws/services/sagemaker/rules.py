@@ -161,13 +161,16 @@ def _check_kubernetes(group: Record) -> None:
 
 
 def check_references(ctx: Context, groups: Iterable[Record], vpc_id: str) -> None:
-    """Roles, subnets, security groups and buckets that groups name."""
+    """Roles, subnets, security groups and buckets that groups name, and dates: AWS documents no past ones."""
     for group in groups:
         require_role(ctx, group["ExecutionRole"], trusts=NODE_TRUST, purpose="the execution role")
         if "SourceS3Uri" in group.get("LifeCycleConfig", {}):
             require_bucket(ctx, group["LifeCycleConfig"]["SourceS3Uri"])
         if "OverrideVpcConfig" in group:
             check_vpc(ctx, group["OverrideVpcConfig"], vpc_id)
+        date = group.get("AutoPatchConfig", {}).get("PatchSchedule", {}).get("NextPatchDate")
+        if date is not None and date <= ctx.now:
+            raise reject(f"Instance group '{group['InstanceGroupName']}': NextPatchDate is in the past")
 
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
