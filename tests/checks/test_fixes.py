@@ -89,9 +89,10 @@ def applied(text, expected):
 
 
 def renames(expected, parent, last):
-    """Return whether a fix changes a key: the key is wrong, not its value, unless an add-on lacks a value."""
+    """Return whether a fix changes a key: the key is wrong, not its value, unless an add-on lacks a value or a range is wrong."""
     names = isinstance(parent, dict) and f"`{last}`" in expected.message
-    return names and not expected.message.startswith((f"add-on `{last}` ", f"`{last}` has"))
+    values = expected.message.startswith((f"add-on `{last}` ", f"`{last}` has")) or expected.rule.startswith("NET")
+    return names and not values
 
 
 def value_of(text):

@@ -178,7 +178,7 @@ def entries(response):
 def test_an_access_entry_that_somebody_else_made_is_in_the_way():
     (row,) = entries({"accessEntry": {"principalArn": ADMIN, "tags": {}}}).values()
     assert (row.what, row.status, row.found) == (f"access entry of {ADMIN} in kube", "missing", "exists")
-    assert row.fix.startswith("Remove the role from eks.administrators")
+    assert row.fix.startswith("Remove the role from `eks.administrators`")
 
 
 def test_the_stacks_own_access_entry_is_as_it_must_be():

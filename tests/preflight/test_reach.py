@@ -57,7 +57,7 @@ def test_before_there_is_a_cluster_the_own_address_is_held_against_the_ranges(ad
 
 
 def test_an_address_outside_says_what_to_write():
-    assert "Add 52.10.21.7/32 to eks.endpoint.publicCidrs" in row({"address": "52.10.21.7"}, **PUBLIC).fix
+    assert "Add 52.10.21.7/32 to `eks.endpoint.publicCidrs`" in row({"address": "52.10.21.7"}, **PUBLIC).fix
 
 
 def test_ranges_for_documents_are_missing_on_aws():
@@ -91,7 +91,7 @@ def test_where_the_cluster_is_a_connection_decides():
     assert "inside the VPC" in shut.fix
     live["cluster"]["resourcesVpcConfig"] = {"endpointPublicAccess": True, "publicAccessCidrs": ["52.10.20.0/24"]}
     shut = row({"cluster": live, "endpoint": TIMED_OUT, "address": "52.10.21.7"})
-    assert shut.fix == "Add your address to publicCidrs, which is 52.10.21.7; its ranges are 52.10.20.0/24"
+    assert shut.fix == "Add your address to `publicCidrs`, which is 52.10.21.7; its ranges are 52.10.20.0/24"
 
 
 def test_what_could_not_be_asked_is_unknown():
@@ -194,6 +194,6 @@ def test_of_a_group_with_security_groups_of_its_own_these_count():
 def test_an_override_is_in_the_vpc_of_the_cluster(vpc):
     own = {"subnets": [OVERRIDE], "securityGroupIds": [OVERRIDE_SG]}
     found = rows(security_group(SG), security_group(OVERRIDE_SG, vpc=vpc), override=own, override_vpc=vpc)
-    row = found[f"subnet {OVERRIDE} of overrideVpcConfig"]
+    row = found[f"subnet {OVERRIDE} of `overrideVpcConfig`"]
     assert (row.status, row.found) == ("ok" if vpc == VPC else "missing", f"in {vpc}")
     assert found[f"security group {OVERRIDE_SG}"].status == row.status

@@ -99,13 +99,13 @@ def _ranges(context: Context) -> Iterator[tuple[str, str, Path]]:
     network = context.spec.network
     base: Path = (*context.path, "network")
     if network.vpc_cidr is not None:
-        yield "vpcCidr", network.vpc_cidr, (*base, "vpcCidr")
+        yield "`vpcCidr`", network.vpc_cidr, (*base, "vpcCidr")
     for index, zone in enumerate(network.zones):
-        yield f"nodeCidr of {zone.availability_zone}", zone.node_cidr, (*base, "zones", index, "nodeCidr")
+        yield f"`nodeCidr` of {zone.availability_zone}", zone.node_cidr, (*base, "zones", index, "nodeCidr")
     for index, cidr in enumerate(context.spec.eks.endpoint.public_cidrs):
-        yield "publicCidrs", cidr, (*context.path, "eks", "endpoint", "publicCidrs", index)
+        yield "`publicCidrs`", cidr, (*context.path, "eks", "endpoint", "publicCidrs", index)
     for index, cidr in enumerate(context.spec.eks.endpoint.private_from):
-        yield "privateFrom", cidr, (*context.path, "eks", "endpoint", "privateFrom", index)
+        yield "`privateFrom`", cidr, (*context.path, "eks", "endpoint", "privateFrom", index)
 
 
 def _cidrs(context: Context) -> Iterator[Issue]:
@@ -117,11 +117,11 @@ def _cidrs(context: Context) -> Iterator[Issue]:
             reason, fix = _not_a_range(range_name, cidr)
             yield Issue(path, f"{range_name} is `{cidr}`: {reason}", fix)
             continue
-        if "/" not in cidr and range_name == "publicCidrs" and reserved_ranges([cidr]):
+        if "/" not in cidr and range_name == "`publicCidrs`" and reserved_ranges([cidr]):
             # With a length it would be as wrong (EKS010).
             continue
         if "/" not in cidr:
-            smallest = LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST
+            smallest = LARGEST_PREFIX if range_name == "`vpcCidr`" else _SMALLEST
             fix = (
                 f"Use `{cidr}/32` for this single address."
                 if _of_callers(range_name)
@@ -137,14 +137,14 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         if _of_callers(range_name):
             continue
         if not _is_of_a_size(network):
-            smallest = LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST
+            smallest = LARGEST_PREFIX if range_name == "`vpcCidr`" else _SMALLEST
             yield Issue(
                 path, f"{range_name} is {cidr}; AWS accepts /16 to /28", f"Choose a size from /16 to /{smallest}."
             )
             continue
         for other_name, other_range in seen:
             # Node ranges may lie inside the VPC's own range; they may not share addresses with each other.
-            if network.overlaps(other_range) and (other_name != "vpcCidr" or not network.subnet_of(other_range)):
+            if network.overlaps(other_range) and (other_name != "`vpcCidr`" or not network.subnet_of(other_range)):
                 yield Issue(
                     path,
                     f"{range_name} {cidr} overlaps {other_name} {other_range}",
@@ -155,12 +155,12 @@ def _cidrs(context: Context) -> Iterator[Issue]:
 
 def _not_a_range(range_name: str, cidr: str) -> tuple[str, str]:
     """Return why a text isn't a range that AWS accepts, and the fix."""
-    smallest = LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST
+    smallest = LARGEST_PREFIX if range_name == "`vpcCidr`" else _SMALLEST
     size_fix = f"Choose a range from /{_LARGEST} to /{smallest}, such as 10.1.0.0/{_LARGEST}."
     try:
         network = ipaddress.IPv4Network(cidr, strict=False)
     except ValueError:
-        if range_name == "publicCidrs":
+        if range_name == "`publicCidrs`":
             size_fix = (
                 "Use the public IPv4 ranges from which you connect (`curl https://checkip.amazonaws.com` prints your "
                 "address)."
@@ -176,7 +176,7 @@ def _is_of_a_size(network: ipaddress.IPv4Network) -> bool:
 
 
 def _of_callers(what: str) -> bool:
-    return what in ("publicCidrs", "privateFrom")
+    return what in ("`publicCidrs`", "`privateFrom`")
 
 
 def _egress(context: Context) -> Iterator[Issue]:
@@ -184,7 +184,7 @@ def _egress(context: Context) -> Iterator[Issue]:
     if network.existing is None and network.nat_gateways == "None" and not network.closed:
         yield Issue(
             (*context.path, "network", "natGateways"),
-            "natGateways is None without `closed: true`, so nodes could reach neither the internet nor AWS services",
+            "without `closed: true`, `natGateways: None` leaves nodes without access to the internet and AWS services",
             "Set `natGateways: Single` or `natGateways: PerZone`. Or add `closed: true`, and a registry with the "
             "images (CLU016).",
         )
@@ -195,16 +195,19 @@ def _one_network(context: Context) -> Iterator[Issue]:
     if network.existing is not None:
         both = [key for key, given in (("vpcCidr", network.vpc_cidr), ("zones", network.zones)) if given]
         if both:
+            names = listing([f"`{each}`" for each in both])
             yield Issue(
                 (*path, both[0]),
-                f"{listing(both)} can't be combined with `existing`, because hpkit then creates no network",
-                "Keep either `existing`, or vpcCidr and zones.",
+                f"{names} can't be combined with `existing`, because hpkit then creates no network",
+                "Keep either `existing`, or `vpcCidr` and zones.",
             )
         return
     missing = [key for key, given in (("vpcCidr", network.vpc_cidr), ("zones", network.zones)) if not given]
     if missing:
         yield Issue(
-            path, f"the network has no {listing(missing)}", "Add `vpcCidr` and `zones`, or use an existing VPC."
+            path,
+            f"the network has no {listing([f'`{each}`' for each in missing])}",
+            "Add `vpcCidr` and `zones`, or use an existing VPC.",
         )
 
 
@@ -302,10 +305,11 @@ def _without_effect(context: Context) -> Iterator[Issue]:
     stated = {"nat_gateways": "natGateways", "endpoints": "endpoints"}
     others = [key for name, key in stated.items() if name in network.model_fields_set]
     if network.existing is not None and others:
+        names = listing([f"`{each}`" for each in others])
         verb = "have" if len(others) > 1 else "has"
         yield Issue(
             (*path, others[0]),
-            f"{listing(others)} {verb} no effect with `existing`, because hpkit adds nothing to an existing network",
+            f"{names} {verb} no effect with `existing`, because hpkit adds nothing to an existing network",
             "Remove it, and set up egress and endpoints in that network."
             if len(others) == 1
             else "Remove them, and set up egress and endpoints in that network.",
@@ -315,7 +319,7 @@ def _without_effect(context: Context) -> Iterator[Issue]:
     elif network.closed and "natGateways" in others and network.nat_gateways != "None":
         yield Issue(
             (*path, "natGateways"),
-            f"natGateways is {network.nat_gateways}, but a closed network has none",
+            f"`natGateways` is {network.nat_gateways}, but a closed network has none",
             "Use `None`, or remove `closed: true` to let nodes reach the internet.",
             other=(*path, "closed"),
             other_name="`closed`",
@@ -337,7 +341,7 @@ def _room(context: Context) -> Iterator[Issue]:
         if vpc.prefixlen <= _SMALLEST:
             yield Issue(
                 (*path, "vpcCidr"),
-                f"vpcCidr {cidr} is too small for the subnets of gateways and control plane; the minimum is "
+                f"`vpcCidr` {cidr} is too small for the subnets of gateways and control plane; the minimum is "
                 f"/{LARGEST_PREFIX}",
                 f"Choose a larger range, such as {vpc.supernet(new_prefix=_LARGEST)}.",
             )
@@ -368,8 +372,8 @@ def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Is
     if nodes.overlaps(own) and _is_of_a_size(nodes):
         yield Issue(
             path,
-            f"nodeCidr {cidr} overlaps {own}, the part of vpcCidr for the subnets of gateways and control plane",
-            "Choose a range after it, or one outside vpcCidr.",
+            f"`nodeCidr` {cidr} overlaps {own}, the part of `vpcCidr` for the subnets of gateways and control plane",
+            "Choose a range after it, or one outside `vpcCidr`.",
         )
 
 
@@ -385,10 +389,10 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
         if why:
             yield Issue(
                 (*context.path, "network", "zones", index, "nodeCidr"),
-                f"nodeCidr {nodes} can't be added to the VPC {vpc}: {why}",
-                f"Choose a range in {_private_block(vpc)} after vpcCidr, or in 100.64.0.0/10."
+                f"`nodeCidr` {nodes} can't be added to the VPC {vpc}: {why}",
+                f"Choose a range in {_private_block(vpc)} after `vpcCidr`, or in 100.64.0.0/10."
                 if _private_block(vpc)
-                else f"Choose a vpcCidr in {_private_block(nodes)}, or a range in 100.64.0.0/10 for the nodes.",
+                else f"Choose a `vpcCidr` in {_private_block(nodes)}, or a range in 100.64.0.0/10 for the nodes.",
             )
 
 
@@ -516,15 +520,16 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
         if len(set(stated_subnets)) < _ZONES_OF_EKS:
             yield Issue(
                 (*path, "controlPlaneSubnets"),
-                f"EKS requires subnets in {_ZONES_OF_EKS} zones, but controlPlaneSubnets has only {stated_subnets[0]}",
-                "Add a subnet in another zone, or remove controlPlaneSubnets.",
+                f"EKS requires subnets in {_ZONES_OF_EKS} zones, but `controlPlaneSubnets` has only "
+                f"{stated_subnets[0]}",
+                "Add a subnet in another zone, or remove `controlPlaneSubnets`.",
             )
     elif len(existing.subnets) < _ZONES_OF_EKS:
         yield Issue(
             (*path, "subnets"),
             f"EKS requires subnets in {_ZONES_OF_EKS} zones, but the network has one "
             f"({listing(sorted(existing.subnets))})",
-            "Add a subnet in another zone (controlPlaneSubnets), or use an existing EKS cluster (eks.existing).",
+            "Add a subnet in another zone (`controlPlaneSubnets`), or use an existing EKS cluster (`eks.existing`).",
         )
 
 
@@ -536,7 +541,7 @@ RULES = (
     Rule(
         "NET005",
         "error",
-        "vpcCidr is large enough for the subnets of gateways and control plane.",
+        "`vpcCidr` is large enough for the subnets of gateways and control plane.",
         _EKS,
         _room,
         waivable=False,

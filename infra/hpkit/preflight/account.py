@@ -72,12 +72,12 @@ def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
     if is_viewer(plan, arn):
         return ok(_AREA, subject, found="viewer", needed="viewer for previews; any other role to deploy")
     if plan.spec.eks.existing is None and teams:
-        fix = "Deploy with a role that isn't in a team, or also add this one to eks.administrators"
+        fix = "Deploy with a role that isn't in a team, or also add this one to `eks.administrators`"
         return missing(_AREA, subject, found=relation, needed="administrator, or in no team", fix=fix)
     if plan.spec.eks.existing is None:
         return ok(_AREA, subject, found=relation, needed="any; the creator of the EKS cluster administers it")
     why = "The file doesn't show whether the existing EKS cluster lets it administer Kubernetes"
-    fix = "Deploy with a role that eks.administrators lists, or add this identity's role to it"
+    fix = "Deploy with a role that `eks.administrators` lists, or add this identity's role to it"
     return unknown(_AREA, subject, why=why, fix=fix, found=relation, needed="administrator")
 
 

@@ -56,13 +56,13 @@ def _version_offered(plan: Plan, responses: Responses) -> CheckResult:
     status = offered.get(version, "UNSUPPORTED")
     if status == "UNSUPPORTED":
         both = [each for each in kubernetes_versions() if offered.get(each, "UNSUPPORTED") != "UNSUPPORTED"]
-        fix = f"Set eks.version to a version that EKS and HyperPod offer: {listing(both)}"
+        fix = f"Set `eks.version` to a version that EKS and HyperPod offer: {listing(both)}"
         return missing(_AREA, subject, found="not offered", needed="offered by EKS", fix=fix)
     eks = plan.spec.eks
     if status == "EXTENDED_SUPPORT" and eks.existing is None and eks.support_type == "STANDARD":
         newer = [each for each in kubernetes_versions() if offered.get(each) == "STANDARD_SUPPORT"]
         fix = (
-            f"Set eks.version to a newer version ({listing(newer)}), or set `eks.supportType: EXTENDED`, which costs "
+            f"Set `eks.version` to a newer version ({listing(newer)}), or set `eks.supportType: EXTENDED`, which costs "
             "more per hour"
         )
         return missing(_AREA, subject, found="extended support", needed="standard support", fix=fix)
@@ -82,7 +82,7 @@ def _addon_offered(plan: Plan, responses: Responses, addon: AddonPlan) -> CheckR
     versions = [each["addonVersion"] for each in listed]
     kubernetes = plan.spec.eks.version
     if not versions:
-        fix = "Remove the add-on, or choose another eks.version"
+        fix = "Remove the add-on, or choose another `eks.version`"
         return missing(_AREA, subject, found=f"none for Kubernetes {kubernetes}", needed=needed, fix=fix)
     if addon.version is None:
         return ok(_AREA, subject, found=_default_of(listed, kubernetes) or versions[0], needed=needed)
@@ -113,9 +113,9 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     if owner == "own":
         return ok(_AREA, subject, found="this stack's own", needed="free")
     if owner == "unmarked":
-        fix = "If the stack's state contains it, no action is needed; otherwise set eks.existing"
+        fix = "If the stack's state contains it, no action is needed; otherwise set `eks.existing`"
         return unknown(_AREA, subject, why=UNMARKED, fix=fix, found="exists", needed="free")
-    fix = f"Use it (eks.existing: {{name: {name}}}), or rename the organization or environment"
+    fix = f"Use it (`eks.existing: {{name: {name}}}`), or rename the organization or environment"
     return missing(_AREA, subject, found="taken", needed="free", fix=fix)
 
 
@@ -124,7 +124,7 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
     response = responses.of(eks_cluster(plan))
     if isinstance(response, FailedCall):
         if response.is_absence:
-            fix = f"Set eks.existing.name to a cluster of this account and {plan.spec.region}, or remove `existing`"
+            fix = f"Set `eks.existing.name` to a cluster of this account and {plan.spec.region}, or remove `existing`"
             yield missing(_AREA, subject, found="missing", needed="ACTIVE", fix=fix)
         else:
             yield call_failed(_AREA, subject, response, needed="ACTIVE")
@@ -167,7 +167,7 @@ def _own_nodes(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> 
         return unknown(_AREA, subject, why=why, fix=fix, found="not known", needed=needed)
     if inside["nodes"]:
         return ok(_AREA, subject, found=plural(len(inside["nodes"]), "node"), needed=needed)
-    fix = "Add a node group to the EKS cluster, or an instance group with an instanceCount of at least 1"
+    fix = "Add a node group to the EKS cluster, or an instance group with an `instanceCount` of at least 1"
     return missing(_AREA, subject, found="none", needed=needed, fix=fix)
 
 
@@ -186,7 +186,7 @@ def _version_fits(plan: Plan, subject: str, version: str) -> CheckResult:
         fix = f"Update it one minor version at a time to {least} or newer"
         return missing(_AREA, subject, found=version, needed=needed, fix=fix)
     if version != planned:
-        fix = f'Set eks.version: "{version}"; hpkit doesn\'t update an existing cluster'
+        fix = f'Set `eks.version: "{version}"`; hpkit doesn\'t update an existing cluster'
         return missing(_AREA, subject, found=version, needed=needed, fix=fix)
     return ok(_AREA, subject, found=version, needed=needed)
 
@@ -194,10 +194,10 @@ def _version_fits(plan: Plan, subject: str, version: str) -> CheckResult:
 def _same_vpc(plan: Plan, subject: str, vpc: str) -> CheckResult:
     subject, planned = f"{subject}, VPC", plan.network.vpc_id
     if planned is None:
-        fix = f"Set network.existing to its network (vpcId: {vpc}); HyperPod must be in the VPC of its EKS cluster"
+        fix = f"Set `network.existing` to its network (`vpcId: {vpc}`); HyperPod must be in the VPC of its EKS cluster"
         return missing(_AREA, subject, found=vpc, needed="the stack's own new VPC", fix=fix)
     if vpc != planned:
-        fix = f"Set network.existing.vpcId: {vpc}, with subnets of that VPC"
+        fix = f"Set `network.existing.vpcId: {vpc}`, with subnets of that VPC"
         return missing(_AREA, subject, found=vpc, needed=planned, fix=fix)
     return ok(_AREA, subject, found=vpc, needed=planned)
 
@@ -272,7 +272,7 @@ def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[
         yield unknown(_AREA, subject, why=UNMARKED, fix=fix, found="exists", needed="absent")
     else:
         fix = (
-            "Remove the role from eks.administrators or eks.viewers: its existing entry works, and hpkit doesn't "
+            "Remove the role from `eks.administrators` or `eks.viewers`: its existing entry works, and hpkit doesn't "
             "manage it. Members of a team need an entry that hpkit creates: use another role, or delete this entry"
         )
         yield missing(_AREA, subject, found="exists", needed="absent", fix=fix)

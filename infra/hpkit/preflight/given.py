@@ -89,7 +89,7 @@ def _team_bucket(plan: Plan, response: Any, bucket: str, account: str) -> CheckR
 def _key(response: Any, subject: str) -> CheckResult:
     """Check the key of the web UI's tokens: the router needs permissions that only a symmetric key supports."""
     needed = "enabled, SYMMETRIC_DEFAULT"
-    fix = "Set spaces.webUi.kmsKeyArn to an enabled key of type Symmetric, for encryption and decryption"
+    fix = "Set `spaces.webUi.kmsKeyArn` to an enabled key of type Symmetric, for encryption and decryption"
     if isinstance(response, FailedCall):
         if response.is_absence:
             return missing(_SPACES, subject, found="missing", needed=needed, fix=fix)
@@ -164,7 +164,7 @@ def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResu
     subject = f"bucket {bucket}"
     if isinstance(location, FailedCall):
         if location.is_absence:
-            fix = "Set storage.existing.bucket to an existing bucket, or remove `existing`: hpkit creates one"
+            fix = "Set `storage.existing.bucket` to an existing bucket, or remove `existing`: hpkit creates one"
             yield missing(_STORAGE, subject, found="missing", needed="exists", fix=fix)
         else:
             yield call_failed(_STORAGE, subject, location, needed="exists")

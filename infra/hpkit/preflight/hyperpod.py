@@ -33,7 +33,7 @@ def check_hyperpod(plan: Plan, responses: Responses, *, now: datetime | None = N
 
 def _as_stated(plan: Plan, responses: Responses) -> CheckResult:
     name = plan.spec.cluster.name
-    subject, needed = f"HyperPod cluster {name}", "the groups of cluster.instanceGroups"
+    subject, needed = f"HyperPod cluster {name}", "the groups of `cluster.instanceGroups`"
     listed = responses.of(CLUSTERS)
     if isinstance(listed, FailedCall):
         return call_failed(_AREA, subject, listed, needed=needed)
@@ -51,10 +51,10 @@ def _as_stated(plan: Plan, responses: Responses) -> CheckResult:
     live = {group["InstanceGroupName"]: _live_group(group) for group in groups}
     lacks, additional = stated_differences(plan, live, autoscales=autoscales)
     if lacks:
-        fix = "Correct cluster.instanceGroups, and run `hpkit validate`"
+        fix = "Correct `cluster.instanceGroups`, and run `hpkit validate`"
         return missing(_AREA, subject, found="; ".join(lacks), needed=needed, fix=fix)
     if additional:
-        fix = "Add these instances to cluster.instanceGroups, so that teams can get quota for them"
+        fix = "Add these instances to `cluster.instanceGroups`, so that teams can get quota for them"
         return changed(_AREA, subject, found="; ".join(additional), needed=needed, fix=fix)
     return ok(_AREA, subject, found=described["ClusterStatus"], needed=needed)
 

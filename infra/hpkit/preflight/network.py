@@ -195,13 +195,13 @@ def _security_group(response: Any, group: str, vpc: str) -> CheckResult:
 def _override(plan: Plan, responses: Responses, subnet_id: str) -> CheckResult:
     """Check a subnet of `overrideVpcConfig`: a cluster and all its groups are in one VPC."""
     vpc = plan.network.vpc_id or ""
-    subject, needed = f"subnet {subnet_id} of overrideVpcConfig", f"in {vpc}"
+    subject, needed = f"subnet {subnet_id} of `overrideVpcConfig`", f"in {vpc}"
     response = responses.of(subnets(plan))
     if isinstance(response, FailedCall):
         return call_failed(_NETWORK, subject, response, needed=needed)
     found = next((f"in {each['VpcId']}" for each in response["Subnets"] if each["SubnetId"] == subnet_id), "missing")
     if found != needed:
-        fix = f"Use subnets of {vpc} in overrideVpcConfig; HyperPod and EKS share one VPC"
+        fix = f"Use subnets of {vpc} in `overrideVpcConfig`; HyperPod and EKS share one VPC"
         return missing(_NETWORK, subject, found=found, needed=needed, fix=fix)
     return ok(_NETWORK, subject, found=found, needed=needed)
 

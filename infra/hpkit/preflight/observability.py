@@ -70,7 +70,7 @@ def _topic(arn: str, senders: Sequence[str], responses: Responses) -> CheckResul
     subject, needed = f"topic {arn} of alerts", f"lets {listing(senders)} publish"
     response = responses.of(topic(arn))
     if isinstance(response, FailedCall) and response.is_absence:
-        fix = "Create it, use another topic, or set alerts.emails to have hpkit create one"
+        fix = "Create it, use another topic, or set `alerts.emails` to have hpkit create one"
         return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
     if isinstance(response, FailedCall):
         return call_failed(_AREA, subject, response, needed=needed)
@@ -114,7 +114,7 @@ def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
     subject, needed = f"topic {arn} of Grafana's alerts", "an existing topic"
     response = responses.of(topic(arn))
     if isinstance(response, FailedCall) and response.is_absence:
-        fix = "Create it, or set grafanaAlerts.snsTopicArn to another topic"
+        fix = "Create it, or set `grafanaAlerts.snsTopicArn` to another topic"
         return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
     if isinstance(response, FailedCall):
         return call_failed(_AREA, subject, response, needed=needed)

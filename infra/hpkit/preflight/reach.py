@@ -40,10 +40,10 @@ def _live(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> Check
         return unknown(_AREA, _WHAT, why=why, fix="Run the command again when the cluster is ACTIVE", needed=needed)
     if config.get("endpointPublicAccess", True):
         ranges = list(config.get("publicAccessCidrs", ()))
-        fix = f"Add your address to publicCidrs{_own(responses)}; its ranges are {listing(ranges)}"
+        fix = f"Add your address to `publicCidrs`{_own(responses)}; its ranges are {listing(ranges)}"
     else:
         fix = (
-            "Run the command inside the VPC, or in a connected network whose range is in privateFrom. Or make the "
+            "Run the command inside the VPC, or in a connected network whose range is in `privateFrom`. Or make the "
             "endpoint public for your own ranges"
         )
     return missing(_AREA, _WHAT, found=f"{tried.code}: {tried.message}", needed=needed, fix=fix)
@@ -73,7 +73,7 @@ def _planned(plan: Plan, responses: Responses) -> CheckResult:
         why = f"your public address is {address}, which isn't an IPv4 address"
         return unknown(_AREA, _WHAT, why=why, fix="Run the command from a network with IPv4", needed=needed)
     if not inside:
-        fix = f"Add {address}/32 to eks.endpoint.publicCidrs, or deploy from an address that is in it"
+        fix = f"Add {address}/32 to `eks.endpoint.publicCidrs`, or deploy from an address that is in it"
         return missing(_AREA, _WHAT, found=address, needed=needed, fix=fix)
     return ok(_AREA, _WHAT, found=address, needed=needed)
 
@@ -84,7 +84,7 @@ def _inside(plan: Plan) -> CheckResult:
     if plan.spec.network.existing is None:
         fix = (
             "Let the first `pulumi up` stop where it needs the Kubernetes API, connect the VPC, and continue from a "
-            "network in privateFrom. Or start with publicCidrs"
+            "network in `privateFrom`. Or start with `publicCidrs`"
         )
         return missing(_AREA, _WHAT, found="the VPC doesn't exist yet", needed=needed, fix=fix)
     why = "the cluster doesn't exist yet, and whether its private endpoint is reachable depends on routes"

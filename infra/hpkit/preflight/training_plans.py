@@ -117,7 +117,7 @@ def _check(
     document = responses.of(training_plan(arn))
     if isinstance(document, FailedCall):
         if document.is_absence:
-            fix = "Set trainingPlanArn to the ARN of a plan of this account and region, or remove it"
+            fix = "Set `trainingPlanArn` to the ARN of a plan of this account and region, or remove it"
             return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
         return call_failed(_AREA, subject, document, needed=needed)
     status = f"{document['Status']}, {training_plan_dates(document)}"
@@ -134,6 +134,6 @@ def _check(
         return unknown(_AREA, subject, why=why, fix=fix, found=status, needed=needed)
     if end := ends_soon(document, now):
         why = f"The plan ends at {end}, and the group then has no nodes"
-        fix = "Let jobs save and end before, or set trainingPlanArn to a plan that lasts longer (`--offerings`)"
+        fix = "Let jobs save and end before, or set `trainingPlanArn` to a plan that lasts longer (`--offerings`)"
         return unknown(_AREA, subject, why=why, fix=fix, found=status, needed=needed)
     return ok(_AREA, subject, found=status, needed=needed)
