@@ -39,6 +39,15 @@ def test_a_job_within_its_quota_starts_at_once_and_preempts_who_borrowed_it():
     assert reclaims.may_be_preempted_by == ("tasks of its own team with a higher priority",)
 
 
+def test_a_job_that_waits_although_it_preempts_says_whom():
+    """After john's quota was lowered, the one that gets its quota back first leaves too little."""
+    running = (task("john", "large", 2, runs=True), task("john", "small", 1, gpus=1, runs=True))
+    queues = (queue("john", 4, limit=2, weight="0"), queue("smith", 4, limit=4))
+    (found,) = predicted(job("smith", "train", 2), running=running, queues=queues)
+    assert (found.fate, found.preempts) == ("waits", ("large of john", "small of john"))
+    assert found.reason.startswith("even after it preempts others, too little of its quota")
+
+
 def test_a_borrower_is_told_the_lender_and_who_may_take_it_back():
     (found,) = predicted(job("smith", "train", 2))
     assert (found.fate, found.reason, found.borrows_from) == ("borrowing", f"it borrows 4 {GPU} of {KIND}", ("john",))

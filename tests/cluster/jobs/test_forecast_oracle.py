@@ -170,9 +170,7 @@ def differs(case, answers, alone):
     fate, victims = happened(case, answers, alone)
     # A task that is preempted can itself preempt another one elsewhere.
     named = Counter(each.partition(" of ")[0] for each in forecast.preempts)
-    same = (
-        forecast.fate == fate and not named - victims and bool(named) >= bool(victims and fate in ("now", "borrowing"))
-    )
+    same = forecast.fate == fate and not named - victims and bool(named) >= bool(victims and fate != "never")
     return None if same else (forecast, fate, victims)
 
 

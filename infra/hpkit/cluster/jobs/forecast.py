@@ -164,13 +164,18 @@ def predict(
     never = simulation.never()
     if never is not None:
         return Forecast(task, "never", never, remedies=tuple(fewer_pods(simulation, task, never=True)))
-    start = simulation.start()
+    start, preempted = simulation.start()
+    names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
+    preempts = tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in preempted)
     if start is None:
         runs_at, words = start_time(observed, simulation)
         return Forecast(
             task,
             "waits",
-            "too little of its quota, and of what other teams lend, is free",
+            f"{'even after it preempts others, ' if preempts else ''}too little of its quota, and of what other teams "
+            "lend, is free",
+            preempts=preempts,
+            preempted=preempted,
             holders=tuple(holders(simulation, observed, task, queue)),
             remedies=tuple(fewer_pods(simulation, task)),
             runs_at=runs_at,
@@ -178,22 +183,21 @@ def predict(
         )
     jobs = Jobs(observed)
     places = Places(jobs, simulation, starting)
-    lacking = places.lacking(task, queue, without=(*start.preempted, *ended))
+    lacking = places.lacking(task, queue, without=(*preempted, *ended))
     if lacking:
         queued = any(observed.flavors[name].topology for name, _ in queue.quotas if name in observed.flavors)
         then = "Kueue keeps it queued" if queued else "Kueue admits it, and it holds quota while its pods wait"
-        remedies = tuple(room(jobs, task, queue, simulation, places, start.preempted))
+        remedies = tuple(room(jobs, task, queue, simulation, places, preempted))
         return Forecast(task, "waits", f"quota is free, but {lacking}. {then}", remedies=remedies)
-    names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
     unknown = places.unknown(task, queue)
     return Forecast(
         task,
         "unknown" if unknown else "borrowing" if start.borrowed else "now",
-        "; ".join(filter(None, (_reason(start, task), unknown, *_limits(observed, start, task)))),
+        "; ".join(filter(None, (_reason(start, task), unknown, *_limits(observed, start, preempted, task)))),
         borrows_from=_teams(observed, start.lenders),
-        preempts=tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in start.preempted),
+        preempts=preempts,
         may_be_preempted_by=tuple(_preemptors(observed, queue, start, fair=bool(fair_sharing))),
-        preempted=start.preempted,
+        preempted=preempted,
     )
 
 
@@ -205,11 +209,11 @@ def _reason(start: Start, task: Task) -> str:
     return f"it borrows {', '.join(amounts)}"
 
 
-def _limits(observed: Observed, start: Start, task: Task) -> Iterator[str]:
+def _limits(observed: Observed, start: Start, preempted: Collection[str], task: Task) -> Iterator[str]:
     """Yield what a start doesn't include."""
     if start.pods < task.pods:
         yield f"it starts with {start.pods} of its {task.pods} pods (partial admission)"
-    victims = [each for each in observed.tasks if each.uid in start.preempted]
+    victims = [each for each in observed.tasks if each.uid in preempted]
     seconds = [each.spec.get("terminationGracePeriodSeconds", 30) for victim in victims for each in victim.pod_sets]
     if seconds:
         yield f"the pods that it preempts have up to {max(seconds)} s to end first"

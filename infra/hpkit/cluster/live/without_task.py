@@ -42,7 +42,7 @@ class _Enough(Exception):  # noqa: N818 - it isn't an error
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a task starts: what it borrows, by flavor and resource; the queues that have it idle; whom it preempts.
+    """How a task starts: what it borrows, by flavor and resource; the queues that have it idle.
 
     pods: with how many, which can be fewer than it has (partial admission).
     """
@@ -50,7 +50,6 @@ class Start:
     pods: int
     borrowed: Mapping[tuple[str, str], Decimal]
     lenders: tuple[str, ...]
-    preempted: tuple[str, ...]
 
 
 class CohortSimulation:
@@ -111,14 +110,18 @@ class CohortSimulation:
             return None
         return [names[each] for each in victims]
 
-    def start(self) -> Start | None:
-        """Return how the task would start now, after all tasks that wait before it; None if it would wait."""
+    def start(self) -> tuple[Start | None, tuple[str, ...]]:
+        """Return how the task would start now, after all tasks that wait before it, and which tasks it preempts.
+
+        None if it would wait: preempted tasks can leave too little, or get their quota back before it.
+        """
         workloads = [*self._running.values(), *self._waiting, self._pending(self._asked)]
         simulation = simulator(self._model, workloads)
-        preempted = [each.name for each in simulation.run_until_quiet().preempted if each.by == self._asked.uid]
+        victims = (each.name for each in simulation.run_until_quiet().preempted if each.by == self._asked.uid)
+        preempted = tuple(dict.fromkeys(victims))
         running = simulation.running()
         if self._asked.uid not in running:
-            return None
+            return None, preempted
         used: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         mine: defaultdict[tuple[str, str], int] = defaultdict(int)
         for workload in workloads:
@@ -144,12 +147,8 @@ class CohortSimulation:
                     and other.quotas[flavor, resource].lendable > 0
                     and _units(resource, other.quotas[flavor, resource].nominal) > used[name, flavor, resource]
                 )
-        return Start(
-            sum(each.count for each in running[self._asked.uid]),
-            borrowed,
-            tuple(lenders),
-            tuple(dict.fromkeys(preempted)),
-        )
+        pods = sum(each.count for each in running[self._asked.uid])
+        return Start(pods, borrowed, tuple(lenders)), preempted
 
     def most_pods(self, *, idle: bool = False) -> int:
         """Return with how many of its pods a task would run now; idle: if nothing else ran."""
